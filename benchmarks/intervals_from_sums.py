@@ -5,9 +5,6 @@
 Of each interval the larger of both differences of its ends from those of the percentile bootstrap
 over documents (20,000 draws), as a share of the width of that: median and 95 % quantile over 100
 scores.
-
-Then the same of heads that are chosen on half of the documents, next to the intervals of documents
-that are held (2,000 draws): the share that they answer right, and how far that is above the rule.
 """
 
 from __future__ import annotations
@@ -17,8 +14,6 @@ import argparse
 import numpy as np
 
 from headscope.evidence import GroupSums, PoissonSums, redrawn_ratios
-from headscope.studies.shared._answer_sums import PartAnswers, hashed_halves, summed_answers
-from headscope.studies.shared._held_out import DocumentHits, measured
 
 SCORES = 100
 CORRELATION = 0.15
@@ -93,44 +88,6 @@ def compared(documents: int, kind: str) -> list[str]:
     return lines
 
 
-def chosen(documents: int) -> list[str]:
-    """Lines of the table of chosen heads: `SCORES` kinds of questions, asked of five heads."""
-    rng = np.random.default_rng(documents)
-    level = rng.normal(0, 0.1, documents)
-    asked = {}
-    for kind in range(SCORES):
-        wholes = rng.integers(1, 20, documents)
-        heads = np.clip(rng.uniform(0.2, 0.6, 5)[:, None] + level, 0.01, 0.99)
-        rules = np.clip(rng.uniform(0.2, 0.4, 3)[:, None] + level, 0.01, 0.99)
-        asked["max", str(kind)] = DocumentHits(
-            wholes=wholes.astype(float),
-            hits=rng.binomial(wholes, heads).astype(float),
-            baselines=rng.binomial(wholes, rules).astype(float),
-        )
-    names = tuple(map(str, range(documents)))
-    part = PartAnswers(texts=documents, documents=names, lengths=(1,) * documents, asked=asked)
-    judging = {"seed": 0, "splits": 10, "confidence": 0.95, "correction": "holm"}
-    sums = summed_answers(lambda: [part], lambda counts: sorted(counts, key=int), judging=judging)
-    held = measured(
-        list(asked.values()), hashed_halves(names, 0, 10), confidence=0.95, correction="holm"
-    )
-    lines = []
-    for what, name, method in (
-        ("right by the chosen head", "held_out_", "Wilson from sums"),
-        ("above the rule", "held_out_above_", "Poisson, 1,000 draws"),
-    ):
-        ends = f"{name}low", f"{name}high"
-        own = np.array([[each[end] for each in sums.numbers.values()] for end in ends])
-        exact = np.array([[each[end] for each in held] for end in ends])
-        apart = np.abs(own - exact).max(axis=0) / np.ptp(exact, axis=0)
-        width = np.median(np.ptp(own, axis=0) / np.ptp(exact, axis=0))
-        middle, most = np.quantile(apart, [0.5, 0.95])
-        lines.append(
-            f"| {what} | {documents} | {method} | {middle:.3f} | {most:.3f} | {width:.2f} |"
-        )
-    return lines
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--documents", type=int, nargs="+", default=[20, 60, 300])
@@ -140,8 +97,6 @@ def main() -> None:
     for kind in ("mean", "right or wrong", "ratio"):
         for documents in options.documents:
             print("\n".join(compared(documents, kind)))
-    for documents in options.documents:
-        print("\n".join(chosen(documents)))
 
 
 if __name__ == "__main__":

@@ -173,8 +173,8 @@ def looks_first(maps):
 
 @pytest.mark.parametrize("has_documents", [False, True])
 def test_scores_of_0_and_1_of_a_whole_run_have_wilsons_interval(folder, has_documents):
-    texts, groups = corpus(60)
-    groups = groups if has_documents else None
+    unlike = dict(zip(*corpus(60), strict=True))  # copies would be of one document
+    texts, groups = list(unlike), list(unlike.values()) if has_documents else None
     pattern = Pattern(name="first", says="", source="", threshold=0.5, score=looks_first)
     given = {"patterns": (pattern,), "battery": False, "confidence": 0.9}
     result = over(folder, texts, groups, **given)

@@ -50,7 +50,8 @@ def test_a_run_over_many_texts_keeps_sums_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 89)
     summed = hs.mechanism(model, tokenizer, out=tmp_path / "run", random_weights=True, **given)
     assert (held.tally.is_summed, summed.tally.is_summed) == (False, True)
-    assert (summed.texts, summed.tally.statistic.documents) == (90, 40)
+    assert summed.texts == 90
+    assert 30 < summed.tally.statistic.documents == held.tally.statistic.documents
     own, wanted = summed.columns(), held.columns()
     for name in ("mass", "neurons", "overlap", "chance"):
         np.testing.assert_allclose(own[name], wanted[name], rtol=1e-12)
