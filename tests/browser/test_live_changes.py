@@ -29,11 +29,12 @@ def opened(browser, port):
 
 @pytest.fixture
 def page(opened):
-    """The one page, as it was at first."""
-    if opened.locator("[data-undo-all]").count():
-        opened.locator("[data-undo-all]").click()
+    """The one page, loaded anew without the changes of the test before."""
+    address = opened.url.partition("#")[0]
+    opened.goto("about:blank")
+    opened.goto(address)
+    expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
     expect(opened.locator("[data-change]")).to_have_count(0)
-    opened.keyboard.press("Escape")
     opened.locator('[data-option="overview"]').click()
     opened.locator('[data-tile="1-3"]').click()
     expect(opened.locator("[data-subject]")).to_have_text("Head 1-3")
