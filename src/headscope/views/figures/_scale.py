@@ -73,7 +73,7 @@ class Scale:
         """Position on the bar and text of each number that is written below it."""
         if self.lifts:
             marks = (1.0, 2.0 ** round(np.log2(self.largest) / 2), self.largest)
-            return [(float(self.position(np.array(mark))), times(mark)) for mark in marks]
+            return [(float(self.position(np.array([mark]))[0]), times(mark)) for mark in marks]
         if self.signed:
             return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
         if self.largest == 0:
@@ -89,7 +89,7 @@ class Scale:
         """Round weights that stand far enough from each other and from the ends."""
         ticks = [(0.0, "0")]
         for mark in WEIGHT_TICKS:
-            share = float(self.position(np.array(mark)))
+            share = float(self.position(np.array([mark]))[0])
             if (
                 mark < self.largest
                 and share - ticks[-1][0] > CLOSEST_TICKS
