@@ -86,13 +86,6 @@ def test_a_figure_is_drawn(here, folder, capsys):
     assert ">delimiter<" in text
 
 
-def test_predictive_words_need_a_trained_head(here, folder, capsys):
-    assert run(["heads", "a cat", "--predictive"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "headscope: all-MiniLM-L6-v2 has no trained masked-word head"
-    )
-
-
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
     monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: None)
     assert run(["heads", "--texts", "a.parquet"]) == 1

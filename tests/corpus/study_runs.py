@@ -205,8 +205,7 @@ STUDIES = {
     "heads by patterns of the model": StudyRun(
         texts,
         hs.heads,
-        {"predictive": True, "related": True, "distances": True, "random_weights": True},
-        needs="masked words",
+        {"related": True, "distances": True, "random_weights": True},
         bad=BAD,
         numbers=lambda result: columns_of(result) | {"distances": result.distances},
     ),
@@ -341,15 +340,6 @@ def model_of(needs):
         return cipher_translator(steps=1)[:2]
     if needs == "writer":
         return tiny_model("gpt2", writes=True), tiny_tokenizer()
-    if needs == "masked words":
-        import torch
-        from transformers import AutoModelForMaskedLM
-
-        torch.manual_seed(0)
-        model = AutoModelForMaskedLM.from_config(tiny_model("bert").config).eval()
-        tokenizer = tiny_tokenizer()
-        tokenizer.add_special_tokens({"mask_token": "[MASK]"})
-        return model, tokenizer
     if needs == "classifier":
         import torch
         from transformers import AutoModelForSequenceClassification

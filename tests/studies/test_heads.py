@@ -5,10 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 import headscope as hs
-from headscope import CaptureError, RecordError
+from headscope import RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
@@ -85,23 +84,6 @@ def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
     assert found.texts == 2
 
 
-def test_predictive_words_are_one_option(tokenizer, tmp_path):
-    from transformers import AutoModelForMaskedLM
-
-    tokenizer = tiny_tokenizer()
-    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
-    torch.manual_seed(0)
-    model = AutoModelForMaskedLM.from_config(tiny_model("bert").config).eval()
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    found = hs.heads(str(tmp_path), texts=TEXTS, predictive=True)
-    told = [label for label in found.all_labels if label.pattern == "predictive"]
-    assert len(told) == len(found.cells)
-    assert {(label.texts, label.against) for label in told} == {(4, "uniform, position")}
-    with pytest.raises(CaptureError, match="BertModel has no masked-word head"):
-        hs.heads(tiny_model("bert"), tokenizer, TEXTS, predictive=True)
-
-
 def test_related_words_are_one_option(model, tokenizer):
     from headscope.patterns import related_patterns
     from headscope.studies._model_patterns import input_embeddings
@@ -154,9 +136,9 @@ def test_bad_input_is_refused(model, tokenizer):
     record = hs.capture(model, tokenizer, "a cat")
     with pytest.raises(
         RecordError,
-        match=r"random_weights, position_mean, predictive, related=True needs a model to",
+        match=r"random_weights, position_mean, related=True needs a model to",
     ):
-        hs.heads(record, random_weights=True, position_mean=True, predictive=True, related=True)
+        hs.heads(record, random_weights=True, position_mean=True, related=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
         hs.heads(record, tokenizer, truncate=True)
     with pytest.raises(RecordError, match="Texts are read by a model, and a record was given"):

@@ -6,8 +6,6 @@ from ._capture_many import capture_many as capture_many
 from ._pipeline import PipelineRun as PipelineRun
 from ._pipeline import watch_pipeline as watch_pipeline
 from ._random_twin import random_twin as random_twin
-from ._word_masking import Masking as Masking
-from ._word_masking import masking_drops as masking_drops
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids

@@ -34,7 +34,6 @@ def heads(
     correction: Literal["holm", "benjamini-hochberg"] = "holm",
     random_weights: Annotated[bool, Parameter(negative="")] = False,
     position_mean: Annotated[bool, Parameter(negative="")] = False,
-    predictive: Annotated[bool, Parameter(negative="")] = False,
     related: Annotated[bool, Parameter(negative="")] = False,
     battery: bool = True,
     margin: float = 0.1,
@@ -66,8 +65,6 @@ def heads(
             benjamini-hochberg the false discovery rate.
         random_weights: Repeat with the same architecture and random weights, as a baseline.
         position_mean: Also compare patterns of content with the mean map by position.
-        predictive: Also look for words that predict each other, by masking both; needs a model with
-            a trained masked-word head, which the demo model does not have.
         related: Also look for related words: those with similar input embeddings.
         battery: Detect induction with runs of repeated random tokens, not with the texts.
         margin: How far above 0 the interval of score minus baseline must lie.
@@ -93,13 +90,12 @@ def heads(
         "correction": correction,
         "random_weights": random_weights,
         "position_mean": position_mean,
-        "predictive": predictive,
         "related": related,
         "battery": battery,
         "margin": margin,
     }
     more = {"distances": _adds_distances(out, plot)}
-    reading = running.reading(options, out, given=given, texts=texts, masked=predictive)
+    reading = running.reading(options, out, given=given, texts=texts)
     with few_texts_as_a_line(), reading as (source, how):
         result = heads_of(*source, given, **how, **judged, **more)
     tell(result, table, plot, **({"classes": True} if classes else {}))

@@ -149,14 +149,13 @@ def write_result(result: Any, out: Path | None) -> None:
 
 
 def loaded(
-    texts: list[Outcome], options: ModelOptions, *, masked: bool = False, classifies: bool = False
+    texts: list[Outcome], options: ModelOptions, *, classifies: bool = False
 ) -> tuple[Any, Any]:
     """The model and its tokenizer; errors of the texts are raised before.
 
     Args:
         texts: texts that it will read.
         options: the model and how it runs.
-        masked: whether it must have a trained masked-word head.
         classifies: whether it must have a trained classifier.
 
     Raises:
@@ -168,16 +167,10 @@ def loaded(
         )
     options.check()
     with status("Loading PyTorch and transformers"):
-        from headscope.capturing import (
-            load_classifier,
-            load_masked_model,
-            load_model,
-            load_tokenizer,
-        )
+        from headscope.capturing import load_classifier, load_model, load_tokenizer
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        if masked or classifies:
-            load = load_masked_model if masked else load_classifier
-            model = load(options.model, **options.loading)
+        if classifies:
+            model = load_classifier(options.model, **options.loading)
             tokenizer = load_tokenizer(options.model, **options.loading)
         else:
             model, tokenizer = load_model(options.model, **options.loading)

@@ -27,7 +27,6 @@ from headscope.patterns._mechanism_file import load_groups, load_mechanism_tally
 from headscope.patterns._mechanism_tally import MechanismTally, Reading
 from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
-from headscope.patterns._predictive import predictive, predictive_pattern
 from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, load_tally
@@ -82,8 +81,6 @@ __all__ = [
     "named_related",
     "numbers_of_heads",
     "painted",
-    "predictive",
-    "predictive_pattern",
     "related_patterns",
     "sketch",
     "strengths",

@@ -363,7 +363,4 @@ PATTERNS = (
         by_layout=True,
     ),
 )
-"""The patterns that `heads` looks for by default.
-
-Vig's fifth, words predictive of the word, needs a live model: see `predictive_pattern`.
-"""
+"""The patterns that `heads` looks for by default."""

@@ -14,11 +14,12 @@ from headscope.patterns import (
     Heads,
     Tally,
     check_heads_options,
+    related_patterns,
 )
 from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies._battery import induction_battery
-from headscope.studies._model_patterns import patterns_of_model
+from headscope.studies._model_patterns import input_embeddings
 from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
 
@@ -29,7 +30,6 @@ def heads(
     *,
     random_weights: Heads | bool | None = None,
     position_mean: np.ndarray | bool | None = None,
-    predictive: bool = False,
     related: bool = False,
     **options: Any,
 ) -> Heads:
@@ -51,8 +51,6 @@ def heads(
             texts run through it too; or `heads` of such records.
         position_mean: True for the map that positions alone would give as one baseline more, the
             texts run twice; or the average map itself, see `MapSum`.
-        predictive: whether to look for words that a word can be predicted from, too. The model must
-            have a masked-word head that was trained, and runs n (n + 1) / 2 times on n words.
         related: whether to look for related words, too: those whose input embeddings lie near; see
             `related_patterns`.
         **options: ``groups``, the document that each text is of, by name or number, so that
@@ -69,8 +67,7 @@ def heads(
     Raises:
         RecordError: where there is no record, an option there is not, or one that needs a model.
         RunError: of a run, see `headscope.corpus.run`.
-        CaptureError: a model whose attention cannot be captured, or without a masked-word head
-            where that is needed.
+        CaptureError: a model whose attention cannot be captured.
         HeadscopeError: where SciPy is not installed; raised before any record is read.
 
     Example:
@@ -83,13 +80,13 @@ def heads(
             (records, tokenizer, texts),
             options,
             random_weights,
-            {"position_mean": position_mean, "predictive": predictive, "related": related},
+            {"position_mean": position_mean, "related": related},
         )
     battery = options.pop("battery", None)
-    source = parse_source(records, tokenizer, texts, options, load=_masked if predictive else None)
+    source = parse_source(records, tokenizer, texts, options)
     if source is None:
         asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
-        asked |= {"predictive": predictive, "related": related, "battery": bool(battery)}
+        asked |= {"related": related, "battery": bool(battery)}
         _check_no_model_needed(asked)
         return heads_of(
             records,
@@ -97,14 +94,8 @@ def heads(
             position_mean=_array(position_mean),
             **options,
         )
-    more = patterns_of_model(
-        source.model,
-        source.tokenizer,
-        predictive=predictive,
-        related=related,
-        truncate=source.options.get("truncate", False),
-    )
-    if more:
+    if related:
+        more = related_patterns(input_embeddings(source.model))
         options["patterns"] = (*options.get("patterns", PATTERNS), *more)
     # Before the model is run, which may take hours.
     warn_of_few(source, options)
@@ -212,12 +203,6 @@ def average_map(source: Source, stack: str | None) -> np.ndarray:
     if maps is None:
         raise RecordError("heads was given no text that could be captured")
     return maps.mean
-
-
-def _masked(name: Any, **loading: Any) -> tuple[Any, Any]:
-    from headscope.capturing import load_masked_model, load_tokenizer
-
-    return load_masked_model(name, **loading), load_tokenizer(name, **loading)
 
 
 def _array(mean: Any) -> np.ndarray | None:

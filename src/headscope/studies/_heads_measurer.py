@@ -42,8 +42,6 @@ class HeadsMeasurer:
         self.model, self.tokenizer = model, tokenizer
         self.patterns, self.stack = patterns, stack
         self._has_distances = distances
-        self.most_tried: int | None = None
-        """How many texts are tried out before a run; None for all of its sample."""
         self.rows: tuple[str, ...] = Tally(patterns).rows
         # Kept for all batches: what even rows score is worked out once for each layout of tokens.
         self._batch_values = BatchValues(patterns, position_mean)

@@ -14,15 +14,17 @@ from headscope.evidence import MapSum
 from headscope.patterns import (
     PATTERNS,
     Heads,
+    MissingFunction,
     Pattern,
     Tally,
     TallySums,
     levels_of,
+    named_related,
 )
 from headscope.storage import arrays_below
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
-from headscope.studies._model_patterns import patterns_in_worker, patterns_without_model
+from headscope.studies._model_patterns import related_in_worker
 from headscope.studies._position_mean_run import MeanMap, mean_map_over
 from headscope.studies.shared._corpus_job import ModelJob, check_measured
 from headscope.studies.shared._corpus_model import corpus_texts, one_thread
@@ -43,11 +45,9 @@ TOGETHER = 32
 """Texts whose values wait to be added up together, which is cheaper than one by one."""
 HEADS = 1024
 """Of a model whose configuration does not say how many it has."""
-TRIED = 6
-"""Texts that are tried out where each is run again for every two of its words."""
 DISTANCES = "distances."
 """Before the names of arrays of distances in the file of a part."""
-MEASURED = ("predictive", "related", "distances")
+MEASURED = ("related", "distances")
 JUDGING = ("confidence", "alpha", "correction", "margin")
 FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
 """Of a pattern, what a file can hold."""
@@ -64,7 +64,6 @@ class HeadsJob(ModelJob):
         stack: which stack of the records; None for the first.
         levels: mean score of each pattern with random weights, where these were run.
         has_battery: whether runs of repeated random tokens decide induction.
-        predictive: whether to look for words that a word can be predicted from, too.
         related: whether to look for related words, too.
         distances: whether to add up the distances of every two heads.
         position_mean: the mean map by position, for one more baseline; None without it.
@@ -77,7 +76,6 @@ class HeadsJob(ModelJob):
     stack: str | None = None
     levels: Levels = ()
     has_battery: bool = True
-    predictive: bool = False
     related: bool = False
     distances: bool = False
     position_mean: MeanMap | None = None
@@ -85,8 +83,9 @@ class HeadsJob(ModelJob):
     @property
     def counted(self) -> tuple[Pattern, ...]:
         """All patterns; those that are made of a model without their functions."""
-        more = patterns_without_model(predictive=self.predictive, related=self.related)
-        return (*self.patterns, *more)
+        if not self.related:
+            return self.patterns
+        return (*self.patterns, *named_related(MissingFunction("related")))
 
     @property
     def beside(self) -> Sequence[str]:
@@ -103,7 +102,6 @@ class HeadsJob(ModelJob):
             "battery": self.has_battery,
             "levels": [list(level) for level in self.levels],
             "patterns": patterns,
-            "predictive": self.predictive,
             "related": self.related,
             "distances": self.distances,
             "position mean": self.position_mean and self.position_mean.digest,
@@ -111,24 +109,19 @@ class HeadsJob(ModelJob):
 
     def begin(self) -> HeadsMeasurer:
         """The model, loaded once in a process, and what measures with it."""
-        # Random weights are a baseline of what the model itself holds to be related words.
-        of_model = patterns_in_worker(
-            replace(self.model, random=False) if self.model.random else self.model,
-            predictive=self.predictive,
-            related=self.related,
-            truncate=self.truncate,
-        )
-        measurer = self.MEASURER(
+        patterns = self.patterns
+        if self.related:
+            # Random weights are a baseline of what the model itself holds to be related words.
+            own = replace(self.model, random=False) if self.model.random else self.model
+            patterns = (*patterns, *related_in_worker(own))
+        return self.MEASURER(
             *self.model.load(),
-            (*self.patterns, *of_model),
+            patterns,
             stack=self.stack,
             reading=self.reading,
             distances=self.distances,
             position_mean=None if self.position_mean is None else self.position_mean.load(),
         )
-        if self.predictive:
-            measurer.most_tried = TRIED
-        return measurer
 
     def tally(self, measurer: HeadsMeasurer) -> HeadsPart:
         """Sums of no text."""
@@ -280,12 +273,11 @@ def over_texts(
     mean = options.pop("position_mean", None) if kind is HeadsJob else None
     stream: Iterable[Any] = corpus_texts(texts, options.pop("groups", None))
     measured = taken(options, MEASURED) if kind is HeadsJob else {}
-    needs = "masked words" if measured.get("predictive") else kind.NEEDS
     job = kind(
         patterns=tuple(options.pop("patterns", PATTERNS)),
         stack=options.pop("stack", None),
         has_battery=options.pop("battery", None) is not False,
-        **parse_job(given, options, running, needs=needs),
+        **parse_job(given, options, running),
         **measured,
         **(more or {}),
     )
@@ -321,7 +313,6 @@ def _levels(
         patterns=job.patterns,
         stack=job.stack,
         has_battery=False,
-        predictive=job.predictive,
         related=job.related,
     )
     result = replace(running, out=random).result(twin, texts, {})
