@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from headscope.evidence import GroupSums, PoissonSums, redrawn_ratios
+from headscope.evidence import GroupSums, redrawn_ratios
 
 SCORES = 100
 CORRELATION = 0.15
@@ -32,10 +32,6 @@ def scores(
     weights = np.ones(shape)
     if kind == "right or wrong":
         values = (values > 0.5).astype(float)
-    if kind == "ratio":
-        # As of words that are right among those of a text, texts being of other lengths.
-        weights = rng.integers(3, 40, len(of))[:, None] * weights
-        values = weights * (values > 0.5)
     return values, weights, of
 
 
@@ -45,16 +41,6 @@ def ends_of_sums(values: np.ndarray, of: np.ndarray) -> np.ndarray:
     for own, document in zip(values, of, strict=True):
         sums.update(own, group=str(document))
     return sums.close().interval().T
-
-
-def ends_of_draws(
-    values: np.ndarray, weights: np.ndarray, of: np.ndarray, draws: int
-) -> np.ndarray:
-    """By Poisson's bootstrap, from sums."""
-    sums = PoissonSums((2, SCORES), draws=draws)
-    for index, document in enumerate(of):
-        sums.update(str(index), np.stack([values[index], weights[index]]), group=str(document))
-    return sums.interval(lambda total: total[:, 0] / total[:, 1])
 
 
 def ends_of_documents(
@@ -74,11 +60,8 @@ def compared(documents: int, kind: str) -> list[str]:
             values, weights, of, seed=1, draws=2000
         )
     }
-    if kind != "ratio":
-        name = "Wilson from sums" if kind == "right or wrong" else "t from sums"
-        methods[name] = ends_of_sums(values, of)
-    for draws in (200, 1000):
-        methods[f"Poisson, {draws:,} draws"] = ends_of_draws(values, weights, of, draws)
+    name = "Wilson from sums" if kind == "right or wrong" else "t from sums"
+    methods[name] = ends_of_sums(values, of)
     lines = []
     for name, ends in methods.items():
         apart = np.abs(ends - exact).max(axis=0) / np.ptp(exact, axis=0)
@@ -94,7 +77,7 @@ def main() -> None:
     options = parser.parse_args()
     print("| score | documents | interval | median difference | 95 % | width |")
     print("| --- | ---: | --- | ---: | ---: | ---: |")
-    for kind in ("mean", "right or wrong", "ratio"):
+    for kind in ("mean", "right or wrong"):
         for documents in options.documents:
             print("\n".join(compared(documents, kind)))
 

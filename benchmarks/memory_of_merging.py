@@ -2,7 +2,7 @@
 probes while they learn.
 
     python benchmarks/memory_of_merging.py                       # 1,000 and 8,000 texts
-    python benchmarks/memory_of_merging.py --texts 1000 4000 --studies norms relations
+    python benchmarks/memory_of_merging.py --texts 1000 4000 --studies mechanism ablate
 
 A tiny model reads made-up texts, in parts of 500. Each run is put together twice from the same
 finished parts: with the values of all texts held, as up to 2,000 texts, and from sums, as above.
@@ -21,7 +21,6 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,13 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 import headscope as hs
-from headscope.linguistics import Mention, Passage, Sentence, Treebank
-from headscope.studies import AlignedPair, CounterfactualAttention
+from headscope.linguistics import Sentence
+from headscope.studies import CounterfactualAttention
 from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.probes import _on_demand
 from headscope.studies.probes._run import ProbeJob
 from headscope.studies.shared import _counted_texts
-from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model, tiny_tokenizer
 
 PART = 500
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all")
@@ -65,18 +64,6 @@ def sentence(number: int) -> Sentence:
     )
 
 
-def passage(number: int) -> Passage:
-    words, spans, start = words_of(number), [], 0
-    for word in words:
-        spans.append((start, start + len(word)))
-        start += len(word) + 1
-    mentions = tuple(
-        Mention(start=at, stop=at + 1, entity=f"e{at % 2}", kind=("pronoun", "proper")[at // 2])
-        for at in range(4)
-    )
-    return Passage(name=f"p{number}", text=" ".join(words), spans=tuple(spans), mentions=mentions)
-
-
 def texts_of(count: int) -> list[str]:
     return [" ".join(words_of(number)) for number in range(count)]
 
@@ -97,23 +84,15 @@ def probed(kind: str) -> Callable[..., Any]:
 
 PROBE_OPTIONS: dict[str, Any] = {"epochs": 1, "layers": False, "layer": 1, "rank": 8}
 STUDIES: dict[str, Callable[..., Any]] = {
-    "norms": lambda model, count, **run: hs.norm_study(*model, texts_of(count), **run),
     "mechanism": lambda model, count, **run: hs.mechanism(
         *model, texts_of(count), at=[(0, 1), (1, 2)], **run
     ),
-    "relations": lambda model, count, **run: hs.relations(
-        *model, Treebank("made up", tuple(map(sentence, range(count)))), **run
-    ),
-    "coref": lambda model, count, **run: hs.coref(*model, list(map(passage, range(count))), **run),
     "faithfulness": lambda model, count, **run: hs.faithfulness(
         *model,
         texts_of(count),
         counterfactual=CounterfactualAttention(permutations=2),
         allow_unfit=True,
         **run,
-    ),
-    "alignment": lambda model, count, **run: hs.alignment_study(
-        *model, numbered(cipher_pairs(count)), **run
     ),
     "ablate": lambda model, count, **run: hs.ablate(
         model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
@@ -123,10 +102,6 @@ STUDIES: dict[str, Callable[..., Any]] = {
     ),
     **{f"probe {kind}": probed(kind) for kind in ("attention", "relation", "structural", "edge")},
 }
-
-
-def numbered(pairs: list[AlignedPair]) -> list[AlignedPair]:
-    return [replace(pair, name=f"pair {number}") for number, pair in enumerate(pairs)]
 
 
 def classifier() -> Any:
@@ -211,8 +186,6 @@ def main() -> None:
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:
         model = readers.get(name) or tiny_model("bert"), tiny_tokenizer()
-        if name == "alignment":
-            model = cipher_translator(steps=1)[:2]
         watching = measured
         if name.startswith("probe"):
             model, watching = (wide_model(), tiny_tokenizer()), probe_measured

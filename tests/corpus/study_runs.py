@@ -32,14 +32,7 @@ def columns_of(result):
 
 def counts_of(result):
     """What was counted in all sentences."""
-    return {"counts": result.statistic.total, "diagonal": result.diagonal.total}
-
-
-def totals_of(result):
-    """The same of sums, where single sentences are not kept."""
-    if result.sums is None:
-        return counts_of(result)
-    return {"counts": result.sums.counts, "diagonal": result.sums.diagonal}
+    return {name: result.sums.total(name) for name in ("counts", "diagonal")}
 
 
 def means_of(result):
@@ -229,18 +222,12 @@ STUDIES = {
     "alignment": StudyRun(
         lambda count: cipher_pairs(count // 2, seed=3),
         hs.alignment_study,
-        needs="translator",
-        bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
-        numbers=counts_of,
-    ),
-    "alignment in sums": StudyRun(
-        lambda count: cipher_pairs(count // 2, seed=3),
-        hs.alignment_study,
         {"random_weights": True},
         needs="translator",
         bad=AlignedPair.of("ba " * 200, "BA", "0-0", name="long"),
-        numbers=totals_of,
-        many=3,
+        numbers=counts_of,
+        other={"special": False},
+        refused="special true, now false",
     ),
     "probe": StudyRun(
         lambda count: [sentence(number) for number in range(2 * count)],

@@ -15,8 +15,6 @@ from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.testing import (
-    cipher_pairs,
-    cipher_translator,
     random_record,
     tiny_model,
     tiny_tokenizer,
@@ -195,9 +193,6 @@ SUMS = {
     "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
     "Mechanism": lambda: of_many(hs.mechanism, *tiny(), texts_of(24), at=[(0, 1), (1, 2)]),
     "Ablation": lambda: ablation().in_sums(),
-    "AlignmentStudy": lambda: of_many(
-        hs.alignment_study, *cipher_translator(steps=1)[:2], cipher_pairs(24)
-    ),
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
 }
 """Every kind that is made of sums alone where there are more than 2,000 texts."""

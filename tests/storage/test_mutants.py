@@ -229,15 +229,13 @@ def kept_coref(path):
 
 def kept_alignment(path):
     found, rng = AlignmentStudy(), np.random.default_rng(0)
-    found.layers, found.heads, found.model = (0, 1), 3, "m"
-    found.statistic = Statistic((2, 2, 2, 2, 4))
+    facts = {"heads": [[layer, head] for layer in range(2) for head in range(3)], "model": "m"}
     for number in range(6):
-        wholes = rng.integers(3, 9, (2, 2, 2, 4)).astype(float)
-        found.statistic.update(
-            f"s{number}", np.stack([np.floor(wholes * rng.random(wholes.shape)), wholes])
-        )
-        found.diagonal.update(f"s{number}", np.array([1.0, 4.0]))
-    found.refused[1] = "why"
+        links = rng.integers(3, 9, (2, 2, 2, 4))
+        hits = np.floor(links * rng.random(links.shape)).astype(int)
+        counts = {"counts": np.stack([hits, links]), "diagonal": np.array([1, 4])}
+        counts["refused/1/why"] = np.array(1)
+        found.sums.add(f"s{number}", f"d{number}", counts, length=5, facts=facts)
     return found.save(path)
 
 

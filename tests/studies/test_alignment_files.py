@@ -168,7 +168,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     from headscope.capturing import capture
 
     monkeypatch.setattr(headscope.capturing, "capture", counting)
-    monkeypatch.setattr("headscope.studies.alignment._study.KEPT_EVERY", 2)
+    monkeypatch.setattr("headscope.studies.shared._fold.KEPT_EVERY", 2)
     with pytest.raises(KeyboardInterrupt):
         hs.alignment_study(*translator, PAIRS, resume=path)
     assert load_alignment_study(path).sentences == 4
@@ -184,7 +184,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     with pytest.raises(RecordError, match="keeps a study with special=True"):
         hs.alignment_study(*translator, PAIRS, resume=path, special=False)
     kept = load_alignment_study(path)
-    kept.model = "another"
+    kept.sums.facts["model"] = "another"
     kept.save(path)
     with pytest.raises(RecordError, match="keeps a study of the model another, and this one is"):
         hs.alignment_study(*translator, PAIRS, resume=path)
@@ -228,13 +228,12 @@ def test_the_figure_has_the_rate_of_every_head(study):
 def test_colours_part_at_the_diagonal():
     pytest.importorskip("matplotlib", reason="needs the extra figures")
     study = AlignmentStudy()
-    study.layers, study.heads = (0, 1, 4), 2
-    counts = np.full((2, 2, 2, 3, 3), 10.0)
+    counts = np.full((2, 2, 2, 3, 3), 10)
     counts[0, 0, 0] = [[9, 1, 5], [5, 5, 5], [5, 5, 5]]
-    counts[:, :, 1] = np.nan
-    study.statistic = type(study.statistic)(counts.shape)
-    study.statistic.update("a", counts)
-    study.diagonal.update("a", np.array([5.0, 10.0]))
+    counts[:, :, 1] = 0
+    facts = {"heads": [[layer, head] for layer in (0, 1, 4) for head in range(2)]}
+    counted = {"counts": counts, "diagonal": np.array([5, 10])}
+    study.sums.add("a", "a", counted, length=4, facts=facts)
     axes, words = drawn(study.figure())
     assert len(axes.images) == 5
     first = np.asarray(axes.images[0].get_array())

@@ -18,7 +18,6 @@ from headscope.evidence._interval import interval, interval_of_sums
 from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
-from headscope.evidence._poisson import PoissonSums, times_drawn
 from headscope.evidence._ratio import (
     interval_of_draws,
     redrawn_interval,
@@ -34,7 +33,6 @@ __all__ = [
     "COPIES",
     "GroupSums",
     "MapSum",
-    "PoissonSums",
     "Statistic",
     "StatisticSums",
     "benjamini_hochberg",
@@ -65,6 +63,5 @@ __all__ = [
     "shuffled_orders",
     "shuffled_tokens",
     "superiority",
-    "times_drawn",
     "uniform_map",
 ]

@@ -8,18 +8,13 @@ imported at its first use, since it imports torch; records are studied without i
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
 from headscope.studies._mechanism import mechanism
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
-from headscope.studies.alignment._best_layer_or_head import BestLayerOrHead
-from headscope.studies.alignment._file import load_alignment_study
-from headscope.studies.alignment._pair import AlignedPair
-from headscope.studies.alignment._pair_files import read_aligned_pairs
-from headscope.studies.alignment._result import AlignmentStudy
-from headscope.studies.alignment._study import alignment_study
-from headscope.studies.alignment._word_alignment import WordAlignment, word_alignment
+from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
 from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
@@ -30,6 +25,7 @@ from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
 from headscope.studies.probes._file import load_probing
 from headscope.studies.probes._probing import Probing
 from headscope.studies.relations import RelationHead, Relations, load_relations, relations
+from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, word_alignment
 
 if TYPE_CHECKING:
     from headscope.studies._effect import effect

@@ -37,6 +37,11 @@ class ModelJob:
     allow_unfit: bool = False
     together: tuple[tuple[str, int], ...] = ()
 
+    @classmethod
+    def needs(cls, how: Mapping[str, Any]) -> str:
+        """What the model must have, for these options."""
+        return cls.NEEDS
+
     @property
     def study(self) -> str:
         """What is made."""

@@ -230,7 +230,7 @@ def checked_job(
     Raises:
         RunError: an option that there is not, or what cannot go to other processes.
     """
-    needed = parse_job(given, options, running, needs=study.NEEDS)
+    needed = parse_job(given, options, running, needs=study.needs(how))
     job = study(**needed, **how)
     check_no_more(job.study, options)
     job.check_engine(running.engine)

@@ -4,32 +4,82 @@ memory, in parts, and by many processes it is the same fold.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from headscope._progress import counted as shown
 from headscope.corpus import (
     CorpusText,
     Counts,
-    FinishedRun,
-    Kept,
     Sums,
     asks_for_run,
 )
-from headscope.errors import HeadscopeError, RecordError, RunError
+from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence.groups import group_of
 from headscope.linguistics import word_attention, words_at
 from headscope.patterns.records import with_groups
 from headscope.record import Stack
 from headscope.results import check_conserved
-from headscope.studies.shared._corpus_job import ModelJob, as_given
-from headscope.studies.shared._corpus_model import corpus_texts, one_thread
+from headscope.studies.shared._corpus_job import as_given
+from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._corpus_run import run_study
+from headscope.studies.shared._fold_run import FoldJob
 from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source
+
+KEPT_EVERY = 20
+"""Texts after which a study in memory is kept that may be resumed."""
+Reading = Mapping[str, Any]
+"""Options of `headscope.capturing.capture_batches`; whatever reads a text in another way takes of
+them ``on_error``, ``progress`` and ``max_unknown``."""
+Readers = tuple[Any, Any]
+"""A model and its tokenizer."""
+
+
+def captured(
+    readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
+) -> Iterator[tuple[int, Any]]:
+    """Number and record of each text, in whatever order suits the model."""
+    from headscope.capturing import capture_batches
+
+    for together in capture_batches(*readers, given, **reading):
+        yield together.numbers[0], together.batch
+
+
+def one_by_one(
+    given: Iterable[Any], read: Callable[[int, Any], Any], reading: Reading, doing: str
+) -> Iterator[tuple[int, Any]]:
+    """Number and what is read of each text, one after the other.
+
+    Args:
+        given: texts, or why one of them cannot be read.
+        read: is called with number and text.
+        reading: see `Reading`.
+        doing: the word of the progress bar.
+    """
+    from headscope.capturing import parse_input
+    from headscope.capturing.many import OF_ONE_INPUT, reason_of
+
+    shows = reading.get("progress", False)
+    for number, text in enumerate(shown(given, doing, "text", shows=shows)):
+        try:
+            if isinstance(text, HeadscopeError):
+                raise text
+            record = read(number, parse_input(as_given(text)))
+        except OF_ONE_INPUT as error:
+            reading["on_error"](number, reason_of(error))
+        else:
+            yield number, record
+
+
+def told_of(record: Any, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Length of a text in tokens, and what all texts of a study share."""
+    stack = stack_of(record, how.get("stack"))
+    return len(stack.query), facts_of(record, stack)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +96,13 @@ class Fold:
         item_of: the item, of what ``given_of`` gave.
         input_of: what the model reads of an item and ``how``; an error says why it cannot.
         keep: what the records keep.
+        records_of: what reads the texts: gives number and record of each that could be read.
+        told_of: see the function of this name, the default.
+        needs: what the model must have, see `headscope.studies.shared._corpus_model.NamedModel`.
+        load: how a named model is loaded in memory, by default for its attention.
+        check: raises where a model cannot be studied; its argument ``allow_unfit`` is the user's.
+        resume: a file that the result is kept in on the way, and what reads the one that is there
+            for a model; that of random weights is kept beside it, as ``.random``.
     """
 
     name: str
@@ -56,6 +113,12 @@ class Fold:
     given_of: Callable[[Any], Any] = as_given
     item_of: Callable[[Any], Any] = as_given
     keep: tuple[str, ...] = ("weights",)
+    records_of: Callable[..., Iterator[tuple[int, Any]]] = captured
+    told_of: Callable[[Any, Mapping[str, Any]], tuple[int, dict[str, Any]]] = told_of
+    needs: str = "attention"
+    load: Callable[..., tuple[Any, Any]] | None = None
+    check: Callable[..., None] | None = None
+    resume: tuple[Path, Callable[[Path, Any], Any]] | None = None
 
     def counted(self, item: Any, record: Any, **how: Any) -> Counted:
         """What is counted of one text.
@@ -68,9 +131,8 @@ class Fold:
         Raises:
             RecordError: where it cannot be counted.
         """
-        stack = stack_of(record, how.get("stack"))
         counts = self.counts_of(item, record, **how)
-        return Counted(counts, len(stack.query), facts_of(record, stack))
+        return Counted(counts, *self.told_of(record, how))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,18 +260,25 @@ def folded(
             left_out[item.name] = str(error)
     if not readable:
         raise RecordError(f"No {fold.what} is left: {next(iter(left_out.values()))}")
-    source = parse_source(*given, inputs, options)
+    anyway = options.get("allow_unfit", False)
+    source = parse_source(*given, inputs, options, load=fold.load)
     assert source is not None, "texts were given"
+    if fold.check is not None:
+        fold.check(source.model, allow_unfit=anyway)
 
-    def result_of(source: Source) -> Any:
-        sums, lost = _in_memory(fold, source, readable, how)
-        result = fold.result_of(sums, how, judging)
-        result.left_out = left_out | lost
-        return result
+    def result_of(source: Source, kept_as: str) -> Any:
+        counted = _InMemory(fold, source, readable, how=how, kept_as=kept_as)
 
-    result = result_of(source)
+        def result() -> Any:
+            made = fold.result_of(counted.sums, how, judging)
+            made.left_out = left_out | counted.lost
+            return made
+
+        return counted.all(result)
+
+    result = result_of(source, "")
     if random_weights:
-        result.control = result_of(source.random_twin())
+        result.control = result_of(source.random_twin(), ".random")
     return result
 
 
@@ -281,158 +350,77 @@ def input_as_given(item: Any, _: Mapping[str, Any]) -> Any:
     return item
 
 
-def _in_memory(
-    fold: Fold, source: Source, items: Sequence[Item], how: Mapping[str, Any]
-) -> tuple[Sums, dict[str, str]]:
-    """The sums of texts, and why others could not be counted.
-
-    Raises:
-        RecordError: where no text is left.
-    """
-    sums, lost = Sums(fold.what), {}
-
-    def lose(number: int, error: Exception) -> None:
-        lost[items[number].name] = str(error)
-
-    for together in source.batches(keep=fold.keep, on_error=lose):
-        item = items[together.numbers[0]]
-        try:
-            fold.counted(item.what, together.batch, **how).add_to(sums, item.name, item.unit)
-        except RecordError as error:
-            lose(together.numbers[0], error)
-    check_conserved(len(items), len(sums), len(lost), f"{fold.what}s")
-    if not len(sums):
-        raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
-    return sums, lost
-
-
-def _read(fold: Fold, text: CorpusText, how: Mapping[str, Any]) -> Any:
-    """What the model reads of a text, or why it cannot be read."""
-    try:
-        return fold.input_of(fold.item_of(text.given), how)
-    except HeadscopeError as error:
-        return error
-
-
-def item_of(fold: Fold, text: CorpusText, number: int = 0) -> Item:
-    """A text of a run: by its own name, or by what it says and its number among its copies."""
-    item = fold.item_of(text.given)
-    name = getattr(item, "name", None)
-    if name is None:
-        is_alone = text.group is None and not number
-        name = text.name if is_alone else f"{text.name} of {text.unit}, {number}"
-    return Item(name, text.group, item)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoldJob(ModelJob):
-    """A fold as a run in parts.
+class _InMemory:
+    """Texts that are counted in memory, or those of them that a file does not hold yet.
 
     Args:
         fold: the study.
-        how: options of ``counts_of``.
+        source: of the texts.
+        items: the texts.
+        how: options that the counts depend on.
+        kept_as: what comes behind the name of the file.
     """
 
-    fold: Fold
-    how: tuple[tuple[str, Any], ...] = ()
+    def __init__(
+        self,
+        fold: Fold,
+        source: Source,
+        items: Sequence[Item],
+        *,
+        how: Mapping[str, Any],
+        kept_as: str,
+    ) -> None:
+        self._fold, self._source, self._how = fold, source, how
+        self.sums: Sums = Sums(fold.what)
+        self.lost: dict[str, str] = {}
+        """Why texts could not be counted."""
+        self._path: Path | None = None
+        if fold.resume is not None:
+            path, load = fold.resume
+            self._path = path.with_name(f"{path.stem}{kept_as}{path.suffix}")
+            if self._path.exists():
+                begun = load(self._path, source.model)
+                self.sums, self.lost = begun.sums, dict(begun.left_out)
+        self._left = [
+            (number, item)
+            for number, item in enumerate(items)
+            if item.name not in self.sums and item.name not in self.lost
+        ]
 
-    @property
-    def study(self) -> str:
-        """What is made."""
-        return self.fold.name
+    def all(self, result: Callable[[], Any]) -> Any:
+        """The result once all are counted; it is kept on the way.
 
-    def options(self) -> dict[str, Any]:
-        """What the numbers depend on, known before a model is loaded."""
-        return super().options() | dict(self.how)
+        Raises:
+            RecordError: where no text is left.
+        """
+        before = len(self.sums) + len(self.lost)
+        for number, _ in enumerate(self._counted(), 1):
+            if self._path is not None and number % KEPT_EVERY == 0:
+                result().save(self._path)
+        after, what = len(self.sums) + len(self.lost), self._fold.what
+        check_conserved(len(self._left), after - before, 0, f"{what}s")
+        if not len(self.sums):
+            raise RecordError(f"No {what} is left: {next(iter(self.lost.values()))}")
+        made = result()
+        if self._path is not None:
+            made.save(self._path)
+        return made
 
-    def begin(self) -> FoldMeasurer:
-        """The model, loaded once in a process, and what counts its records."""
-        return FoldMeasurer(self, *self.model.load())
+    def _counted(self) -> Iterator[None]:
+        """One step for each text that is counted."""
 
-    def tally(self, measurer: Any) -> FoldPart:
-        """The sums of no text."""
-        return FoldPart(self.fold)
+        def lose(number: int, error: Exception) -> None:
+            self.lost[self._left[number][1].name] = str(error)
 
-    def texts_of(self, text: CorpusText) -> Sequence[str]:
-        """What the tokenizer reads of a text."""
-        read = _read(self.fold, text, dict(self.how))
-        if isinstance(read, HeadscopeError):
-            return []
-        from headscope.capturing import parse_input
-
-        return parse_input(as_given(read)).texts
-
-    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
-        """The result of the sums of all parts."""
-        sums = Sums(self.fold.what)
-        for part in finished.parts():
-            sums = sums + Sums.of_kept(part, self.fold.what)
-        failed = finished.failed
-        if not len(sums):
-            first = failed[0]["error"] if failed else "there was none"
-            raise RunError(f"No text of the run could be measured: {first}")
-        result = self.fold.result_of(sums, dict(self.how), judging)
-        for each in failed:
-            text = CorpusText(each["text"], each["group"])
-            result.left_out[item_of(self.fold, text).name] = each["error"]
-        return result
-
-
-class FoldMeasurer:
-    """A model, and the fold that counts what it does on texts.
-
-    Args:
-        job: the fold and its options.
-        model: loaded.
-        tokenizer: its tokenizer.
-    """
-
-    most_tried: int = 0
-    """Counts are the same in any batch but for rounding, and nothing is tried before a run."""
-
-    def __init__(self, job: FoldJob, model: Any, tokenizer: Any) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self._job = job
-
-    def values_of(
-        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
-    ) -> Iterator[tuple[int, Counted]]:
-        """What is counted of each text; see `headscope.corpus.Measurer`."""
-        from headscope.capturing import capture_batches
-
-        fold, how = self._job.fold, dict(self._job.how)
-        given = [_read(fold, text, how) for text in texts]
-        options: dict[str, Any] = self._job.reading | {"keep": fold.keep, "on_error": failed}
-        with one_thread():
-            for together in capture_batches(self.model, self.tokenizer, given, **options):
-                number = together.numbers[0]
-                item = fold.item_of(texts[number].given)
-                try:
-                    counted = fold.counted(item, together.batch, **how)
-                except HeadscopeError as error:
-                    failed(number, error)
-                else:
-                    yield number, counted
-
-
-class FoldPart:
-    """The sums of the texts of a part."""
-
-    most_open: int = sys.maxsize
-    """Sums take no more memory for a document that is open."""
-
-    def __init__(self, fold: Fold) -> None:
-        self._fold, self._sums = fold, Sums(fold.what)
-
-    def update(self, text: CorpusText, values: Counted) -> None:
-        """Add a text, as often as it is there."""
-        for number in range(text.times):
-            item = item_of(self._fold, text, number)
-            values.add_to(self._sums, item.name, item.unit)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def kept(self) -> Kept:
-        """The sums."""
-        return self._sums.kept()
+        fold, source = self._fold, self._source
+        reading = source.options | {"keep": fold.keep, "on_error": lose}
+        given = source.some([number for number, _ in self._left])
+        readers = source.model, source.tokenizer
+        for number, record in fold.records_of(readers, given, self._how, reading):
+            _, item = self._left[number]
+            try:
+                counted = fold.counted(item.what, record, **self._how)
+                counted.add_to(self.sums, item.name, item.unit)
+            except RecordError as error:
+                lose(number, error)
+            yield

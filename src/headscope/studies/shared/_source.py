@@ -111,11 +111,17 @@ class Source:
         """
         return all(getattr(given, "is_text", True) for given in self.inputs)
 
+    def some(self, numbers: Sequence[int]) -> Any:
+        """Some of the inputs, as `headscope.capturing` takes them."""
+        from headscope.capturing import ParsedInputs
+
+        return ParsedInputs([self.inputs[number] for number in numbers], len(numbers))
+
     def batches(self, **more: Any) -> Iterator[Any]:
         """The texts in batches of one length; see `headscope.capturing.capture_batches`."""
-        from headscope.capturing import ParsedInputs, capture_batches
+        from headscope.capturing import capture_batches
 
-        given = ParsedInputs(self.inputs, len(self.inputs))
+        given = self.some(range(len(self.inputs)))
         return capture_batches(self.model, self.tokenizer, given, **self._reporting(more))
 
     def random_twin(self) -> Source:

@@ -63,7 +63,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         model=study.model,
         layers=study.layers,
         heads=range(study.heads),
-        texts=study.statistic.texts,
+        texts=study.sums.texts,
     )
     return draw_result(drawn, options, lambda sheet, y: _draw(sheet, study, y))
 

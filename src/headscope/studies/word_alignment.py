@@ -1,4 +1,6 @@
-"""Word alignment of one text: which source word each target word was written from."""
+"""Word alignment: which source word each target word was written from, and how often that is right
+in one sentence.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,30 @@ import unicodedata
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
+from headscope.corpus import Counts
 from headscope.errors import RecordError
+from headscope.evidence import redrawn_interval, redrawn_ratios
 from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
-from headscope.measures import aligned_words, alignment_error_rate, word_maps
+from headscope.measures import (
+    aligned_words,
+    alignment_counts,
+    alignment_error_rate,
+    word_maps,
+)
 from headscope.measures.alignment import Link
 from headscope.record import Layer, Record, Stack, Tokens
 
 BY = ("weight", "norm")
 STATES = ("output", "input")
+REFUSED = "refused/"
+"""Prefix of a count of sentences in which a layer had no norms: layer and reason."""
 
 
 @dataclass(frozen=True)
@@ -216,3 +228,168 @@ def _check_covered(tokens: Tokens) -> None:
                 "reads all but the last token of its target, so the tokenizer must end it with "
                 "one of its own, and nothing may be cut off"
             )
+
+
+class Gold(NamedTuple):
+    """The true links of a sentence: those that must be found, and those that may be."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+def counts_of(
+    pair: Any,
+    record: Record,
+    *,
+    stack: str = "cross",
+    special: bool = True,
+    **_: Any,
+) -> Counts:
+    """Hits and links of one sentence (`alignment_counts`), ``[2 state by layer head_and_all]``, of
+    the diagonal ``[2]``, and which layers have no norms.
+
+    Args:
+        pair: a `Gold`, or an `AlignedPair`.
+        record: captured with ``keep=("weights", "norms")``; without norms only weights are counted.
+        stack: which stack of the record.
+        special: see `headscope.word_alignment`.
+
+    Raises:
+        RecordError: where words are unknown, or a link names one that does not exist.
+    """
+    own = record[stack]
+    source, target = words_of(own.key), written_words_of(own)
+    sizes = len(source.names), len(target["input"].names)
+    check_links(pair.sure | pair.possible, *sizes)
+    diagonal = alignment_counts(pair.sure, pair.possible, diagonal_links(*sizes))
+    values = np.zeros((2, len(STATES), len(BY), len(own), own.heads + 1), np.int64)
+    counts = {"counts": values, "diagonal": np.array(diagonal, np.int64)}
+    for (number, layer), (way, by) in product(enumerate(own), enumerate(BY)):
+        maps_of_layer = _maps(layer, by)
+        # One map for the heads and one for all together; by norm either may be missing.
+        if len(maps_of_layer) < 2:
+            added = layer.contributions
+            why = "norms were not kept" if added is None else added.missing.get("attention", "")
+            counts[f"{REFUSED}{layer.layer}/{why}"] = np.array(1)
+        for (maps, heads), (index, state) in product(maps_of_layer, enumerate(STATES)):
+            links = links_of(maps, source, target[state], special=special)
+            hits = [alignment_counts(pair.sure, pair.possible, each) for each in links]
+            # From a pair for each head to a row of hits and a row of links.
+            values[:, index, way, number, heads] = np.transpose(hits)
+    return counts
+
+
+def diagonal_links(source: int, target: int) -> frozenset[Link]:
+    """Each of so many target words linked to the source word at its relative place: what position
+    alone can do.
+
+    ``i = floor((j + 1/2) source / target)``.
+
+    Source: Dyer et al. 2013, section 2, where links near the diagonal are preferred.
+    """
+    # In whole numbers, since rounding would decide where the product falls on an integer.
+    return frozenset(
+        ((2 * number + 1) * source // (2 * target), number) for number in range(target) if source
+    )
+
+
+def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
+    """Maps ``[head query key]`` and where their counts go: those of heads, and that of all heads
+    together.
+    """
+    heads, together = slice(0, layer.heads), slice(-1, None)
+    if by == "weight":
+        weights = np.asarray(layer.weights_of(), np.float64)
+        return [(weights, heads), (weights.mean(axis=0, keepdims=True), together)]
+    added = layer.contributions
+    maps = []
+    if layer.has("value_norms"):
+        maps.append((np.asarray(layer.head_contributions_of()), heads))
+    # Not the sum over heads of their norms: vectors of heads may cancel, see `attention_norms`.
+    if added is not None and added.attention is not None:
+        maps.append((np.asarray(added.attention)[None], together))
+    return maps
+
+
+def rates_of(counts: Float[np.ndarray, "2 ..."]) -> Any:
+    """``1 - hits / links``; NaN where there are none."""
+    hits, size = counts
+    return 1 - np.divide(hits, size, out=np.full(np.shape(hits), np.nan), where=size > 0)
+
+
+def rate_interval(counts: Float[np.ndarray, "group 2"], confidence: float) -> tuple[float, float]:
+    """Interval of the error rate over documents of these hits and links."""
+    drawn = 1 - redrawn_ratios(counts[:, :1], counts[:, 1:])
+    low, high = ends_of(confidence, drawn, counts[:, 1:])[0].tolist()
+    return low, high
+
+
+def ends_of(
+    confidence: float,
+    drawn: Float[np.ndarray, "resample ..."],
+    links: Float[np.ndarray, "group ..."],
+) -> Float[np.ndarray, "... 2"]:
+    """Intervals of whatever was drawn again of documents with so many links."""
+    flat, sizes = drawn.reshape(len(drawn), -1), links.reshape(len(links), -1)
+    ends = redrawn_interval(flat, sizes.astype(np.float64), confidence=confidence)
+    return ends.reshape(*drawn.shape[1:], 2)
+
+
+@dataclass(frozen=True)
+class BestLayerOrHead:
+    """A layer, or head, chosen on one half of the sentences and measured on the other, both ways,
+    over several splits.
+
+    Args:
+        layer: its number; of that which was chosen most often.
+        head: its number; None for all heads of the layer together.
+        chosen_at: alignment error rate on the sentences that it was chosen on, of which it is the
+            least; mean.
+        aer: the rate on the others, mean over splits.
+        interval: of ``aer``, over sentences or their documents, the choices held fixed.
+        sentences: on how many each is chosen, and how many each split measures: all of them.
+        spread: standard deviation of the rate over splits.
+        chosen: how often this one was chosen, of two choices a split.
+    """
+
+    layer: int
+    head: int | None
+    chosen_at: float
+    aer: float
+    interval: tuple[float, float]
+    sentences: tuple[int, int]
+    spread: float = 0.0
+    chosen: float = 1.0
+
+    @property
+    def place(self) -> str:
+        """``"head 3.2"``, or ``"layer 3"``."""
+        return f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
+
+
+def chosen_cells(
+    values: Int[np.ndarray, "document 2 layer head"], halves: Bool[np.ndarray, "split document"]
+) -> tuple[list[tuple[int, int]], list[float], Float[np.ndarray, "split document 2"]]:
+    """The best cell on each half of every split, its rate there, and what it got right on the
+    other half.
+
+    Splits of which one half has no link that was counted are left out.
+    """
+    cells: list[tuple[int, int]] = []
+    rates: list[float] = []
+    held = []
+    for half in halves:
+        counted = [rates_of(values[part].sum(axis=0)) for part in (half, ~half)]
+        if any(np.isnan(each).all() for each in counted):
+            continue
+        # Chosen on one half, measured on the other, and the other way round: every document is
+        # measured once in a split.
+        row = np.zeros(values.shape[:2])
+        for each, other in zip(counted, (~half, half), strict=True):
+            best = np.unravel_index(np.nanargmin(each), each.shape)
+            layer, head = int(best[0]), int(best[1])
+            cells.append((layer, head))
+            rates.append(float(each[layer, head]))
+            row[other] = values[other][:, :, layer, head]
+        held.append(row)
+    return cells, rates, np.reshape(held, (len(held), *values.shape[:2]))

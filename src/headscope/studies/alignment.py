@@ -1,0 +1,499 @@
+"""How well layers and heads of a translation model align words, by weight and by norm."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from headscope.corpus import Sums, asks_for_run
+from headscope.errors import RecordError, RunError
+from headscope.evidence import redrawn_ratios
+from headscope.evidence.groups import group_of
+from headscope.measures.alignment import Link
+from headscope.record import Record
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies._aligned_pairs import (
+    AlignedPair,
+    check_model,
+    digest_of,
+    given_of,
+    grouped_pairs,
+    input_of,
+    pair_of,
+    records_of,
+    told_of,
+)
+from headscope.studies._alignment_shown import blocks_of, columns_of, summary_of
+from headscope.studies.shared._corpus_job import check_unique
+from headscope.studies.shared._fold import Fold, Item, folded
+from headscope.studies.shared._held_out import SPLITS, halves_of
+from headscope.studies.word_alignment import (
+    BY,
+    REFUSED,
+    STATES,
+    BestLayerOrHead,
+    Gold,
+    chosen_cells,
+    counts_of,
+    ends_of,
+    rate_interval,
+    rates_of,
+    words_of,
+    written_words_of,
+)
+
+LEAST = 4
+"""Sentences that make two halves, to choose on and to measure on."""
+DOCUMENT: dict[str, Any] = {
+    "options": {"stack": str, "special": bool, "confidence": Finite},
+    "left_out": {str: str},
+    "digests": {str: str},
+    "sums": {},
+}
+
+
+class AlignmentStudy(Result):
+    """What was counted; prints itself as a table, is drawn, kept, and added to others of the same
+    model.
+
+    What was counted with random weights, where that was asked for, is in ``control``, a study of
+    its own, which is kept by itself.
+
+    Args:
+        stack: which stack of the records.
+        special: see `headscope.word_alignment`.
+        confidence: of the intervals.
+
+    Example:
+        >>> AlignmentStudy()
+        <AlignmentStudy of 0 sentences>
+    """
+
+    KIND: ClassVar[str] = "alignment study"
+
+    def __init__(
+        self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
+    ) -> None:
+        if not 0 < confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        self.stack: str = stack
+        self.special: bool = special
+        self.confidence: float = confidence
+        self.left_out: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
+        """A short name of what each sentence says, of a study that may be resumed."""
+        self.sums: Sums = Sums(FOLD.what)
+        self.control: AlignmentStudy | None = None
+
+    def update(
+        self,
+        name: str,
+        record: Record,
+        sure: Iterable[Link],
+        possible: Iterable[Link] = frozenset(),
+        *,
+        group: Any = None,
+    ) -> None:
+        """Count one sentence; it goes to ``left_out`` where its words are unknown.
+
+        Args:
+            name: its identifier.
+            record: captured with ``keep=("weights", "norms")``; without norms only weights are
+                counted.
+            sure: links that must be found.
+            possible: links that may be found.
+            group: the document that it is of, for intervals and splits; None for a sentence that
+                belongs to no other.
+
+        Raises:
+            RecordError: where it was counted before, is of another model, or a link names a word
+                that does not exist.
+        """
+        if name in self:
+            raise RecordError(
+                f"Sentence {name!r} was given before; give every one a name of its own, and each "
+                "once"
+            )
+        try:
+            words_of(record[self.stack].key), written_words_of(record[self.stack])
+        except RecordError as error:
+            self.left_out[name] = str(error)
+            return
+        item = Item(name, group_of(group), Gold(frozenset(sure), frozenset(possible)))
+        counted = FOLD.counted(item.what, record, **self._how)
+        counted.add_to(self.sums, name, item.unit)
+        # Cached properties live in __dict__: what was drawn from fewer sentences is forgotten.
+        for cached in ("_counts", "_redrawn"):
+            self.__dict__.pop(cached, None)
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"stack": self.stack, "special": self.special}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.left_out or name in self.sums
+
+    def __add__(self, other: AlignmentStudy) -> AlignmentStudy:
+        """The sentences of both.
+
+        Raises:
+            RecordError: where they share a sentence, or models or options differ.
+        """
+        if not isinstance(other, AlignmentStudy):
+            return NotImplemented
+        if self._how != other._how or self.left_out.keys() & other.left_out.keys():
+            raise RecordError(
+                "These studies are of other options, or share a sentence; they cannot be added up"
+            )
+        both = AlignmentStudy(**self._how, confidence=self.confidence)
+        both.sums = self.sums + other.sums
+        both.left_out = self.left_out | other.left_out
+        both.digests = self.digests | other.digests
+        if self.control is not None and other.control is not None:
+            both.control = self.control + other.control
+        return both
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentences counted."""
+        return len(self.sums)
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where it is unknown."""
+        return self.sums.facts.get("model", "")
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Numbers of the layers that were asked."""
+        return tuple(dict.fromkeys(layer for layer, _ in self.sums.facts.get("heads", ())))
+
+    @property
+    def heads(self) -> int:
+        """Number of heads in each of them."""
+        return len(self.sums.facts.get("heads", ())) // max(1, len(self.layers))
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """The layers that had no norms, and why."""
+        names = sorted(name for name in self.sums.names if name.startswith(REFUSED))
+        named = [name.removeprefix(REFUSED).split("/", 1) for name in names]
+        return {int(layer): reason for layer, reason in named}
+
+    def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
+        """Alignment error rate of every head; in the last column of all heads of a layer together.
+
+        Hits and links are summed over sentences before they are divided. NaN where nothing was
+        counted.
+
+        Raises:
+            RecordError: where ``by`` or ``state`` is not what it may be.
+        """
+        return rates_of(self._counts.sum(axis=0))[_index(by, state)]
+
+    def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
+        """Interval of `error_rates` over documents; NaN for fewer than two."""
+        place = _index(by, state)
+        return ends_of(self.confidence, self._redrawn[:, *place], self._counts[:, 1, *place])
+
+    def difference(self, state: str = "input") -> Float[np.ndarray, "layer head_and_all 3"]:
+        """How much lower the error rate is by norm than by weight (below 0), and its interval over
+        the same draws.
+        """
+        # An error rate, and so below 0 where the norm aligns better.
+        apart = self.error_rates("norm", state) - self.error_rates("weight", state)
+        # Both ways are of the same draws, so their difference is paired.
+        weight, norm = (self._redrawn[:, *_index(by, state)] for by in BY)
+        ends = ends_of(self.confidence, norm - weight, self._counts[:, 1, *_index("norm", state)])
+        return np.concatenate([apart[..., None], ends], axis=-1)
+
+    @property
+    def baseline(self) -> float:
+        """Error rate of position alone: each word linked to the one at its relative place."""
+        return float(rates_of(self._diagonal.sum(axis=0)))
+
+    @property
+    def baseline_interval(self) -> tuple[float, float]:
+        """Interval of `baseline` over documents; NaN for fewer than two."""
+        return rate_interval(self._diagonal, self.confidence)
+
+    def best(
+        self,
+        by: str,
+        state: str = "input",
+        *,
+        of_heads: bool = False,
+        seed: int = 0,
+        splits: int = SPLITS,
+    ) -> BestLayerOrHead:
+        """The layer with the least error rate on half the documents, and its rate on the other
+        half.
+
+        Chosen on either half and measured on the other, over several splits: the rate is the mean
+        over splits, each of which measures every sentence once.
+
+        Args:
+            by: ``"weight"`` or ``"norm"``.
+            state: see `headscope.word_alignment`.
+            of_heads: choose among single heads, not layers.
+            seed: of the first split.
+            splits: how many.
+
+        Raises:
+            RecordError: where there are fewer than four sentences, or two documents, or nothing was
+                counted.
+        """
+        if self.sentences < LEAST or self.sums.documents < 2:
+            raise RecordError(
+                f"There are {self.sentences} sentences; two halves to choose on and measure on "
+                "need four, of two or more documents"
+            )
+        values = self._counts[:, :, *_index(by, state)]
+        # The last column is of all heads of a layer together.
+        values = values[..., :-1] if of_heads else values[..., -1:]
+        if np.isnan(rates_of(values.sum(axis=0))).all():
+            why = next(iter(self.refused.values()), "no link at all")
+            raise RecordError(f"Nothing was counted by {by}: {why}")
+        cells, rates, held = chosen_cells(values, halves_of(len(values), seed, splits))
+        if not cells:
+            raise RecordError(
+                f"Nothing was counted by {by} on one half of the sentences of any split; give more"
+            )
+        # Splits may choose different places: the most frequent is named, the rate is of all.
+        (layer, head), times = Counter(cells).most_common(1)[0]
+        each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
+        return BestLayerOrHead(
+            layer=self.layers[layer],
+            head=head if of_heads else None,
+            chosen_at=float(np.mean(rates)),
+            aer=float(each.mean()),
+            interval=rate_interval(held.mean(axis=0), self.confidence),
+            sentences=(self.sentences // 2, self.sentences),
+            spread=float(each.std()),
+            chosen=times / len(cells),
+        )
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Every rate with its interval as a table, one list for each column; head None is all heads
+        together. ``held_out_aer`` and its like stand in the rows of what was chosen on one half of
+        the sentences most often, see `best`.
+        """
+        return columns_of(self)
+
+    def __repr__(self) -> str:
+        return f"<AlignmentStudy of {self.sentences} sentences>"
+
+    @property
+    def summary(self) -> str:
+        """The least error rate of a layer by weight and by norm, and the diagonal's."""
+        return summary_of(self) if self.sentences else repr(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    def bests(self, by: str, state: str) -> list[BestLayerOrHead]:
+        """The best layer and the best head, where there are enough sentences to tell."""
+        bests = []
+        for of_heads in (False, True):
+            try:
+                bests.append(self.best(by, state, of_heads=of_heads))
+            except RecordError:
+                continue
+        return bests
+
+    def _kept(self) -> Kept:
+        sums, arrays = self.sums.kept()
+        options = self._how | {"confidence": self.confidence}
+        known = {"options": options, "left_out": self.left_out, "digests": self.digests}
+        return known | {"sums": sums}, arrays
+
+    @cached_property
+    def _counts(self) -> Int[np.ndarray, "group 2 state by layer head_and_all"]:
+        if not self.sentences:
+            return np.zeros((0, 2, len(STATES), len(BY), 0, 1), np.int64)
+        return self.sums["counts"]
+
+    @property
+    def _diagonal(self) -> Int[np.ndarray, "group 2"]:
+        return self.sums["diagonal"] if self.sentences else np.zeros((0, 2), np.int64)
+
+    @cached_property
+    def _redrawn(self) -> Float[np.ndarray, "resample state by layer head_and_all"]:
+        hits, links = self._counts.reshape(len(self._counts), 2, -1).swapaxes(0, 1)
+        # Och and Ney's AER is 1 less hits over links, and both sums are drawn together.
+        return 1 - redrawn_ratios(hits, links).reshape(-1, *self._counts.shape[2:])
+
+
+def _index(by: str, state: str) -> tuple[int, int]:
+    if by not in BY or state not in STATES:
+        raise RecordError(
+            f"There is no {by!r} with {state!r}; there are {', '.join(BY)} with {', '.join(STATES)}"
+        )
+    return STATES.index(state), BY.index(by)
+
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> AlignmentStudy:
+    study = AlignmentStudy(
+        stack=how["stack"], special=how["special"], confidence=judging["confidence"]
+    )
+    study.sums, study.digests = sums, judging["digests"]
+    return study
+
+
+FOLD = Fold(
+    name="alignment_study",
+    what="sentence",
+    counts_of=counts_of,
+    result_of=_result_of,
+    given_of=given_of,
+    item_of=pair_of,
+    input_of=input_of,
+    keep=("weights", "norms"),
+    records_of=records_of,
+    told_of=told_of,
+    check=check_model,
+)
+
+
+@reads(AlignmentStudy.KIND)
+def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
+    """A saved alignment study, to resume or to add to others.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    document, arrays = load_kept(path, AlignmentStudy.KIND)
+    with reading(path, AlignmentStudy.KIND):
+        check_document(document, DOCUMENT)
+        study = AlignmentStudy(**document["options"])
+        study.left_out, study.digests = document["left_out"], document["digests"]
+        study.sums = Sums.of_kept((document["sums"], arrays), FOLD.what)
+        if study.sentences:
+            shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
+            array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
+            array_of(arrays, "counts.diagonal", "i", shape[:2])
+    return study
+
+
+def alignment_study(
+    model: Any,
+    tokenizer: Any,
+    pairs: Iterable[AlignedPair],
+    *,
+    target_tokenizer: Any = None,
+    resume: str | os.PathLike[str] | None = None,
+    random_weights: bool = False,
+    **options: Any,
+) -> AlignmentStudy:
+    """How well every layer and head of an encoder-decoder aligns words, by weight and by norm.
+
+    Of each layer and head `headscope.word_alignment` against the gold links, for both states; error
+    rates of all sentences together with bootstrap intervals over sentences, and the diagonal's;
+    the best layer and head, chosen on one half of the sentences and measured on the other. A
+    sentence that cannot be captured or whose words are unknown is left out and named.
+
+    Source: Kobayashi et al. 2020, section 5; there the best layer is chosen and measured on the
+    same sentences.
+
+    Args:
+        model: an encoder-decoder: loaded, its name or folder.
+        tokenizer: of the model; None where that is named.
+        pairs: sentences with their translations and links.
+        target_tokenizer: of the target side, where it is another: loaded, or its name.
+        resume: a file that what was counted is kept in, every 20 sentences; where it is there
+            already, go on from it. What is counted with random weights is saved next to it
+            (``study.random.safetensors``).
+        random_weights: whether the same architecture with random weights reads them, too:
+            ``control`` of the result.
+        **options: ``groups``, the document of each pair where it does not say so itself;
+            ``special``, ``stack`` and ``confidence`` of `AlignmentStudy`; ``progress``, for a bar
+            on terminals (False); ``allow_unfit``, for sentences that are mostly unknown tokens, of
+            which one is left out and most are refused otherwise (False); ``out``, ``workers``,
+            ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, for a run in parts, see
+            docs page "Over many texts".
+
+    Raises:
+        RunError: of a run, see `headscope.corpus.run`.
+        ModelError: a model that is not an encoder-decoder.
+        TextError: where the tokenizer does not know most of what is in the sentences.
+        RecordError: where no sentence is left, two have one name, or what was kept is of another
+            model, other weights, other options or other sentences.
+        FileError: where the file to resume is none of ours, or cannot be written.
+
+    Example:
+        >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
+        <AlignmentStudy of 1 sentences>
+    """
+    listed = grouped_pairs(list(pairs), options.pop("groups", None))
+    named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
+    check_unique(named, FOLD.what)
+    if options.get("truncate"):
+        raise RecordError("truncate would cut words off; sentences that are too long are left out")
+    how = {"stack": options.pop("stack", "cross"), "special": options.pop("special", True)}
+    judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95), "digests": {}}
+    # Before the run: whatever is wrong with the options is said here.
+    _result_of(Sums(), how, judging)
+    is_loaded = model is not None and not isinstance(model, str | Path)
+    if is_loaded:
+        check_model(model)
+    fold = FOLD
+    if resume is not None:
+        if asks_for_run(options):
+            raise RunError("resume and a run were given; the folder of a run resumes by itself")
+        if not is_loaded:
+            raise RecordError("resume compares the weights of a loaded model; load it first")
+        said = zip(named, map(digest_of, listed), strict=True)
+        judging["digests"] = digests = dict(said)
+        begun = partial(_resumed, how=how, digests=digests)
+        fold = replace(FOLD, resume=(Path(resume), begun))
+    items = [
+        Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
+    ]
+    return folded(
+        fold,
+        (model, tokenizer),
+        items,
+        options,
+        how=how | {"target_tokenizer": target_tokenizer},
+        judging=judging,
+        random_weights=random_weights,
+    )
+
+
+def _resumed(
+    path: Path, model: Any, how: Mapping[str, Any], digests: dict[str, str]
+) -> AlignmentStudy:
+    """What was kept, where it is of the same model, options and sentences; what these say is added
+    to ``digests``.
+
+    Raises:
+        RecordError: naming what differs.
+    """
+    from headscope.capturing.loading.fingerprint import weights_name
+    from headscope.capturing.loading.load import display_name
+
+    study, name, what = load_alignment_study(path), display_name(model), ""
+    options = [f"{own}={value!r}" for own, value in study._how.items() if value != how[own]]
+    said = study.digests.items()
+    other = [kept for kept, digest in said if digests.get(kept, digest) != digest and kept in study]
+    if study.model and study.model != name:
+        what = f"of the model {study.model}, and this one is {name}"
+    elif study.sums.facts.get("weights", weights_name(model)) != weights_name(model):
+        what = f"of {name} with other weights"
+    elif options or other:
+        what = f"with {options[0]}" if options else f"of another sentence {other[0]!r}"
+    if what:
+        raise RecordError(
+            f"{path} keeps a study {what}; resume with the same, or name another file"
+        )
+    digests |= study.digests
+    return study

@@ -1,1 +1,0 @@
-"""Word alignment of a translation model, by weight and by norm."""
