@@ -33,7 +33,7 @@ def test_one_selection_shows_both_records_and_their_difference(show, rng):
             page.get_by_text(label, exact=True)
         ).first.click()
         page.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
-    cell = page.locator('[data-cell="1-2"]').first
+    cell = page.locator('[data-tile="1-2"]').first
     assert f"moved {found['self'].distance(1, 2):.2f}".replace("0.", ".") in cell.get_attribute(
         "aria-label"
     )
@@ -45,6 +45,6 @@ def test_the_map_says_how_far_heads_moved_and_marks_what_says_nothing(show, rng)
     stack = Stack(name="self", query=a["self"].query, key=a["self"].key, layers=layers)
     page = show(hs.compare(a, Record(stacks={"self": stack}, model=a.model))).page
     assert page.locator("[data-moved] [data-within]").count() == 3
-    assert page.locator('[data-moved] [data-cell="0-1"]').get_attribute("title") == (
-        "Layer 0, head 1: moved 0 nats, within the spread"
+    assert page.locator('[data-moved] [data-tile="0-1"]').get_attribute("title") == (
+        "Head 0-1: moved 0 nats, within the spread"
     )

@@ -102,13 +102,12 @@ def test_a_row_is_ordered_and_emptied_by_keyboard_and_says_so(compared):
     assert len(pictures(compared)) == 4
 
 
-@pytest.mark.parametrize("linked", [True, False])
-def test_a_token_is_pointed_at_in_all_pictures_where_they_are_linked(show, record, linked):
-    view = show(record, view="compare", tray=["0-1", "1-2"], linked=linked)
+def test_a_token_is_pointed_at_in_all_pictures(show, record):
+    view = show(record, view="compare", tray=["0-1", "1-2"])
     view.page.locator("[data-picture][data-layer]").nth(1).wait_for()
     view.page.locator('[data-picture="0-1"] [data-side="query"][data-token="3"]').hover()
     view.settle()
-    assert view.page.locator(".scroller[data-focus=query]").count() == (2 if linked else 1)
+    assert view.page.locator(".scroller[data-focus=query]").count() == 2
 
 
 def test_a_click_pins_in_one_picture_and_is_kept(show, record):

@@ -34,7 +34,7 @@ def is_high_enough(page, number):
 def test_it_works_as_on_a_page(record, notebook):
     page = notebook(hs.view(record, view="head"))
     frame = frame_of(page, 0)
-    frame.locator('[data-cell="0-1"]').click()
+    frame.locator('[data-tile="0-1"]').click()
     frame.locator('[data-headscope][data-heads="1"]').wait_for(state="attached")
 
 
@@ -105,7 +105,7 @@ def test_a_host_that_strips_scripts_shows_it_all_the_same(record, notebook):
     page = notebook(outputs=text[text.index("<iframe") :])
     page.wait_for_timeout(200)
     assert height(page, 0) == 720
-    frame_of(page, 0).locator('[data-cell="0-1"]').click()
+    frame_of(page, 0).locator('[data-tile="0-1"]').click()
     frame_of(page, 0).locator('[data-headscope][data-heads="1"]').wait_for(state="attached")
 
 

@@ -171,7 +171,7 @@ def test_stacks_of_uneven_size_are_chosen(show_kept, uneven):
 
 def test_the_address_opens_the_same_picture(show, pair):
     view = show(pair)
-    view.page.locator('[data-cell="1-2"]').click()
+    view.page.locator('[data-tile="1-2"]').click()
     wait(view, "layer", "1")
     view.token("key", 0).click()
     fragment = view.address()

@@ -129,7 +129,7 @@ def test_the_heads_of_the_record_differ_so_that_the_comparison_can_fail(record):
 def test_another_layer_and_head_are_told_anew(show_kept, record):
     view = show_kept(record, links=TREE).follow(layer=0, heads=[2])
     before = listed(view)
-    view.page.locator('[data-cell="2-1"]').click()
+    view.page.locator('[data-tile="2-1"]').click()
     view.page.locator('[data-headscope][data-layer="2"][data-heads="1"]').wait_for(state="attached")
     view.settle()
     assert {word: chosen for word, (chosen, _) in listed(view).items()} == {

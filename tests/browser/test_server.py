@@ -28,7 +28,7 @@ def test_it_opens_works_and_follows_its_address(served, record):
     with served(record, fragment="#v=2&layer=3&heads=2") as view:
         assert (view.state("layer"), view.state("heads")) == ("3", "2")
         assert view.colours() > 20
-        view.page.locator('[data-cell="3-0"]').click()
+        view.page.locator('[data-tile="3-0"]').click()
         view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
         assert view.page.evaluate("location.hash") == "#v=2&layer=3&heads=0"
 
@@ -81,7 +81,7 @@ def test_heads_are_sent_when_they_are_looked_at(served, record):
     with served(record, layer=0, heads=[2]) as view:
         view.page.wait_for_timeout(1500)
         assert heads(view, 0) == heads(view, 1) == {"2"}
-        view.page.locator('[data-cell="0-0"]').click()
+        view.page.locator('[data-tile="0-0"]').click()
         view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
         assert heads(view, 0) == {"0", "2"}
         assert view.colours() > 20
@@ -125,7 +125,7 @@ def test_what_is_waited_for_is_said(served, record):
     with served(record) as view:
         held = []
         view.page.route("**/chunk/layer/self/4", lambda route: held.append(route))
-        view.page.locator('[data-cell="4-0"]').click()
+        view.page.locator('[data-tile="4-0"]').click()
         said = view.page.locator("[data-loading] span")
         said.wait_for()
         assert said.inner_text() == "Loading layer 4 …"
@@ -297,7 +297,7 @@ def test_a_server_that_has_ended_is_said(serving, browser, record):
         page.goto(f"http://127.0.0.1:{port}/?token=right-token")
         page.locator('[data-ready="true"]').wait_for(state="attached")
         page.wait_for_timeout(1500)
-    page.locator('[data-cell="5-0"]').click()
+    page.locator('[data-tile="5-0"]').click()
     failure = page.locator("[data-failure]")
     failure.wait_for()
     assert "Start `headscope serve` again" in failure.inner_text()

@@ -87,7 +87,7 @@ def wait(view, name, value):
 
 def test_the_grid_opens_a_head(show_kept, scored):
     view = show_kept(scored).follow(view="matrix")
-    view.page.locator('[data-cell="2-1"]').click()
+    view.page.locator('[data-tile="2-1"]').click()
     wait(view, "layer", "2")
     assert view.state("view") == "matrix"
     assert (view.state("layer"), view.state("heads")) == ("2", "1")
@@ -95,7 +95,7 @@ def test_the_grid_opens_a_head(show_kept, scored):
 
 def test_the_grid_is_walked_with_arrows(show_kept, scored):
     view = show_kept(scored).follow(view="head")
-    view.page.locator('[data-cell="0-0"]').focus()
+    view.page.locator('[data-tile="0-0"]').focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowRight"):
         view.page.keyboard.press(key)
     assert view.page.evaluate(f"{SHADOW}.activeElement.dataset.cell") == "1-3"
@@ -106,9 +106,9 @@ def test_the_grid_is_walked_with_arrows(show_kept, scored):
 
 def test_the_map_chooses_a_head_and_shift_compares(show_kept, scored):
     view = show_kept(scored).follow(view="matrix")
-    view.page.locator('[data-cell="1-0"]').click()
+    view.page.locator('[data-tile="1-0"]').click()
     wait(view, "heads", "0")
-    view.page.locator('[data-cell="1-2"]').click(modifiers=["Shift"])
+    view.page.locator('[data-tile="1-2"]').click(modifiers=["Shift"])
     wait(view, "view", "compare")
     pictures = [
         picture.get_attribute("data-picture")
@@ -343,7 +343,7 @@ def test_several_tokens_are_followed_together(show_kept, scored):
 def test_heads_keep_their_numbers_where_a_page_holds_some(show, scored):
     view = show(scored, include_heads=[1, 3], layer=2, heads=[3])
     assert view.state("heads") == "3"
-    assert view.page.locator("[data-cell]").evaluate_all("cells => cells.length") == 2 * LAYERS
+    assert view.page.locator("[data-tile]").evaluate_all("cells => cells.length") == 2 * LAYERS
     view.token("query", 5).hover()
     wanted = scored["cross"].weights(2, 3)[5]
     key = int(wanted.argmax())

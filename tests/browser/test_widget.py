@@ -54,7 +54,7 @@ def test_styles_of_the_notebook_do_not_reach_in_and_its_colours_do(record, widge
     page = widgets(hs.view(record, view="head"))
     page.locator('[data-headscope][data-theme="dark"]').wait_for(state="attached")
     style = "(element) => [getComputedStyle(element).fontSize, getComputedStyle(element).display]"
-    size, display = page.locator('[data-cell="0-1"]').evaluate(style)
+    size, display = page.locator('[data-tile="0-1"]').evaluate(style)
     assert (size != "40px", display != "none") == (True, True)
 
 
@@ -62,5 +62,5 @@ def test_closing_one_leaves_the_other(record, widgets):
     page = widgets(hs.view(record, view="head"), hs.view(record, view="head"))
     page.evaluate("models[0].close()")
     assert page.locator("[data-headscope]").count() == 1
-    page.locator('[data-cell="0-1"]').click()
+    page.locator('[data-tile="0-1"]').click()
     page.locator('[data-headscope][data-heads="1"]').wait_for(state="attached")

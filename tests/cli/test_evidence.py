@@ -19,14 +19,12 @@ def test_evidence_of_this_text_alone(here, folder, capsys):
         "--evidence",
         "--view",
         "matrix",
-        "--x",
-        "map",
     ]
     assert run([*asked, "--out", "page.html"]) == 0
     header = header_of(here / "page.html")
     assert header["evidence"]["texts"] == 1
     assert header["evidence"]["caution"].startswith("Seen on one text only")
-    assert (header["selection"]["view"], header["selection"]["x"]) == ("matrix", "map")
+    assert header["selection"]["view"] == "matrix"
     assert capsys.readouterr().err == ""
 
 
@@ -44,15 +42,10 @@ def test_evidence_of_a_file_of_texts(here, folder):
         "--view",
         "matrix",
     ]
-    assert (
-        run([*asked, "--label", "next", "--min-score", "30", "--sort", "-entropy", "--y", "same"])
-        == 0
-    )
+    assert run(asked) == 0
     header = header_of(here / "headscope.html")
     assert header["evidence"]["texts"] == 3
     assert "the cat" in header["title"]
-    chosen = {name: header["selection"][name] for name in ("label", "min_score", "sort", "y")}
-    assert chosen == {"label": "next", "min_score": 30, "sort": "-entropy", "y": "same"}
 
 
 def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
@@ -101,10 +94,6 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
             "headscope: Expected .txt, .jsonl",
         ),
         (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
-        (
-            ["--evidence", "--label", "nxt"],
-            "headscope: label='nxt': this evidence has next, previous",
-        ),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )

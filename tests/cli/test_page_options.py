@@ -21,9 +21,7 @@ SPECIAL = {
     "heads": [0, 2],
     "query": [0, 2],
     "key": [1, 3],
-    "mean_layers": [0, 1],
     "quantity": "weight",
-    "top_percent": 40,
     "zoom": [1.0, 2.0, 3.5],
 }
 """Values of options that are neither switches nor words of a list."""

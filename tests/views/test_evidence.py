@@ -9,11 +9,10 @@ from pydantic import TypeAdapter
 
 import headscope as hs
 from headscope import PageError
-from headscope.measures import head_distances, stress
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, Tally, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
-from headscope.testing import random_record, random_weights
-from headscope.views import _evidence, _examples, _head_map, _html
+from headscope.testing import random_weights
+from headscope.views import _evidence, _examples, _html
 from headscope.views import contract as _contract
 
 LAYERS, HEADS = 2, 3
@@ -161,7 +160,6 @@ def test_a_page_of_some_heads_has_their_evidence(records, found):
     for name in ("status", "numbers", "values"):
         all_of = array(whole, whole.header["evidence"][name])
         np.testing.assert_array_equal(array(view, evidence[name]), all_of[..., [1], :][..., [0, 2]])
-    assert array(view, evidence["map"]["places"]).shape == (1, 2, 2)
     assert {(shown["layer"], shown["head"]) for shown in evidence["shown"]} <= {(1, 0), (1, 2)}
 
 
@@ -242,8 +240,7 @@ def load_like(found, shown):
     return tally
 
 
-def test_evidence_adds_little_to_a_page(rng, monkeypatch):
-    monkeypatch.setattr(_head_map, "MOST_HEADS", 1)
+def test_evidence_adds_little_to_a_page(rng):
     layers, heads, size = 24, 16, 12
     tokens = text_of(rng, size)
     made = []
@@ -269,66 +266,12 @@ def test_hostile_names_and_texts_stay_inert(records, found):
     named = Heads(dataclasses.replace(named).tally)
     named.tally.shown.update(dict.fromkeys(named.tally.shown, hostile))
     named.tally.model = hostile
-    page = hs.view(records[0], evidence=named, label=hostile.replace("\ud800", "?"))
+    page = hs.view(records[0], evidence=named)
     text = page.html
     text.encode("utf-8")
     assert text.count("<script") == text.count("</script>") == 2 + len(page.chunks)
     assert "<img" not in text
     assert page.header["evidence"]["examples"] == [hostile.replace("\ud800", "?")]
-
-
-def test_the_map_keeps_distances_of_the_shown_text(records, found):
-    view = hs.view(records[4], evidence=found)
-    described = view.header["evidence"]["map"]
-    places = array(view, described["places"]).reshape(LAYERS * HEADS, 2)
-    distances = head_distances(
-        np.concatenate([records[4]["self"].weights(layer) for layer in range(LAYERS)])
-    )
-    assert described["stress"] == pytest.approx(
-        stress(distances, places.astype(np.float64)), abs=1e-6
-    )
-    assert described["stress"] < 0.3
-    assert (described["texts"], described["queries"]) == (0, len(records[4]["self"].query))
-
-
-def test_the_map_is_of_all_texts_where_they_were_compared(records):
-    """Only the heads that the page holds, in its order; their distances are the mean over the
-    texts.
-    """
-    compared = hs.heads(records, distances=True)
-    view = hs.view(records[4], evidence=compared, include_heads=[2, 0])
-    described = view.header["evidence"]["map"]
-    assert (described["texts"], described["queries"]) == (len(records), 0)
-    numbers = view.header["stacks"][0]["head_numbers"]
-    chosen = [layer * HEADS + head for layer in range(LAYERS) for head in numbers]
-    each = [
-        np.concatenate([record["self"].weights(layer) for layer in range(LAYERS)])
-        for record in records
-    ]
-    distances = np.mean([head_distances(weights) for weights in each], axis=0)[
-        np.ix_(chosen, chosen)
-    ]
-    places = array(view, described["places"]).reshape(LAYERS * len(numbers), 2)
-    assert described["stress"] == pytest.approx(
-        stress(distances, places.astype(np.float64)), abs=1e-6
-    )
-
-
-def test_the_map_of_a_long_text_is_of_some_queries_and_says_so(records, found, monkeypatch):
-    monkeypatch.setattr(_head_map, "MOST_VALUES", 36 * 4 * len(records[4]["self"].key) // 2)
-    described = hs.view(records[4], evidence=found).header["evidence"]["map"]
-    assert described["queries"] == 4
-
-
-def test_there_is_no_map_of_one_head_or_of_very_many(records, found, monkeypatch):
-    one = hs.view(records[0], evidence=found, include_layers=[0], include_heads=[1])
-    assert one.header["evidence"]["map"] is None
-    monkeypatch.setattr(_head_map, "MOST_HEADS", 5)
-    assert hs.view(records[0], evidence=found).header["evidence"]["map"] is None
-    with pytest.raises(
-        PageError, match="there is no map of a single head, or of so many; choose a measure"
-    ):
-        hs.view(records[0], evidence=found, x="map")
 
 
 def test_evidence_of_a_tally_that_was_kept(records, found, tmp_path):
@@ -358,55 +301,6 @@ def test_evidence_of_a_second_stack(rng):
         hs.view(record, evidence=first, include_layers=[2])
 
 
-def test_what_stands_out_first_can_be_chosen(records, found):
-    chosen = {"label": "next", "min_score": 60, "sort": "-class vertical", "x": "map", "y": "same"}
-    view = hs.view(records[0], evidence=found, **chosen)
-    selection = view.header["selection"]
-    assert {name: selection[name] for name in chosen} == chosen
-    usual = hs.view(records[0], evidence=found).header["selection"]
-    assert {name: usual[name] for name in chosen} == {
-        "label": None,
-        "min_score": 0,
-        "sort": None,
-        "x": None,
-        "y": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"label": "nxt"}, r"label='nxt': this evidence has next, previous, same"),
-        ({"sort": "--entropy"}, r"sort='--entropy': this evidence has layer, entropy"),
-        ({"y": "map"}, "y='map': this evidence has layer"),
-        ({"x": "film"}, "x='film': .*previous-token, map"),
-        ({"min_score": 101}, "min_score must be a whole number from 0 to 100"),
-        ({"min_score": 0.5}, "min_score must be a whole number from 0 to 100"),
-    ],
-)
-def test_what_the_evidence_does_not_have_cannot_be_shown(options, message, records, found):
-    with pytest.raises(PageError, match=message):
-        hs.view(records[0], evidence=found, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"label": "next"},
-        {"min_score": 5},
-        {"sort": "entropy"},
-        {"x": "map"},
-        {"y": "self"},
-    ],
-)
-def test_what_needs_evidence_says_how_to_give_it(options):
-    ((name, value),) = options.items()
-    with pytest.raises(
-        PageError, match=rf"{name}={value!r} needs evidence .*evidence=hs.heads\(records\)"
-    ):
-        hs.view(random_record(), **options)
-
-
 def test_evidence_of_other_heads_is_refused(records, found, rng):
     with pytest.raises(
         PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has 8, 0-0 to 1-3"
@@ -416,18 +310,11 @@ def test_evidence_of_other_heads_is_refused(records, found, rng):
         hs.view(records[0], evidence=[found])
 
 
-def test_a_live_view_may_change_what_stands_out(records, found):
+def test_evidence_stays_while_a_view_is_shown(records, found):
     from headscope.views._selection import changed_selection
 
     header = hs.view(records[0], evidence=found).header
-    now = header["selection"]
-    assert (
-        changed_selection(header, now, {"view": "matrix", "x": "map", "label": "next"})["x"]
-        == "map"
-    )
-    with pytest.raises(PageError, match="label='film'"):
-        changed_selection(header, now, {"label": "film"})
+    with pytest.raises(PageError, match="evidence cannot change while a view is shown"):
+        changed_selection(header, header["selection"], {"evidence": found})
     plain = hs.view(records[0]).header
     assert changed_selection(plain, plain["selection"], {"view": "scatter"})["order"] == "kind"
-    with pytest.raises(PageError, match="evidence cannot change while a view is shown"):
-        changed_selection(header, now, {"evidence": found})

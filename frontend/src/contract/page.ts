@@ -441,10 +441,6 @@ export interface PageSelection {
    */
   words: boolean;
   /**
-   * Layers of which the mean is shown together with ``layer``; by default that layer alone.
-   */
-  mean_layers: number[];
-  /**
    * What is shown: ``"weight"`` (default), ``"score"`` for what goes into the softmax, ``"contribution"`` for weight times value norm, or another that the record has or ``quantities`` gives.
    */
   quantity: string;
@@ -460,10 +456,6 @@ export interface PageSelection {
    * Whether sinks, keys that take most of the attention, are kept (default); else they are excluded and the rest is renormalised.
    */
   sinks: boolean;
-  /**
-   * Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by default as much as is quickly drawn.
-   */
-  top_percent: number | null;
   /**
    * How the overview orders heads: by ``"layer"`` and number (default), by ``"kind"``, or by ``"sharpness"``, the largest weight of a row.
    */
@@ -481,27 +473,7 @@ export interface PageSelection {
    */
   layout: "auto" | "columns" | "rows";
   /**
-   * Pattern whose heads stand out, such as ``"next"``; by default all. This needs evidence, as do ``min_score``, ``sort``, ``x`` and ``y``.
-   */
-  label: string | null;
-  /**
-   * Percent that the score of a label must reach for its head to stand out, 0 (default) to 100.
-   */
-  min_score: number;
-  /**
-   * Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first; ``"-entropy"`` for the lowest first. By default layer and head.
-   */
-  sort: string | null;
-  /**
-   * Measure of the scatter from left to right, or ``"map"`` for the map of heads; by default ``"distance"``.
-   */
-  x: string | null;
-  /**
-   * Measure of the scatter from bottom to top; by default ``"entropy"``.
-   */
-  y: string | null;
-  /**
-   * How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of 80 pixels.
+   * How the overview draws heads: ``"matrices"`` (default), or ``"lines"`` in tiles of 80 pixels or more.
    */
   tiles: "matrices" | "lines";
   /**
@@ -521,10 +493,6 @@ export interface PageSelection {
    */
   zoom: number[] | null;
   /**
-   * Name the strongest tokens of each head in the list next to a view, and not of their mean.
-   */
-  per_head: boolean;
-  /**
    * Gold links: ``"dep->head"`` (default) for what dependents attend to, or ``"head->dep"``.
    */
   link_direction: "dep->head" | "head->dep";
@@ -532,10 +500,6 @@ export interface PageSelection {
    * Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``.
    */
   link_words: "both" | "hits" | "misses";
-  /**
-   * Whether pointing at a token of one picture of the tray points at it in all (default).
-   */
-  linked: boolean;
   /**
    * Which record is shown where there are several: one of ``beside`` by its name, such as ``"b"``; by default the record itself.
    */
@@ -599,10 +563,6 @@ export interface PageEvidence {
    */
   values: PageArray;
   /**
-   * None where there is a single head, or too many to be placed quickly.
-   */
-  map: PageMap | null;
-  /**
    * Texts, cut where they are long.
    */
   examples: string[];
@@ -640,28 +600,6 @@ export interface PageMeasure {
    * Empty for shares from 0 to 1.
    */
   unit: string;
-}
-/**
- * Heads as points, like heads close together: directions and axes have no meaning.
- */
-export interface PageMap {
-  /**
-   * Axes layer, head, direction.
-   */
-  places: PageArray;
-  /**
-   * How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor.
-   */
-  stress: number;
-  /**
-   * Rows of the shown text that the distances were taken from; 0 where they are of other
-   * texts.
-   */
-  queries: number;
-  /**
-   * How many other texts the distances are the mean of; 0 where they are of the shown text.
-   */
-  texts: number;
 }
 /**
  * What to look at for one label of one head.

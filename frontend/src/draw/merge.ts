@@ -63,19 +63,6 @@ export function mergedValues(values: LayerValues, of: Readonly<Record<Side, Merg
   return fromRows(values, { queries, keys, row, column });
 }
 
-/** The mean of several layers, head by head. */
-export function meanValues(layers: readonly LayerValues[]): LayerValues {
-  const [first] = layers;
-  const mean = (rows: Float32Array[]) =>
-    rows[0].map((_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
-  return fromRows(first, {
-    queries: first.queries,
-    keys: first.keys,
-    row: (head, query) => mean(layers.map((layer) => layer.row(head, query))),
-    column: (head, key) => mean(layers.map((layer) => layer.column(head, key))),
-  });
-}
-
 type Made = Pick<LayerValues, "queries" | "keys" | "row" | "column">;
 
 /** Values of which only rows and columns are worked out; their bytes are made of these. */

@@ -7,18 +7,6 @@ import type { Ramp } from "./ramps";
 import { arrayValues, codeOf, type LayerValues, sharedTop, topOf } from "./values";
 import { toByte, WEIGHT, type WeightShape } from "./weights";
 
-/** Where the thumbnails of a grid stand, in device pixels. */
-export interface ThumbGrid {
-  readonly rows: number;
-  readonly columns: number;
-  /** Distance of one thumbnail to the next. */
-  readonly pitch: number;
-  /** The line of each row, where there are lines without thumbnails; else they are the same. */
-  readonly lines?: readonly number[];
-  /** Side of a thumbnail. */
-  readonly size: number;
-}
-
 /** Small pictures of multiples of the even share, as parts of the most that one of so many keys can have. */
 export interface LiftThumbs extends LayerValues {
   readonly of: number;
@@ -47,24 +35,6 @@ function evenByte({ of }: LiftThumbs): number {
 
 function isLifts(thumbs: LayerValues): thumbs is LiftThumbs {
   return "of" in thumbs;
-}
-
-export function gridPixels({ rows, columns, pitch }: ThumbGrid): { width: number; height: number } {
-  return { width: Math.round(columns * pitch), height: Math.round(rows * pitch) };
-}
-
-/** The thumbnails as matrices, each in its ramp: head number row * columns + column. */
-export function thumbMatrices(
-  thumbs: LayerValues,
-  grid: ThumbGrid,
-  rampOf: (head: number) => Ramp,
-): Uint8ClampedArray<ArrayBuffer> {
-  const { width, height } = gridPixels(grid);
-  const pixels = new Uint32Array(width * height);
-  eachThumb(grid, thumbs.heads, (head, left, top) => {
-    paintMatrix({ pixels, width }, { head, left, top, size: grid.size }, thumbs, rampOf(head));
-  });
-  return new Uint8ClampedArray(pixels.buffer);
 }
 
 /** A square of a picture that holds the matrix of one head, in device pixels. */
@@ -110,53 +80,30 @@ function meanLift(thumbs: LiftThumbs, bytes: Uint8Array): (row: Block, column: B
 
 type Block = readonly [first: number, end: number];
 
-/** The thumbnails as lines, all equally strong for the same value: in the head's colour, or in those of both signs. */
+/** One head as lines in a square: in its colour, or in those of both signs. */
 export function thumbLines(
   thumbs: LayerValues,
-  grid: ThumbGrid,
+  head: number,
+  size: number,
   colors: readonly RGB[],
 ): Uint8ClampedArray<ArrayBuffer> {
-  const { width, height } = gridPixels(grid);
-  const pixels = new Uint8ClampedArray(4 * width * height);
   const { queries, keys } = thumbs;
-  const { size } = grid;
   const mask = { query: new Uint8Array(queries).fill(1), key: new Uint8Array(keys).fill(1) };
-  const { signed } = codeOf(thumbs);
   const cutoffs = everyLine(mask, isLifts(thumbs) ? evenByte(thumbs) + 1 : leastLevel(thumbs));
-  const heads = [...Array(thumbs.heads).keys()];
-  const mass = heads.reduce((sum, head) => sum + drawnOf(thumbs, head, mask, cutoffs).mass, 0) / (heads.length || 1);
-  const all = { mass: mass / sharedTop(thumbs, heads) || 1e-6, lineWidth: 1, height: size };
-  const gain = exposure(isLifts(thumbs) ? { ...all, mass, aim: 0.5, most: 6 } : { ...all, aim: 0.4, most: 6 });
-  eachThumb(grid, thumbs.heads, (head, left, top) => {
-    const lines = collectLines(thumbs, [head], {
-      height: size,
-      query: { tokens: queries, pitch: size / queries, top: 0 },
-      key: { tokens: keys, pitch: size / keys, top: 0 },
-      mask,
-      cutoffs: [cutoffs],
-      spread: 0,
-      reach: 1,
-      gain,
-      gamma: 0.8,
-    });
-    const used = signed ? colors : [colors[head % colors.length]];
-    const thumb = ink(lines, used, { width: size, height: size, lineWidth: 1 });
-    for (let y = 0; y < size; y++) {
-      pixels.set(thumb.subarray(4 * y * size, 4 * (y + 1) * size), 4 * ((top + y) * width + left));
-    }
+  const { mass } = drawnOf(thumbs, head, mask, cutoffs);
+  const all = { mass: mass / sharedTop(thumbs, [head]) || 1e-6, lineWidth: 1, height: size };
+  const lines = collectLines(thumbs, [head], {
+    height: size,
+    query: { tokens: queries, pitch: size / queries, top: 0 },
+    key: { tokens: keys, pitch: size / keys, top: 0 },
+    mask,
+    cutoffs: [cutoffs],
+    spread: 0,
+    reach: 1,
+    gain: exposure(isLifts(thumbs) ? { ...all, mass, aim: 0.5, most: 6 } : { ...all, aim: 0.4, most: 6 }),
+    gamma: 0.8,
   });
-  return pixels;
-}
-
-function eachThumb(
-  { columns, pitch, lines }: ThumbGrid,
-  count: number,
-  draw: (head: number, left: number, top: number) => void,
-): void {
-  for (let head = 0; head < count; head++) {
-    const row = Math.floor(head / columns);
-    draw(head, Math.round((head % columns) * pitch), Math.round((lines?.[row] ?? row) * pitch));
-  }
+  return ink(lines, colors, { width: size, height: size, lineWidth: 1 });
 }
 
 /** First and end of the tokens under one pixel. */

@@ -129,15 +129,3 @@ export function largest(values: Iterable<number>): number {
   for (const value of values) if (Number.isFinite(value) && Math.abs(value) > most) most = Math.abs(value);
   return most;
 }
-
-/** The same values with their heads in another order. */
-export function reordered(values: LayerValues, order: readonly number[]): LayerValues {
-  return {
-    ...values,
-    heads: order.length,
-    bytes: (head) => values.bytes(order[head]),
-    row: (head, query) => values.row(order[head], query),
-    column: (head, key) => values.column(order[head], key),
-    top: (head) => topOf(values, order[head]),
-  };
-}

@@ -78,17 +78,6 @@ export function exampleEvidence(options: EvidenceOptions = {}, example: Example 
       { name: "class vertical", says: "share of texts", unit: "" },
     ],
     values: put("values", ["measure", "layer", "head"], [4, 3, 3], Float32Array.from(values)),
-    map: {
-      places: put(
-        "map",
-        ["layer", "head", "direction"],
-        [3, 3, 2],
-        Float32Array.from({ length: 18 }, (_, at) => Math.sin(2.3 * at)),
-      ),
-      stress: 0.31,
-      queries: 4,
-      texts: 0,
-    },
     examples,
     shown: [
       { pattern: 0, layer: 0, head: 1, texts: [1, 0], scores: [0.9, 0.7], pairs: [{ query: 2, key: 3, weight: 0.6 }] },

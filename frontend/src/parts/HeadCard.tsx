@@ -1,32 +1,20 @@
 import type { Evidence } from "../source/evidence";
-import { type HeadLabel, headName, headPlace, labelsOf, measured, measureNumber, toldLabels } from "../state/evidence";
-import { openHead } from "../state/selection";
+import { type HeadLabel, headName, labelsOf, measured, measureNumber } from "../state/evidence";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
 import { LabelEvidence } from "./LabelEvidence";
-import { Mark, useMarks } from "./Mark";
 
-/** What is known of the head under the pointer, or of the only chosen one; else what the heads of the layer do. */
+/** What is known of the head under the pointer, or of the one that is shown. */
 export function HeadCard({ store }: { store: Store }) {
   const evidence = store.evidence.value;
   if (!evidence) return null;
-  const head = store.hoverHead.value ?? onlyHead(store, evidence);
-  const name = head === null ? "" : headName(evidence, head);
+  const head = store.peeked.value ?? store.full.value;
   return (
-    <aside class="card head-card" aria-label="Evidence" data-head-card={name}>
-      {head === null ? (
-        <LayerLabels store={store} evidence={evidence} />
-      ) : (
-        <OneHead store={store} evidence={evidence} head={head} />
-      )}
+    <aside class="card head-card" aria-label="Evidence" data-head-card={headName(evidence, head)}>
+      <OneHead store={store} evidence={evidence} head={head} />
       <p class="fine">{method(evidence)}</p>
     </aside>
   );
-}
-
-function onlyHead(store: Store, { stack }: Evidence): number | null {
-  const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.value);
-  return row >= 0 && store.heads.value.length === 1 ? row * stack.heads + store.heads.value[0] : null;
 }
 
 function method({ said }: Evidence): string {
@@ -110,48 +98,5 @@ function Measures({ evidence, head }: { evidence: Evidence; head: number }) {
         <dd>{classes.join(", ")}</dd>
       </div>
     </dl>
-  );
-}
-
-/** The chosen heads of the layer with their labels. */
-function LayerLabels({ store, evidence }: { store: Store; evidence: Evidence }) {
-  const marks = useMarks(store);
-  const { stack } = evidence;
-  const row = Math.max(
-    0,
-    stack.layers.findIndex(({ layer }) => layer === store.layerNumber.value),
-  );
-  const heads = store.heads.value.map((head) => row * stack.heads + head);
-  return (
-    <>
-      <div class="heading">
-        <small>what heads do</small>
-        <strong>Layer {stack.layers[row].layer}</strong>
-      </div>
-      {evidence.said.caution && <p class="caution">{evidence.said.caution}.</p>}
-      <ul class="layer-labels">
-        {heads.map((head) => {
-          const labels = toldLabels(evidence, head);
-          const { layer, head: number } = headPlace(stack, head);
-          return (
-            <li key={head}>
-              <button
-                data-open-head={headName(evidence, head)}
-                onClick={() => store.select((now) => openHead(now, layer, number, stack, false))}
-              >
-                <b>{headName(evidence, head)}</b>
-                {labels.length === 0 && <small>no label</small>}
-                {labels.map((label) => (
-                  <span key={label.name} class="tile-label" data-candidate={label.status === "candidate" || undefined}>
-                    <Mark shape={marks[label.pattern]} size={10} />
-                    <bdi>{label.name}</bdi> {shortWeight(label.score)}
-                  </span>
-                ))}
-              </button>
-            </li>
-          );
-        })}
-      </ul>
-    </>
   );
 }

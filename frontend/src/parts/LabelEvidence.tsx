@@ -110,7 +110,7 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
             onClick={() => {
               const { layer, head: number } = headPlace(store.stack.value, head);
               store.select((now) => ({
-                ...pinPair(openHead(now, layer, number, store.stack.value, false), { query, key }),
+                ...pinPair(openHead(now, layer, number, store.stack.value), { query, key }),
                 view: "head",
               }));
             }}

@@ -1,5 +1,4 @@
 import { type Ramp, rampGradient } from "../draw/ramps";
-import { ticksOf, WEIGHT_FACTS } from "../state/quantity";
 
 interface ScaleProps {
   ramp: Ramp;
@@ -24,6 +23,3 @@ export function Scale({ ramp, ticks, label }: ScaleProps) {
     </span>
   );
 }
-
-/** Ticks of a weight scale, on which equal steps are equal steps of the square root. */
-export const WEIGHT_TICKS = ticksOf(WEIGHT_FACTS, 1);

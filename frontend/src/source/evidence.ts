@@ -13,8 +13,6 @@ export interface Evidence {
   readonly numbers: Float32Array;
   /** Axes measure, head. */
   readonly values: Float32Array;
-  /** Axes head, direction. */
-  readonly places: Float32Array | null;
 }
 
 /** The numbers that stand behind a label, in this order. */
@@ -34,11 +32,10 @@ export async function loadEvidence(source: Source, page: Page): Promise<Evidence
     return checkedBytes(array, await source.chunk(array.chunk));
   };
   const patterns = said.patterns.length;
-  const [status, numbers, values, places] = await Promise.all([
+  const [status, numbers, values] = await Promise.all([
     bytes(said.status, patterns, ...grid),
     bytes(said.numbers, NUMBERS.length, patterns, ...grid),
     bytes(said.values, said.measures.length, ...grid),
-    said.map && bytes(said.map.places, ...grid, 2),
   ]);
   return {
     said,
@@ -46,6 +43,5 @@ export async function loadEvidence(source: Source, page: Page): Promise<Evidence
     status,
     numbers: floats(said.numbers, numbers),
     values: floats(said.values, values),
-    places: said.map && places && floats(said.map.places, places),
   };
 }

@@ -1,4 +1,4 @@
-import { type Merge, meanValues, mergedValues } from "../draw/merge";
+import { type Merge, mergedValues } from "../draw/merge";
 import { keyOf, queryOf } from "../draw/neurons";
 import type { Side } from "../draw/place";
 import type { ScoreParts } from "../draw/scores";
@@ -7,25 +7,6 @@ import type { LoadedLayer } from "../source/layer";
 
 /** Which pieces make the words of both sides. */
 export type Words = Readonly<Record<Side, Merge>>;
-
-/** Several layers as one, the mean of them head by head; what it says of its exactness is the worst of all. */
-export function averaged(layers: readonly LoadedLayer[]): LoadedLayer {
-  const [first] = layers;
-  const names = [...first.values.keys()].filter((name) => layers.every(({ values }) => values.has(name)));
-  const values = new Map(
-    names.map((name) => [name, meanValues(layers.map((layer) => layer.values.get(name) ?? first.weights))]),
-  );
-  return {
-    ...first,
-    page: { ...first.page, error: Math.max(...layers.map(({ page }) => page.error)) },
-    weights: values.get("weight") ?? first.weights,
-    even: meanValues(layers.map(({ even }) => even)),
-    values,
-    scores: null,
-    valueNorms: null,
-    here: new Set([...first.here].filter((head) => layers.every(({ here }) => here.has(head)))),
-  };
-}
 
 /** A layer between words in place of pieces. */
 export function joined<Layer extends LoadedLayer>(layer: Layer, of: Words): Layer {

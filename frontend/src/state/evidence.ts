@@ -1,8 +1,7 @@
-import type { Page, PageShown, PageStack } from "../contract/page";
+import type { PageShown, PageStack } from "../contract/page";
 import type { KindName } from "../draw/kinds";
 import { type Evidence, NUMBERS } from "../source/evidence";
 import type { LoadedKinds } from "../source/kinds";
-import type { Selection } from "./selection";
 import { counted, shortWeight } from "./words";
 
 /** A pattern of one head with what stands behind it. */
@@ -15,7 +14,6 @@ export interface HeadLabel extends Readonly<Record<(typeof NUMBERS)[number], num
 }
 
 const STATUS = ["none", "candidate", "held"] as const;
-export const MAP = "map";
 export const ONCE = "seen on one text only";
 export const CANDIDATE = "a candidate: too few texts to tell";
 
@@ -85,32 +83,6 @@ export function toldLabels(evidence: Evidence, head: number): readonly HeadLabel
   return labelsOf(evidence, head).filter(({ status }) => status !== "none");
 }
 
-/** The told labels of a head that the reader asks for; a head without one is dimmed. */
-export function wantedLabels(
-  evidence: Evidence,
-  head: number,
-  { label, min_score: least }: Pick<Selection, "label" | "min_score">,
-): readonly HeadLabel[] {
-  return toldLabels(evidence, head).filter(
-    ({ name, score }) => (label === null || name === label) && 100 * score >= least,
-  );
-}
-
-/** Whether the reader asks for some heads at all. */
-export function isFiltered({ label, min_score: least }: Pick<Selection, "label" | "min_score">): boolean {
-  return label !== null || least > 0;
-}
-
-/** Names of what can be sorted and drawn by: measures, classes of maps, scores of patterns. */
-export function axisGroups({ said }: Evidence): Readonly<Record<string, readonly string[]>> {
-  const measures = said.measures.map(({ name }) => name);
-  return {
-    measures: measures.filter((name) => !name.startsWith("class ")),
-    "scores of patterns": said.patterns.map(({ name }) => name),
-    "classes of maps": measures.filter((name) => name.startsWith("class ")),
-  };
-}
-
 /** One number for each head; NaN where it is not known. */
 export function measured(evidence: Evidence, name: string): Float32Array {
   const { said, stack, values, numbers } = evidence;
@@ -123,34 +95,6 @@ export function measured(evidence: Evidence, name: string): Float32Array {
     : numbers.subarray(pattern * heads, (pattern + 1) * heads);
 }
 
-/** "entropy, nats", "score of next": what stands at an axis. */
-export function axisTitle({ said }: Evidence, name: string): string {
-  const measure = said.measures.find((other) => other.name === name);
-  if (!measure) return `score of ${name}`;
-  if (name.startsWith("class ")) return `share of ${name.slice(6)} maps`;
-  return measure.unit ? `${name}, ${measure.unit}` : name;
-}
-
-/** Heads by a measure, the highest first, or the lowest where the name begins with "-"; unknown ones last. */
-export function ranked(evidence: Evidence, sort: string): readonly number[] {
-  const low = sort.startsWith("-");
-  const values = measured(evidence, low ? sort.slice(1) : sort);
-  const sign = low ? 1 : -1;
-  return [...values.keys()]
-    .filter((head) => exists(evidence, head))
-    .sort((a, b) => {
-      if (Number.isNaN(values[a]) || Number.isNaN(values[b])) {
-        return Number(Number.isNaN(values[a])) - Number(Number.isNaN(values[b])) || a - b;
-      }
-      return sign * (values[a] - values[b]) || a - b;
-    });
-}
-
-/** Layers may have fewer heads than others. */
-function exists({ values }: Evidence, head: number): boolean {
-  return !Number.isNaN(values[head]);
-}
-
 /** Layer and head as they are numbered in the model. */
 export function headPlace(stack: PageStack, head: number): { layer: number; head: number } {
   return { layer: stack.layers[Math.floor(head / stack.heads)].layer, head: stack.head_numbers[head % stack.heads] };
@@ -160,15 +104,6 @@ export function headPlace(stack: PageStack, head: number): { layer: number; head
 export function headName({ stack }: Pick<Evidence, "stack">, at: number): string {
   const { layer, head } = headPlace(stack, at);
   return `${layer}-${head}`;
-}
-
-/** The heads that carry each label. */
-export function labelCounts(evidence: Evidence): readonly number[] {
-  const heads = evidence.stack.layers.length * evidence.stack.heads;
-  return evidence.said.patterns.map(
-    (_, pattern) =>
-      evidence.status.subarray(pattern * heads, (pattern + 1) * heads).filter((status) => status > 0).length,
-  );
 }
 
 /** What to look at for a label. */
@@ -199,20 +134,4 @@ export function measureNumber({ said }: Evidence, name: string, value: number): 
   if (name === "layer") return String(value);
   const unit = said.measures.find((other) => other.name === name)?.unit;
   return unit ? `${value.toFixed(2)} ${unit}` : shortWeight(value);
-}
-
-/** What the reader may ask for on this page: nothing where it has no evidence, or where a name is not in it. */
-export function fitChoice(selection: Selection, { evidence }: Page): Partial<Selection> {
-  const patterns = evidence?.patterns.map(({ name }) => name) ?? [];
-  const axes = [...patterns, ...(evidence?.measures.map(({ name }) => name) ?? [])];
-  const among = (name: string | null, names: readonly string[]) =>
-    name !== null && names.includes(name) ? name : null;
-  const { sort, min_score: least } = selection;
-  return {
-    label: among(selection.label, patterns),
-    min_score: evidence && Number.isInteger(least) && least > 0 && least <= 100 ? least : 0,
-    sort: among(sort?.replace(/^-/, "") ?? null, axes) && sort,
-    x: among(selection.x, evidence?.map ? [...axes, MAP] : axes),
-    y: among(selection.y, axes),
-  };
 }

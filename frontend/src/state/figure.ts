@@ -18,8 +18,8 @@ export interface FigureFacts {
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
 export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
-  const { view, stack, layer, quantity, filter, hide_special, sinks, top_percent } = selection;
-  const joined = joinedIn(selection);
+  const { view, stack, layer, quantity, filter, hide_special, sinks } = selection;
+  const joined = { ...(view !== "neuron" && selection.words && { words: true }) };
   if (view === "overview") {
     return { view, ...(several && { stack }), ...ringedHeads(selection), ...joined, ...(dark && { theme: "dark" }) };
   }
@@ -37,16 +37,7 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
       ...(hide_special && { hide_special }),
     }),
     ...(VIEWS_WITH.mask.includes(view) && !sinks && { sinks }),
-    ...(view === "head" && top_percent !== null && { top_percent }),
     ...(dark && { theme: "dark" }),
-  };
-}
-
-/** What is put together before it is drawn: the pieces of words, and layers. */
-function joinedIn({ view, words, mean_layers }: Selection): FigureOptions {
-  return {
-    ...(view !== "neuron" && words && { words }),
-    ...(VIEWS_WITH.mask.includes(view) && mean_layers.length > 0 && { mean_layers: [...mean_layers] }),
   };
 }
 
@@ -88,14 +79,13 @@ export function figureCommand(options: FigureOptions, record = ""): string | nul
   // The command line calls further records by letters.
   if (!isKept(options) || records.some((name) => !LETTERS.includes(name))) return null;
   const beside = LETTERS.slice(0, LETTERS.indexOf(records.sort().at(-1) ?? "") + 1);
-  const { view, layer, head, heads, sinks, hide_special, tray, words: inWords, mean_layers, ...rest } = options;
+  const { view, layer, head, heads, sinks, hide_special, tray, words: inWords, ...rest } = options;
   const words = [
     ...(view === undefined ? [] : [`--view ${view}`]),
     ...(beside.length > 0 && !file ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
     ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
     ...(layer === undefined ? [] : [`--at ${layer}${headsIn(options)}`]),
     ...flagsOf({ "--words": inWords, "--hide-special": hide_special, "--exclude-sinks": sinks === false }),
-    ...(Array.isArray(mean_layers) ? [`--mean-layers ${mean_layers.join(" ")}`] : []),
     ...Object.entries(rest).map(
       ([name, value]) => `--${name.replace("_", "-")} ${String(value).includes(" ") ? `"${value}"` : value}`,
     ),

@@ -1,7 +1,7 @@
 import { heatByte, kindRamp } from "../draw/kinds";
 import { type Ramp, weightRamp } from "../draw/ramps";
 import type { LoadedKinds } from "../source/kinds";
-import { kindOf, numbersOf, TEN, tenText } from "./kinds";
+import { kindOf, NUMBER_NAMES, numbersOf } from "./kinds";
 import type { Selection } from "./selection";
 
 export type Measure = Selection["measure"];
@@ -9,7 +9,7 @@ export type Measure = Selection["measure"];
 /** What each measure of the heat map of heads is called. */
 export const MEASURE_WORDS: Readonly<Record<string, string>> = {
   kind: "what it does",
-  ...Object.fromEntries(TEN.map(({ name, says }) => [name, says])),
+  ...NUMBER_NAMES,
 };
 
 /** The colour of each head where one colour stands for all of it; numbered as thumbnails are. */
@@ -38,10 +38,4 @@ export function mostOf(kinds: LoadedKinds, measure: Measure): number {
     (most, value) => (value > most ? value : most),
     1,
   );
-}
-
-/** "sharpness .98": what a head has of a measure. */
-export function heatWords(kinds: LoadedKinds, measure: Measure, head: number): string {
-  if (measure === "kind") return kindOf(kinds, head) ?? "";
-  return `${MEASURE_WORDS[measure]} ${tenText(measure, numbersOf(kinds, head)(measure))}`;
 }

@@ -4,19 +4,19 @@ import { readable } from "./label";
 
 // What each head does on this text, in words. Nothing here is a label: that takes many texts.
 
-/** The ten numbers that are shown of a head, with what they are. */
-export const TEN: readonly { readonly name: string; readonly says: string; readonly help: string }[] = [
-  { name: "next", says: "next", help: "weight on the token after the query, inside a sentence" },
-  { name: "previous", says: "previous", help: "weight on the token before the query, inside a sentence" },
-  { name: "itself", says: "itself", help: "weight on the query’s own position" },
-  { name: "same", says: "same word", help: "weight on other places of the same word, where it comes twice" },
-  { name: "special", says: "special", help: "weight on special tokens, or on the first token of a causal model" },
-  { name: "top", says: "top key", help: "weight on the one key that gets most" },
-  { name: "own", says: "sentence", help: "of the weight between words, the part inside the query’s sentence" },
-  { name: "near", says: "near", help: "of the weight between words, the part within two tokens on either side" },
-  { name: "keys", says: "keys", help: "exp(entropy): over how many keys a row is spread, as if evenly" },
-  { name: "sharpness", says: "sharpness", help: "largest weight of a row" },
-];
+/** What each number of a head is called. */
+export const NUMBER_NAMES: Readonly<Record<string, string>> = {
+  next: "next",
+  previous: "previous",
+  itself: "itself",
+  same: "same word",
+  special: "special",
+  top: "top key",
+  own: "sentence",
+  near: "near",
+  keys: "keys",
+  sharpness: "sharpness",
+};
 
 /** The names of kinds, beside an icon or a colour. */
 export const KIND_NAMES: Readonly<Record<KindName, string>> = {
@@ -105,11 +105,6 @@ export function shareText(value: number): string {
   if (value >= 0.99995) return "1";
   if (value < 0.0005) return "0";
   return value.toFixed(value > 0.995 ? 4 : value < 0.0095 ? 3 : 2).replace(/^0/, "");
-}
-
-/** A number as it stands beside its strip. */
-export function tenText(name: string, value: number): string {
-  return name === "keys" && !Number.isNaN(value) ? value.toFixed(value < 100 ? 1 : 0) : shareText(value);
 }
 
 /** What a head does, and the second line: how much, and the one thing that the number hides. */

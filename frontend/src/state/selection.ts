@@ -2,13 +2,11 @@ import type { Page, PageSelection, PageStack } from "../contract/page";
 import { CHOICES, DEFAULTS, MOST_IN_TRAY, PLACES } from "../contract/values";
 import { isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
-import { fitChoice } from "./evidence";
 import { isDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
 import { fitTray, writeEntry } from "./tray";
 
 export type View = PageSelection["view"];
-export type Theme = PageSelection["theme"];
 
 /**
  * All that a picture depends on, besides the page. Every change is a new object.
@@ -44,7 +42,6 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     quantity: fitQuantity(selection.quantity, page),
     ...fitPlaces(selection, stack),
     view,
-    ...fitChoice(selection, page),
   };
 }
 
@@ -59,44 +56,18 @@ export function findStack(page: Page, name: string): PageStack {
   return page.stacks.find((stack) => stack.name === name) ?? page.stacks[0];
 }
 
-/** Where the chosen heads stand among those that the page holds. */
-export function chosenHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): number[] {
-  return [...numbers.keys()].filter((index) => heads === null || heads.includes(numbers[index]));
-}
-
 export function chooseStack(selection: Selection, stack: string, page: Page): Selection {
   return stack === selection.stack ? selection : fitSelection({ ...selection, stack, query: [], key: [] }, page);
-}
-
-export function chooseLayer(selection: Selection, layer: number): Selection {
-  return { ...selection, layer };
 }
 
 /** The next (+1) or previous (-1) layer that the stack has; the first and the last one stay. */
 export function stepLayer(selection: Selection, step: number, stack: PageStack): Selection {
   const at = stack.layers.findIndex(({ layer }) => layer === selection.layer) + step;
-  return at in stack.layers ? chooseLayer(selection, stack.layers[at].layer) : selection;
+  return at in stack.layers ? { ...selection, layer: stack.layers[at].layer } : selection;
 }
 
-/** Switches one head on or off; the last one stays on. */
-export function toggleHead(selection: Selection, head: number, stack: PageStack): Selection {
-  const heads = selection.heads ?? stack.head_numbers;
-  const toggled = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head];
-  return { ...selection, heads: fitHeads(toggled.length > 0 ? toggled : heads, stack) };
-}
-
-/** Only this head; all heads again where it is the only one. */
-export function soloHead(selection: Selection, head: number, stack: PageStack): Selection {
-  const heads = selection.heads ?? stack.head_numbers;
-  const alone = heads.length === 1 && heads[0] === head;
-  return { ...selection, heads: alone ? null : fitHeads([head], stack) };
-}
-
-/** One head of one layer; or, to add, that head beside those of its layer that are chosen. */
-export function openHead(selection: Selection, layer: number, head: number, stack: PageStack, add: boolean): Selection {
-  if (add && layer === selection.layer) {
-    return selection.heads === null ? { ...selection, heads: [head] } : toggleHead(selection, head, stack);
-  }
+/** One head of one layer. */
+export function openHead(selection: Selection, layer: number, head: number, stack: PageStack): Selection {
   return { ...selection, layer, heads: fitHeads([head], stack) };
 }
 
@@ -120,10 +91,6 @@ export function leaving(before: Selection, next: Selection, stack: PageStack, sh
     before.view === "overview" && !["overview", "compare"].includes(next.view) && next.stack === before.stack;
   if (!left || next.heads !== null || before.heads !== null || next.layer !== before.layer) return next;
   return keepHead(next, shown, stack);
-}
-
-export function allHeads(selection: Selection): Selection {
-  return { ...selection, heads: null };
 }
 
 /** Pins a token, or releases it where it is pinned; to add, beside those of its side that are pinned. */
@@ -154,7 +121,7 @@ function nearestLayer(stack: PageStack, wanted: number): number {
   return numbers.reduce((best, layer) => (Math.abs(layer - wanted) < Math.abs(best - wanted) ? layer : best));
 }
 
-/** The options that name heads, layers or tokens, with what of it the stack has. */
+/** The options that name heads or tokens, with what of it the stack has. */
 function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, PlaceOption> {
   const fitted = Object.entries(PLACES).map(([name, of]) => [
     name,
@@ -165,7 +132,6 @@ function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, Plac
 
 function fitNumbers(wanted: Selection["heads"], of: string, stack: PageStack): Selection["heads"] {
   if (of === "heads" || !wanted) return fitHeads(wanted, stack);
-  if (of === "layers") return stack.layers.map(({ layer }) => layer).filter((layer) => wanted.includes(layer));
   return fitTokens(wanted, stack[of as Side].labels.length);
 }
 
@@ -182,7 +148,7 @@ function fitTokens(tokens: readonly number[], count: number): readonly number[] 
 }
 
 /** What a reader moves little by little, and colours: no steps of their own to go back by. */
-const CONTINUOUS: readonly (keyof Selection)[] = ["top_percent", "zoom", "min_score", "theme"];
+const CONTINUOUS: readonly (keyof Selection)[] = ["zoom", "theme"];
 
 /** Whether a change is one that can be undone. */
 export function isStep(before: Selection, next: Selection): boolean {

@@ -17,7 +17,7 @@ export interface Subject {
 /** The heads and tokens that are looked at: what stands under the pointer goes before what is chosen. */
 export function subjectOf(store: Store): Subject {
   const stack = store.pieceStack.value;
-  const pointed = store.hoverHead.value ?? store.peeked.value;
+  const pointed = store.peeked.value;
   const heads = store.heads.value;
   const at =
     pointed === null
@@ -66,13 +66,11 @@ export function changeOf(kind: ModelChange["do"], subject: Subject, given: Chang
 /** The head or link that an element of a view stands for; null where it is none. */
 export function subjectAt(element: Element, store: Store): Subject | null {
   const now = subjectOf(store);
-  const cell = element.closest<HTMLElement>("[data-cell], [data-tile], [data-pair-cell]");
-  const name = cell?.dataset.cell ?? cell?.dataset.tile ?? cell?.dataset.pairCell ?? "";
+  const cell = element.closest<HTMLElement>("[data-tile], [data-pair-cell]");
+  const name = cell?.dataset.tile ?? cell?.dataset.pairCell ?? "";
   const place = /^(\d+)-(\d+)$/.exec(name);
   const nowhere = { query: null, key: null };
   if (place) return { ...now, ...nowhere, layer: Number(place[1]), heads: [Number(place[2])] };
-  const chip = element.closest<HTMLElement>(".chip[data-head]");
-  if (chip) return { ...now, ...nowhere, layer: store.layerNumber.peek(), heads: [Number(chip.dataset.head)] };
   const token = element.closest<HTMLElement>("[data-side][data-token]");
   if (token) {
     const side = token.dataset.side as Side;

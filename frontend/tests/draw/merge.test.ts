@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { meanValues, mergedTokens, mergedValues, mergeOf } from "../../src/draw/merge";
+import { mergedTokens, mergedValues, mergeOf } from "../../src/draw/merge";
 import { arrayValues } from "../../src/draw/values";
 import { byteWeights, toByte, WEIGHT } from "../../src/draw/weights";
 
@@ -73,16 +73,4 @@ test("other quantities add up beyond the largest of their pieces", () => {
   expect([...words.row(0, 0)]).toEqual([2, 6, 2]);
   expect(words.top?.(0)).toBe(6);
   expect(words.bytes(0)[1]).toBe(255);
-});
-
-test("the mean of layers is that of each head", () => {
-  const shape = { heads: 2, queries: 3, keys: 5 };
-  const mean = meanValues([byteWeights(BYTES, shape), byteWeights(BYTES.toReversed(), shape)]);
-  const [a, b] = [byteWeights(BYTES, shape), byteWeights(BYTES.toReversed(), shape)];
-  mean.row(1, 2).forEach((value, key) => {
-    expect(value).toBeCloseTo((a.row(1, 2)[key] + b.row(1, 2)[key]) / 2, 6);
-  });
-  mean.column(0, 3).forEach((value, query) => {
-    expect(value).toBeCloseTo((a.column(0, 3)[query] + b.column(0, 3)[query]) / 2, 6);
-  });
 });

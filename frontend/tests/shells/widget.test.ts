@@ -103,7 +103,7 @@ test("what Python sets is shown, and not sent back", async () => {
 test("two views of one model show the same", async () => {
   const first = await opened();
   const second = await opened(first.model);
-  first.root.querySelector<HTMLElement>('[data-cell="0-1"]')?.click();
+  first.root.querySelector<HTMLElement>('[data-tile="0-1"]')?.click();
   first.model.tell("change:selection");
   await soon(() => expect(second.view.dataset.heads).toBe("1"));
   expect(first.model.saves).toBe(1);

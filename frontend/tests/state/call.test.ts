@@ -11,10 +11,10 @@ test("the call says view and layer, and else what differs from the usual", () =>
 });
 
 test("numbers, lists and truth values are written as Python has them", () => {
-  const chosen = { ...start, heads: [0, 2], query: [0], hide_special: true, sinks: false, top_percent: 40 };
+  const chosen = { ...start, heads: [0, 2], query: [0], hide_special: true, sinks: false };
   expect(pythonCall({ ...chosen, view: "matrix", quantity: "rollout", theme: "dark" }, false)).toBe(
     'hs.view(record, view="matrix", layer=0, heads=[0, 2], query=[0], quantity="rollout", hide_special=True, sinks=False, ' +
-      'top_percent=40, theme="dark")',
+      'theme="dark")',
   );
 });
 
@@ -30,13 +30,7 @@ test("a page with evidence is opened with evidence", () => {
   const chosen = {
     ...start,
     view: "matrix",
-    label: "next",
-    min_score: 60,
-    sort: "-entropy",
-    x: "map",
-    y: "same",
+    order: "kind",
   } as const;
-  expect(pythonCall(chosen, false, true)).toBe(
-    'hs.view(record, evidence=found, view="matrix", layer=0, label="next", min_score=60, sort="-entropy", x="map", y="same")',
-  );
+  expect(pythonCall(chosen, false, true)).toBe('hs.view(record, evidence=found, view="matrix", layer=0, order="kind")');
 });

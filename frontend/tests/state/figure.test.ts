@@ -26,7 +26,6 @@ test("a figure has the options of its view and no others", () => {
     filter: "ab",
     hide_special: true,
     sinks: false,
-    top_percent: 80,
   } as const;
   const of = (view: Selection["view"]) => figureOptions(facts({ ...all, view }));
   const masked = { filter: "ab", hide_special: true, sinks: false };
@@ -38,20 +37,17 @@ test("a figure has the options of its view and no others", () => {
     key: 6,
     quantity: "score",
     ...masked,
-    top_percent: 80,
   });
   expect(of("matrix")).toEqual({ view: "matrix", layer: 5, heads: [0, 2], quantity: "score", ...masked });
   expect(of("text")).toEqual({ view: "text", layer: 5, heads: [0, 2], query: 1, quantity: "score", ...masked });
   expect(of("neuron")).toEqual({ view: "neuron", layer: 5, head: 2, query: 4 });
 });
 
-test("words and means of layers are those of the page", () => {
-  const chosen = figureOptions(facts({ view: "head", layer: 1, words: true, mean_layers: [2, 3] }));
-  expect(chosen).toEqual({ view: "head", layer: 1, words: true, mean_layers: [2, 3] });
-  expect(figureCall(chosen)).toBe('hs.figure(record, view="head", layer=1, words=True, mean_layers=[2, 3])');
-  expect(figureCommand(chosen)).toBe(
-    "headscope figure run.safetensors --view head --at 1 --words --mean-layers 2 3 --out figure.svg",
-  );
+test("words are those of the page", () => {
+  const chosen = figureOptions(facts({ view: "head", layer: 1, words: true }));
+  expect(chosen).toEqual({ view: "head", layer: 1, words: true });
+  expect(figureCall(chosen)).toBe('hs.figure(record, view="head", layer=1, words=True)');
+  expect(figureCommand(chosen)).toBe("headscope figure run.safetensors --view head --at 1 --words --out figure.svg");
   expect(figureOptions(facts({ view: "neuron", words: true }))).not.toHaveProperty("words");
 });
 
@@ -77,14 +73,12 @@ test("what is as usual is left out, 0 and one head are not", () => {
 });
 
 test("the same as words of Python and of the command line", () => {
-  const options = figureOptions(
-    facts({ heads: [0, 2], query: [0], hide_special: true, sinks: false, top_percent: 9 }, { dark: true }),
-  );
+  const options = figureOptions(facts({ heads: [0, 2], query: [0], hide_special: true, sinks: false }, { dark: true }));
   expect(figureCall(options)).toBe(
-    'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, hide_special=True, sinks=False, top_percent=9, theme="dark")',
+    'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, hide_special=True, sinks=False, theme="dark")',
   );
   expect(figureCommand(options)).toBe(
-    "headscope figure run.safetensors --view head --at 0-0,2 --hide-special --exclude-sinks --query 0 --top-percent 9 --theme dark --out figure.svg",
+    "headscope figure run.safetensors --view head --at 0-0,2 --hide-special --exclude-sinks --query 0 --theme dark --out figure.svg",
   );
   expect(figureCommand(figureOptions(facts({ heads: [0] })))).toContain("--at 0-0 --out");
   expect(figureCommand(figureOptions(facts()))).toContain("--at 0 --out");

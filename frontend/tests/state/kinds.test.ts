@@ -10,7 +10,6 @@ import {
   headWords,
   kindOf,
   shareText,
-  tenText,
 } from "../../src/state/kinds";
 
 const WORDS = tokens(
@@ -133,7 +132,6 @@ test("numbers have as many digits as tell them from 0 and 1", () => {
     "0",
     "–",
   ]);
-  expect([tenText("keys", 15.07), tenText("keys", 1200.4), tenText("near", 0.5)]).toEqual(["15.1", "1200", ".50"]);
 });
 
 test("kinds come a layer at a time, the nearest first, and stop when nobody wants them", async () => {

@@ -4,7 +4,6 @@ import { EXAMPLES } from "../../src/examples/named";
 import { type Example, examplePage, exampleSource, tokens } from "../../src/examples/page";
 import type { Source } from "../../src/source/source";
 import { follower, movedPins } from "../../src/state/movedPins";
-import { chooseLayer } from "../../src/state/selection";
 import { createStore, type Store } from "../../src/state/store";
 import { replaceRecord } from "../../src/state/store/replace";
 import { soon } from "../soon";
@@ -75,7 +74,7 @@ test("the old record stays until all of the new one is here, and a later choice 
   const replaced = replaceRecord(store, next.source);
   await soon(() => expect(next.asked).toContain("weights/self/0"));
   expect(store.page.title).toBe("first");
-  store.select((now) => chooseLayer(now, 5));
+  store.choose({ layer: 5 });
   next.letGo();
   await soon(() => expect(next.asked).toContain("weights/self/5"));
   expect(store.page.title).toBe("first");

@@ -1,16 +1,6 @@
 import { expect, test } from "vitest";
 import { examplePage, tokens } from "../../src/examples/page";
-import {
-  chooseStack,
-  chosenHeads,
-  fitSelection,
-  openHead,
-  pageSelection,
-  soloHead,
-  stepLayer,
-  toggleHead,
-  togglePin,
-} from "../../src/state/selection";
+import { chooseStack, fitSelection, openHead, pageSelection, stepLayer, togglePin } from "../../src/state/selection";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
 const start = pageSelection(page);
@@ -20,31 +10,6 @@ const heads = (...chosen: number[]) => ({ ...start, heads: chosen });
 test("a page opens as it says", () => {
   expect(start).toEqual(page.selection);
   expect(start).toMatchObject({ view: "head", stack: "self", layer: 0, heads: null, query: [], sinks: true });
-});
-
-test("a head is switched off and on again", () => {
-  expect(toggleHead(start, 1, self).heads).toEqual([0, 2]);
-  expect(toggleHead(heads(2), 0, self).heads).toEqual([0, 2]);
-  expect(toggleHead(heads(0, 2), 1, self).heads).toBeNull();
-});
-
-test("the last head stays on", () => {
-  expect(toggleHead(heads(0), 0, self).heads).toEqual([0]);
-  expect(toggleHead(start, 0, { ...self, heads: 1, head_numbers: [0] }).heads).toBeNull();
-});
-
-test("solo shows one head, and all again where it was the only one", () => {
-  expect(soloHead(start, 0, self).heads).toEqual([0]);
-  expect(soloHead(heads(0, 2), 2, self).heads).toEqual([2]);
-  expect(soloHead(heads(2), 2, self).heads).toBeNull();
-  expect(soloHead(heads(2), 1, self).heads).toEqual([1]);
-});
-
-test("a double click on a chip is two toggles and a solo", () => {
-  for (const before of [start, heads(0), heads(1), heads(0, 1)]) {
-    const twice = toggleHead(toggleHead(before, 1, self), 1, self);
-    expect(chosenHeads(twice.heads, self)).toEqual(chosenHeads(before.heads, self));
-  }
 });
 
 test("layers are stepped through as the stack has them and the ends hold", () => {
@@ -63,7 +28,6 @@ test("another stack keeps what it can of the selection", () => {
     heads: [1, 2],
     filter: "ab",
     hide_special: true,
-    top_percent: 40,
     query: [1],
     key: [6],
   } as const;
@@ -97,19 +61,8 @@ test("shift pins tokens beside each other, and releases them one by one", () => 
   expect(togglePin(two, PIN).key).toEqual([6]);
 });
 
-test("a head is opened from the grid, or added to those of its layer", () => {
-  expect(openHead(start, 5, 2, self, false)).toMatchObject({ layer: 5, heads: [2] });
-  const one = openHead(start, 0, 2, self, false);
-  expect(openHead(one, 0, 0, self, true)).toMatchObject({ layer: 0, heads: [0, 2] });
-  expect(openHead(one, 5, 0, self, true)).toMatchObject({ layer: 5, heads: [0] });
-  expect(openHead(start, 0, 1, self, true).heads).toEqual([1]);
-});
-
-test("heads keep their numbers where a page holds some only", () => {
-  const some = { ...self, heads: 2, head_numbers: [3, 8] };
-  expect(chosenHeads([8], some)).toEqual([1]);
-  expect(toggleHead({ ...start, heads: [8] }, 3, some).heads).toBeNull();
-  expect(soloHead(start, 8, some).heads).toEqual([8]);
+test("a head is opened from the grid", () => {
+  expect(openHead(start, 5, 2, self)).toMatchObject({ layer: 5, heads: [2] });
 });
 
 test("what the page cannot show is brought to the nearest that it can", () => {

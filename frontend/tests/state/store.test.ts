@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { EXAMPLES } from "../../src/examples/named";
 import { examplePage, exampleSource, tokens } from "../../src/examples/page";
-import { chooseLayer, chooseStack, keepHead, togglePin } from "../../src/state/selection";
+import { chooseStack, keepHead, togglePin } from "../../src/state/selection";
 import { addToTray, compareClearest, createStore, freeze, headLine, type Store } from "../../src/state/store";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
@@ -33,7 +33,7 @@ test("a layer is shown when it has come, with the newest one winning", async () 
   };
   const store = createStore(source);
   stores.push(store);
-  store.select((now) => chooseLayer(now, 5));
+  store.choose({ layer: 5 });
   await soon(() => expect(waiting.has("weights/self/5")).toBe(true));
   waiting.get("weights/self/5")?.();
   await soon(() => expect(store.shown.value?.layer.layer).toBe(5));
@@ -180,29 +180,29 @@ test("a quantity of the whole layer has one map whatever heads are chosen", asyn
 
 test("a layer that has not the quantity shows weights, and the next one has it again", async () => {
   const store = await loaded(quantityPage(), { quantity: "rollout" });
-  store.select((now) => chooseLayer(now, 5));
+  store.choose({ layer: 5 });
   await soon(() => expect(store.shown.value?.layer.layer).toBe(5));
   expect([store.quantity.value.name, store.selection.value.quantity]).toEqual(["weight", "rollout"]);
   expect(store.values.value).toBe(store.weights.value);
-  store.select((now) => chooseLayer(now, 2));
+  store.choose({ layer: 2 });
   await soon(() => expect(store.quantity.value.name).toBe("rollout"));
 });
 
 test("value norms are those of the head", async () => {
   const store = await loaded(quantityPage(), { heads: [1] });
   expect(store.valueNorms.value?.values[3]).toBeCloseTo(NORMS[7 + 3], 6);
-  store.select((now) => chooseLayer(now, 5));
+  store.choose({ layer: 5 });
   await soon(() => expect(store.valueNorms.value).toBeNull());
 });
 
 test("a step is undone and done again; what moves little by little is no step", async () => {
   const store = await loaded();
   const first = store.selection.value;
-  store.select((now) => chooseLayer(now, 5));
-  store.choose({ top_percent: 35 });
+  store.choose({ layer: 5 });
+  store.choose({ zoom: [1, 0, 3] });
   store.choose({ view: "matrix" });
   store.undo(false);
-  expect(store.selection.value).toMatchObject({ view: "head", layer: 5, top_percent: 35 });
+  expect(store.selection.value).toMatchObject({ view: "head", layer: 5, zoom: [1, 0, 3] });
   store.undo(false);
   expect(store.selection.value).toEqual(first);
   store.undo(false);

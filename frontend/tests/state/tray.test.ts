@@ -31,10 +31,9 @@ test("a stack may be called anything", () => {
 
 test("nonsense is left out", () => {
   expect(fitTray(["2-0", "two", "", "2-", "2-0", "__proto__"], page)).toEqual(["2-0"]);
-  expect(readEntry("2 view=film query=a top_percent=x hide_special stack=%E0%A4%A", page)).toMatchObject({
+  expect(readEntry("2 view=film query=a hide_special stack=%E0%A4%A", page)).toMatchObject({
     view: "head",
     query: [],
-    top_percent: null,
     hide_special: false,
   });
   expect(fitTray(["0", "1", "2", "3", "4", "5", "6"], page)).toHaveLength(6);

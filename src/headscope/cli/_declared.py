@@ -34,7 +34,6 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
                 help=help_,
                 negative=_off(option) if kind is bool else "",
                 consume_multiple=is_list,
-                allow_leading_hyphen=option.default is not None and option.default.dash,
             ),
         ]
     return fields

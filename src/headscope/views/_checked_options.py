@@ -12,6 +12,7 @@ from headscope.errors import PageError
 from headscope.patterns import Heads
 from headscope.record import Record, Stack, Tokens
 from headscope.views._token_words import token_positions
+from headscope.views.figure_options import FigureOptions
 from headscope.views.options import (
     DEFAULTS,
     MOVED_VIEWS,
@@ -30,13 +31,11 @@ OF_HEADS = (
     "query",
     "key",
     "pinned",
-    "mean_layers",
     "layout",
     "quantity",
     "filter",
     "hide_special",
     "sinks",
-    "top_percent",
     "comparison",
 )
 """Options that belong to the head view; where one of them is given, the page opens on that view."""
@@ -51,14 +50,14 @@ def check_options(options: Any) -> None:
         PageError: naming the option, what was given and what there is.
     """
     for name in options:
-        if name == "mean_heads":
-            raise PageError(
-                "A page has no mean_heads; figures have it: hs.figure(record, mean_heads=True)"
-            )
-        if name not in PageOptions.__annotations__:
-            raise PageError(
-                f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
-            )
+        if name in PageOptions.__annotations__:
+            continue
+        if name in FigureOptions.__annotations__:
+            drawn = f"hs.figure(record, {name}={options[name]!r})"
+            raise PageError(f"A page has no {name}; figures have it: {drawn}")
+        raise PageError(
+            f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
+        )
     for name, option in {**declared(StartOptions), **PLAIN}.items():
         if name in options:
             _check_plain(option, options[name])
@@ -144,7 +143,7 @@ def first_selection(
     given = {name: options.get(name) for name in NUMBERS_OF}
     if "head" in options:
         given["heads"] = [options["head"]]
-    chosen = {name: _kept_numbers(name, given[name], stack, (layers, heads)) for name in NUMBERS_OF}
+    chosen = {name: _kept_numbers(name, given[name], stack, heads) for name in NUMBERS_OF}
     # All heads of a long text would make the first picture slow: it then opens with one of them.
     if given["heads"] is None and len(heads) * len(stack.query) * len(stack.key) > QUICK:
         chosen["heads"] = heads[:1]
@@ -221,26 +220,21 @@ def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
     return wanted
 
 
-def _kept_numbers(
-    name: str, wanted: Any, stack: Stack, held: tuple[list[int], list[int]]
-) -> list[int] | None:
-    """Numbers of the heads, layers or tokens that an option names; its default where it is not
-    given.
+def _kept_numbers(name: str, wanted: Any, stack: Stack, held: list[int]) -> list[int] | None:
+    """Numbers of the heads or tokens that an option names; its default where it is not given.
 
     Args:
         name: name of the option.
         wanted: the value that was given, or None.
         stack: the stack that is shown first.
-        held: numbers of its layers and heads that the page holds.
+        held: numbers of its heads that the page holds.
     """
     kind = NUMBERS_OF[name]
     if wanted is None:
         default = DEFAULTS[name]
         return None if default is None else list(default)
     if kind == "heads":
-        return _heads(name, stack, wanted, held[1])
-    if kind == "layers":
-        return _layers(name, stack, wanted, held[0])
+        return _heads(name, stack, wanted, held)
     return _tokens(name, wanted, stack.query if kind == "query" else stack.key)
 
 
@@ -264,13 +258,6 @@ def listed_numbers(given: Any, every: Collection[int]) -> list[Any]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         return [int(given) if isinstance(given, Integral) else given]
     return list(given)
-
-
-def _layers(name: str, stack: Stack, wanted: Any, held: Collection[int]) -> list[int]:
-    wanted = listed_numbers(wanted, held)
-    if wanted:
-        _check_numbers(name, wanted, held, f"of stack {stack.name!r} the page holds layers")
-    return sorted(set(wanted))
 
 
 def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:

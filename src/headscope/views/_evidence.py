@@ -1,10 +1,10 @@
-"""Evidence about heads as a page holds it: labels with their evidence, measures, the map, and
-examples to look at.
+"""Evidence about heads as a page holds it: labels with their evidence, measures, and examples
+to look at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ from headscope.errors import PageError
 from headscope.patterns import CLASSES, MEASURES, RUNS, Heads, Label
 from headscope.record import Record
 from headscope.views._examples import BestPairs, BestTexts
-from headscope.views._head_map import page_map
 from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
 from headscope.views.contract import (
@@ -24,13 +23,11 @@ from headscope.views.contract import (
     PageShown,
     PageStack,
 )
-from headscope.views.options import PageSelection
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, CANDIDATE, HOLDS = 0, 1, 2
 MOST_SHOWN = 1000
 """Number of labels for which the page has examples; those with the highest scores."""
-MAP = "map"
 LAYER_AXIS = ("number of the layer, from 0", "")
 """Explanation and unit of the axis of layers, in the form of a measure."""
 
@@ -112,46 +109,9 @@ def page_evidence(
         ),
         "measures": [measure for measure, _ in axes],
         "values": chunks.add(f"values/{stack['name']}", maps, ("measure", LAYER, HEAD)),
-        "map": page_map(record[stack["name"]], stack, chunks, evidence),
         "shown": shown,
         "examples": examples,
     }
-
-
-def check_choice(selection: PageSelection, evidence: PageEvidence | None) -> None:
-    """Raise where the first selection needs evidence that the page does not hold.
-
-    Raises:
-        PageError: naming the option, the value given, and the values available.
-    """
-    given = {name: selection[name] for name in ("label", "sort", "x", "y")}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if evidence is None:
-        _check_plain(selection, chosen)
-        return
-    patterns = [pattern["name"] for pattern in evidence["patterns"]]
-    axes = [measure["name"] for measure in evidence["measures"]] + patterns
-    known = {"label": patterns, "sort": axes, "x": [*axes, MAP], "y": axes}
-    for name, value in chosen.items():
-        if value.removeprefix("-" if name == "sort" else "") not in known[name]:
-            raise PageError(f"{name}={value!r}: this evidence has {', '.join(known[name])}")
-    if selection["x"] == MAP and evidence["map"] is None:
-        raise PageError(
-            "x='map': there is no map of a single head, or of so many; choose a measure"
-        )
-
-
-def _check_plain(selection: PageSelection, chosen: Mapping[str, str]) -> None:
-    """Raise where something is chosen that only evidence has."""
-    wanted: dict[str, str | int] = dict(chosen)
-    if selection["min_score"]:
-        wanted["min_score"] = selection["min_score"]
-    if wanted:
-        name, value = next(iter(wanted.items()))
-        raise PageError(
-            f"{name}={value!r} needs evidence of what heads do; give evidence=hs.heads(records) "
-            "(--evidence, --evidence-of)"
-        )
 
 
 def _stack(evidence: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
@@ -194,7 +154,7 @@ def _pattern(evidence: Heads, number: int) -> PagePattern:
 
 
 def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
-    """The axes that a scatter offers, with their values: layer, measures, classes of maps."""
+    """What is told of each head, with its values: layer, measures, classes of maps."""
     says, unit = LAYER_AXIS
     depth = np.array([layer for layer, _ in evidence.cells])
     axes: list[tuple[PageMeasure, np.ndarray]] = [

@@ -20,7 +20,7 @@ from headscope.views._checked_options import (
     held_layers,
 )
 from headscope.views._differences import put_comparison, words_of
-from headscope.views._evidence import check_choice, page_evidence
+from headscope.views._evidence import page_evidence
 from headscope.views._generation import put_generation
 from headscope.views._grouped import group_words, in_groups
 from headscope.views._head_pictures import sampling_words
@@ -211,7 +211,6 @@ def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunk
     evidence = options.get("evidence")
     if evidence is not None:
         header["evidence"] = page_evidence(evidence, record, header["stacks"], chunks)
-    check_choice(selection, header.get("evidence"))
     put_generation(header, record)
     if links is not None:
         header["links"] = page_links(links, record, header["stacks"], selection["stack"])

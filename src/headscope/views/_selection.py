@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from headscope.errors import PageError
 from headscope.views._checked_options import check_options
-from headscope.views._evidence import check_choice
 from headscope.views._page import held_beside
 from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
@@ -58,10 +57,8 @@ def changed_selection(
     )
     _check("layer", [changed["layer"]], layers)
     for name in NUMBERS_OF:
-        changed[name] = _kept_numbers(name, changed[name], stack, layers)
-    selection = cast(PageSelection, changed)
-    check_choice(selection, header.get("evidence"))
-    return selection
+        changed[name] = _kept_numbers(name, changed[name], stack)
+    return cast(PageSelection, changed)
 
 
 def _moved(now: Mapping[str, Any], stack: str, layers: Sequence[int]) -> dict[str, Any]:
@@ -89,15 +86,13 @@ def _stack(header: Page, name: str) -> PageStack:
     raise PageError(f"stack={name!r}: this view has the stacks {names}")
 
 
-def _kept_numbers(name: str, given: Any, stack: PageStack, layers: list[int]) -> list[int] | None:
-    """Numbers of the heads, layers or tokens that an option names, checked against the view."""
+def _kept_numbers(name: str, given: Any, stack: PageStack) -> list[int] | None:
+    """Numbers of the heads or tokens that an option names, checked against the view."""
     if given is None and DEFAULTS[name] is None:
         return None
     match NUMBERS_OF[name]:
         case "heads":
             return _numbers(name, given, stack["head_numbers"], least=1)
-        case "layers":
-            return _numbers(name, given, layers)
         case side:
             tokens = stack[side]
             words = words_of_page(tokens)

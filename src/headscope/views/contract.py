@@ -275,21 +275,6 @@ class PageMeasure(TypedDict):
     """Empty for shares from 0 to 1."""
 
 
-class PageMap(TypedDict):
-    """Heads as points, like heads close together: directions and axes have no meaning."""
-
-    places: PageArray
-    """Axes layer, head, direction."""
-    stress: float
-    """How badly the points keep the distances: 0 exactly, above 0.2 a map is held to be poor."""
-    queries: int
-    """Rows of the shown text that the distances were taken from; 0 where they are of other
-    texts.
-    """
-    texts: int
-    """How many other texts the distances are the mean of; 0 where they are of the shown text."""
-
-
 class PagePair(TypedDict):
     """A query and a key of the shown text that show a label."""
 
@@ -343,8 +328,6 @@ class PageEvidence(TypedDict):
     measures: list[PageMeasure]
     values: PageArray
     """Axes measure, layer, head: means over texts; NaN where unknown."""
-    map: PageMap | None
-    """None where there is a single head, or too many to be placed quickly."""
     examples: list[str]
     """Texts, cut where they are long."""
     shown: list[PageShown]

@@ -48,6 +48,8 @@ class FigurePlaces(TypedDict, total=False):
     """Query token: its position from 0, or its word; views ``neuron`` and ``pair`` need it."""
     key: int | str
     """Key token, likewise; view ``pair`` needs it."""
+    mean_layers: Sequence[int]
+    """Layers of which the mean is drawn together with ``layer``; by default that layer alone."""
     mean_heads: Annotated[bool, Default(False)]
     """Whether the mean of the chosen heads is drawn, and not each of them."""
 
@@ -55,6 +57,10 @@ class FigurePlaces(TypedDict, total=False):
 class FigureLook(TypedDict, total=False):
     """What single views have, and how a figure is printed."""
 
+    top_percent: Annotated[int | None, Default(None, between=(1, 100))]
+    """View ``head``: percent of each row's attention that is drawn, the strongest first, 1 to 100;
+    by default as much as can be printed.
+    """
     neurons: Neurons
     """View ``neuron``: ``"model"`` (default) as the model has them, ``"ranked"`` by what they add
     to the score margin of the attended keys, or ``"pairs"`` as rotary positions turn them, fastest

@@ -66,8 +66,8 @@ HeadMeasure = Literal[
     "near",
     "keys",
 ]
-Numbers = Literal["heads", "layers", "query", "key"]
-"""What the numbers of an option count: heads, layers, or tokens among queries or among keys."""
+Numbers = Literal["heads", "query", "key"]
+"""What the numbers of an option count: heads, or tokens among queries or among keys."""
 Pinned = Literal["mean", "sum"]
 Layout = Literal["auto", "columns", "rows"]
 Link = tuple[int | Sequence[int], int | Sequence[int], str]
@@ -83,15 +83,13 @@ class Default:
         between: the smallest and the largest number that it accepts.
         off: name on the command line that switches it off, where it is on by default.
         picture: whether each picture of the tray has its own value.
-        dash: whether a value may begin with a dash, as names of options do.
-        of: what its numbers count, where it names heads, layers or tokens.
+        of: what its numbers count, where it names heads or tokens.
     """
 
     value: Any
     between: tuple[int, int] | None = None
     off: str = ""
     picture: bool = False
-    dash: bool = False
     of: Numbers | None = None
 
 
@@ -152,8 +150,6 @@ class MeanOptions(TypedDict, total=False):
     """Join the pieces of a word: the sum over the word that is attended to, the mean over the word
     that looks.
     """
-    mean_layers: Annotated[Sequence[int], Default((), of="layers")]
-    """Layers of which the mean is shown together with ``layer``; by default that layer alone."""
 
 
 class DrawnOptions(TypedDict, total=False):
@@ -174,10 +170,6 @@ class DrawnOptions(TypedDict, total=False):
     """Whether sinks, keys that take most of the attention, are kept (default); else they are
     excluded and the rest is renormalised.
     """
-    top_percent: Annotated[int | None, Default(None, between=(1, 100), picture=True)]
-    """Percent of each row's attention that is drawn as lines, the strongest first, 1 to 100; by
-    default as much as is quickly drawn.
-    """
 
 
 class ViewOptions(TypedDict, total=False):
@@ -197,27 +189,9 @@ class ViewOptions(TypedDict, total=False):
     """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes
     rows for Chinese and Japanese.
     """
-    label: Annotated[str | None, Default(None)]
-    """Pattern whose heads stand out, such as ``"next"``; by default all. This needs evidence, as do
-    ``min_score``, ``sort``, ``x`` and ``y``.
-    """
-    min_score: Annotated[int, Default(0, between=(0, 100))]
-    """Percent that the score of a label must reach for its head to stand out, 0 (default) to
-    100.
-    """
-    sort: Annotated[str | None, Default(None, dash=True)]
-    """Measure or pattern by which the model view sorts heads, such as ``"entropy"``, highest first;
-    ``"-entropy"`` for the lowest first. By default layer and head.
-    """
-    x: Annotated[str | None, Default(None)]
-    """Measure of the scatter from left to right, or ``"map"`` for the map of heads; by default
-    ``"distance"``.
-    """
-    y: Annotated[str | None, Default(None)]
-    """Measure of the scatter from bottom to top; by default ``"entropy"``."""
     tiles: Annotated[TileStyle, Default("matrices")]
-    """How the model view draws heads: ``"matrices"`` (default), or ``"lines"``, which need tiles of
-    80 pixels.
+    """How the overview draws heads: ``"matrices"`` (default), or ``"lines"`` in tiles of 80 pixels
+    or more.
     """
     direction: Annotated[TextDirection, Default("received", picture=True)]
     """Whether the text view shows what tokens ``"received"`` (default) or what they have
@@ -235,14 +209,10 @@ class ViewOptions(TypedDict, total=False):
     """Part of the matrix that is seen: its first query, its first key, and how many keys; by
     default all of it.
     """
-    per_head: Annotated[bool, Default(False)]
-    """Name the strongest tokens of each head in the list next to a view, and not of their mean."""
     link_direction: Annotated[LinkDirection, Default("dep->head")]
     """Gold links: ``"dep->head"`` (default) for what dependents attend to, or ``"head->dep"``."""
     link_words: Annotated[LinkWords, Default("both")]
     """Words of the list of gold links: ``"both"`` (default), ``"hits"`` or ``"misses"``."""
-    linked: Annotated[bool, Default(True)]
-    """Whether pointing at a token of one picture of the tray points at it in all (default)."""
     shown_record: Annotated[str, Default("")]
     """Which record is shown where there are several: one of ``beside`` by its name, such as
     ``"b"``; by default the record itself.
@@ -427,7 +397,7 @@ NUMBERS_OF: Mapping[str, Numbers] = {
     for name, option in declared(PageSelection).items()
     if option.default is not None and option.default.of is not None
 }
-"""What the numbers of each option count that names heads, layers or tokens."""
+"""What the numbers of each option count that names heads or tokens."""
 TOKEN_OPTIONS: Mapping[str, Numbers] = {
     name: of for name, of in NUMBERS_OF.items() if of in ("query", "key")
 }

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from headscope.views.constants import DARK_HEADS, LIGHT_HEADS
 from headscope.views.figures import _palette
+from headscope.views.figures._palette import DARK_HEADS, LIGHT_HEADS
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._style import style_for
 

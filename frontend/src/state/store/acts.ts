@@ -13,11 +13,10 @@ export interface Steps {
 
 /** What a reader does: chooses, goes back, pins, points and lets go. */
 export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenState, { opening }: Opened, steps: Steps) {
-  const { root, record, isRecord, page, selection, elsewhere, hover, hoverHead, peeked, help, searching } = chosen;
+  const { root, record, isRecord, page, selection, elsewhere, hover, peeked, help, searching } = chosen;
   const { past, ahead } = steps;
   const show = (next: Selection) =>
     batch(() => {
-      hoverHead.value = null;
       peeked.value = null;
       selection.value = next;
     });

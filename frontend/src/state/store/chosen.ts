@@ -1,5 +1,4 @@
 import { computed, type Signal, signal } from "@preact/signals-core";
-import { VIEWS_WITH } from "../../contract/values";
 import type { Side } from "../../draw/place";
 import { sourceBeside } from "../../source/beside";
 import { LayerCache } from "../../source/layers";
@@ -50,15 +49,12 @@ export function chosenState(given: Source, wanted: Partial<Selection>, shared?: 
     elsewhere: signal<Selection | null>(null),
     part,
     view,
-    meanKey: computed(() => (VIEWS_WITH.mask.includes(view.value) ? selection.value.mean_layers.join() : "")),
     systemDark: systemDark as Signal<boolean>,
     /** Paper is white. */
     printing: printing as Signal<boolean>,
     dark: computed(() => !printing.value && (theme.value === "auto" ? systemDark.value : theme.value === "dark")),
     hover: signal<Hover>({}),
-    /** The head under the pointer, as its thumbnail is numbered. */
-    hoverHead: signal<number | null>(null),
-    /** The head that the pointer is at in the overview, which shows it in full. */
+    /** The head under the pointer, as its thumbnail is numbered; the overview shows it in full. */
     peeked: signal<number | null>(null),
     /** Whether the sheet of keys and marks is open. */
     help: signal(false),

@@ -6,7 +6,7 @@ import { sourceBeside } from "../../source/beside";
 import { askedRow, type LoadedLayer, type WantedHeads } from "../../source/layer";
 import { LayerCache } from "../../source/layers";
 import type { Source } from "../../source/source";
-import { averaged, joined, joinedRow, type Words } from "../combined";
+import { joined, joinedRow, type Words } from "../combined";
 import { whenIdle } from "../idle";
 import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "../quantity";
 import type { Chosen } from "./chosen";
@@ -35,7 +35,7 @@ export type Loading = ReturnType<typeof loadingState>;
 
 /** The layer that is shown, loaded whenever another one is chosen, and its neighbours after it. */
 export function loadingState(
-  { origin, page, selection, part, meanKey, fail }: Chosen,
+  { origin, page, part, fail }: Chosen,
   { pieceStack, stack, merge }: TokenState,
   { layerNumber, wantedHeads, wantedKey }: Opened,
 ) {
@@ -44,11 +44,9 @@ export function loadingState(
   const loaded = signal<Shown | null>(null);
   const waiting = signal("");
   let newest = 0;
-  /** The further layers that what is shown is the mean of. */
-  let shownMean = "";
   const stop = effect(() => {
     const asked = { stack: pieceStack.value, number: layerNumber.value, name: wantedQuantity.value };
-    void [wantedKey.value, meanKey.value];
+    void wantedKey.value;
     void showLayer({ ...asked, heads: wantedHeads.peek() });
   });
   async function showLayer(asked: Asked): Promise<void> {
@@ -56,17 +54,14 @@ export function loadingState(
     const current = () => mine === newest;
     waiting.value = `layer ${asked.number}`;
     try {
-      const [of, fresh] = await meanOf(asked);
+      const [of, fresh] = await loadedOf(asked);
       if (!current()) return;
       const now = loaded.peek();
-      const mean = meanKey.peek();
       const same = now?.stack === asked.stack && now.layer.layer === asked.number && now.quantity.name === of.name;
       batch(() => {
         waiting.value = "";
-        if (!same || now.here.size !== fresh.here.size || shownMean !== mean) {
+        if (!same || now.here.size !== fresh.here.size)
           loaded.value = { stack: asked.stack, layer: fresh.page, quantity: of, ...fresh };
-        }
-        shownMean = mean;
       });
       const { layers, source } = origin.peek();
       // The record of a live model is gone with the next key: it is worth it once the reader goes from layer to layer.
@@ -75,16 +70,10 @@ export function loadingState(
       if (current()) fail(error);
     }
   }
-  /** The layer that is asked for, or its mean with others. */
-  async function meanOf({ stack: of, number, heads, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
+  async function loadedOf({ stack: of, number, heads, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
     const stub = of.layers[of.layers.findIndex(({ layer }) => layer === number)];
     const quantity = quantityFor(page.peek(), of, stub, name);
-    const further = of.layers.filter(
-      ({ layer }) => layer !== number && meanKey.peek() && selection.peek().mean_layers.includes(layer),
-    );
-    const { layers } = origin.peek();
-    const all = await Promise.all([stub, ...further].map((layer) => layers.load(of, layer, heads, quantity)));
-    return [quantity, all.length > 1 ? averaged(all) : all[0]];
+    return [quantity, await origin.peek().layers.load(of, stub, heads, quantity)];
   }
   return {
     /** What was asked for and is not shown yet; empty where nothing is. */

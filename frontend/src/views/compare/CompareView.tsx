@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
 import { DEFAULTS } from "../../contract/values";
 import { kindColor } from "../../draw/kinds";
-import { Check } from "../../parts/Check";
 import { KindIcon } from "../../parts/KindIcon";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
@@ -32,7 +31,7 @@ export function CompareView({ store, room: place }: ViewParts) {
   const room = useComputed(() => place.value - AROUND);
   const pointed = useSignal<Pointed | null>(null);
   const root = useRef<HTMLDivElement>(null);
-  const { tray, linked } = store.selection.value;
+  const { tray } = store.selection.value;
   const change = (next: readonly string[], said: string, focus: number) => {
     store.choose({ tray: next });
     store.said.value = said;
@@ -56,13 +55,6 @@ export function CompareView({ store, room: place }: ViewParts) {
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
           {store.root.beside && " of each record"}
         </small>
-        <Check
-          name="data-linked"
-          title="Pointing at a token marks it in all pictures with the same tokens"
-          checked={linked}
-          label="linked"
-          onChange={(linked) => store.choose({ linked })}
-        />
         <button class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
           clear
         </button>
@@ -117,7 +109,7 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
     const { words } = store.selection.value;
     if (own.selection.peek().words !== words) own.choose({ words });
   });
-  useLink(store, own, record, pointed);
+  useLink(own, record, pointed);
   // A click in it pins there and nowhere else, and is a change of the tray.
   useSignalEffect(() => {
     const now = writeEntry(own.selection.value, own.page, record);
@@ -172,14 +164,14 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
 }
 
 /** Follows what is pointed at in pictures of the same tokens, and tells them what is pointed at here. */
-function useLink(store: Store, own: Store, record: string, pointed: Signal<Pointed | null>): void {
+function useLink(own: Store, record: string, pointed: Signal<Pointed | null>): void {
   useSignalEffect(() => {
     const at = own.hover.value;
-    if (store.selection.peek().linked) pointed.value = { at, record, of: own.stack.peek() };
+    pointed.value = { at, record, of: own.stack.peek() };
   });
   useSignalEffect(() => {
     const now = pointed.value;
-    if (!now || !store.selection.value.linked) return;
+    if (!now) return;
     // Of two records tokens belong together by their place, where there are as many.
     const same = now.record === record ? sameTokens : asMany;
     if (same(now.of, own.stack.peek())) own.preview(now.at);

@@ -30,7 +30,7 @@ export function RankedHeads({ store, name, label, heads }: RankedHeadsProps) {
           <button
             {...{ [mark]: `${layer}-${head}` }}
             tabIndex={place === 0 ? 0 : -1}
-            onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek(), false))}
+            onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek()))}
           >
             <b>
               {layer}-{head}

@@ -6,8 +6,8 @@ import { liftByte, liftOf, topLift } from "../../draw/lift";
 import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
 import { topOf } from "../../draw/values";
 import { toByte } from "../../draw/weights";
-import { type GridThumbs, HeadGrid, weightThumbs } from "../../parts/HeadGrid";
 import { Scale } from "../../parts/Scale";
+import { useWidth } from "../../parts/useWidth";
 import { headName } from "../../state/evidence";
 import { kindOf } from "../../state/kinds";
 import { readable } from "../../state/label";
@@ -16,18 +16,42 @@ import { type PairTile, strongestCells, tileLoader } from "../../state/pairTile"
 import { isShare, ticksOf } from "../../state/quantity";
 import { keepHead } from "../../state/selection";
 import type { Store } from "../../state/store";
+import { placeByLayer } from "../overview/place";
+import { Tiles } from "../overview/Tiles";
+import { type GridThumbs, weightThumbs } from "../overview/useQuantityThumbs";
+
+/** Largest distance of two heads, and height that all may take. */
+const [MOST, HIGHEST] = [36, 420];
+const WIDTH = 276;
 
 /** All heads, small; while a token is pinned, what each of them has between it and one key. */
 export function HeadMap({ store }: { store: Store }) {
-  const thumbs = useComputed(() => weightThumbs(store, "matrices"));
+  const thumbs = useComputed(() => weightThumbs(store));
   const pair = store.pinnedPair.value;
   const { moved } = store.stack.value;
   if (moved && !pair && !["weight", "score"].includes(store.quantity.value.name))
     return <MovedMap store={store} moved={moved} />;
   return (
     <section class="card all-heads" aria-label="All heads">
-      {pair ? <PairMap store={store} pair={pair} /> : <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />}
+      {pair ? <PairMap store={store} pair={pair} /> : <SmallTiles store={store} thumbs={thumbs} />}
     </section>
+  );
+}
+
+type SmallTilesProps = Pick<Parameters<typeof Tiles>[0], "store" | "thumbs" | "moved">;
+
+function SmallTiles(given: SmallTilesProps) {
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root);
+  const places = useComputed(() => {
+    const { layers, head_numbers: numbers, absent = [] } = given.store.stack.value;
+    const room = { width: width.value || WIDTH, height: HIGHEST, most: MOST };
+    return placeByLayer({ layers: layers.map(({ layer }) => layer), numbers, absent }, room);
+  });
+  return (
+    <div ref={root}>
+      <Tiles {...given} places={places} />
+    </div>
   );
 }
 
@@ -44,7 +68,7 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
       <div class="card-head">
         <strong>How far heads moved</strong>
       </div>
-      <HeadGrid store={store} thumbs={thumbs} most={34} gap={2} />
+      <SmallTiles store={store} thumbs={thumbs} moved={moved} />
       <Scale ramp={kindRamp("resting", store.dark.value)} ticks={ticksOf(movedFacts(moved), top)} label="nats" />
       <p class="note">
         {moved.label}, mean over rows. Hatched: no more than the spread ({moved.spread}).

@@ -3,17 +3,17 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
 import { Choice } from "../../parts/Choice";
 import { followSize } from "../../parts/followSize";
-import { LEAST_LINES } from "../../parts/HeadGrid";
-import { HeatScale, MeasureChoice } from "../../parts/HeatGrid";
 import type { ViewParts } from "../../parts/mount";
 import { Segmented } from "../../parts/Segmented";
 import { useWidth } from "../../parts/useWidth";
+import { usualDrawing } from "../../state/places";
 import type { Selection } from "../../state/selection";
 import { FullHead } from "./FullHead";
 import { PlateStrip } from "./Plate";
 import { placeByLayer, placeByNumber, type Room } from "./place";
 import { Tiles } from "./Tiles";
-import { WeightScale } from "./WeightScale";
+import { LEAST_LINES, styleAt, useQuantityThumbs } from "./useQuantityThumbs";
+import { HeatScale, MeasureChoice, WeightScale } from "./WeightScale";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
 /** Height of the bar above the tiles, and of all beside the picture of the head: headline, names, numbers. */
@@ -98,6 +98,8 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
       return placeByLayer({ layers: numbered, numbers, absent }, space);
     return placeByNumber(kinds, order, space);
   });
+  const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));
+  const thumbs = useQuantityThumbs(store, style);
   const height = useComputed(() => (stacked.value ? 0 : BAR + room.value + MORE));
   const under = useComputed(() => !stacked.value && height.value - BAR - places.value.height >= STRIP);
   const picture = useComputed(() => {
@@ -135,7 +137,12 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
                 <WeightScale store={store} />
               )}
             </div>
-            <Tiles store={store} places={places} opens={wide.value} />
+            <Tiles
+              store={store}
+              places={places}
+              thumbs={thumbs}
+              opens={wide.value ? usualDrawing(store.stack.value) : "overview"}
+            />
             {under.value && strip}
           </section>
           {!wide.value && (

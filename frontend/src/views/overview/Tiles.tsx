@@ -1,26 +1,27 @@
-import { useComputed, useSignalEffect } from "@preact/signals";
+import { useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import { useRef } from "preact/hooks";
+import type { PageMoved } from "../../contract/page";
 import { parseHex } from "../../draw/color";
 import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { signColors } from "../../draw/palette";
 import { signedRamp } from "../../draw/ramps";
 import { type MatrixTile, paintMatrix, thumbLines } from "../../draw/thumbs";
-import { type LayerValues, reordered } from "../../draw/values";
+import type { LayerValues } from "../../draw/values";
 import { ARROWS } from "../../parts/arrows";
 import { density, putPixels } from "../../parts/canvas";
-import { type GridThumbs, styleAt, weightThumbs } from "../../parts/HeadGrid";
 import { KindIcon } from "../../parts/KindIcon";
 import { reportDrawn } from "../../parts/Themed";
 import type { LoadedKinds } from "../../source/kinds";
-import { headName } from "../../state/evidence";
+import { headName, headWords as labelWords } from "../../state/evidence";
 import { headHeat } from "../../state/heat";
 import { headWords, hereOf, kindOf } from "../../state/kinds";
+import { movedWords } from "../../state/moved";
 import { usualDrawing } from "../../state/places";
 import { keepHead, type View } from "../../state/selection";
 import { addToTray, headLine, type Store } from "../../state/store";
 import type { Cell, Places } from "./place";
-import { useQuantityThumbs } from "./useQuantityThumbs";
+import { type GridThumbs, weightThumbs } from "./useQuantityThumbs";
 
 /** Side of a tile from which on it has room for the icon of its kind. */
 const ICON = 34;
@@ -30,18 +31,19 @@ const WITH_ICON: readonly KindName[] = ["next", "previous", "same", "own", "near
 interface TilesProps {
   store: Store;
   places: ReadonlySignal<Places>;
-  /** Whether a click opens a head: it stands nowhere beside them. */
-  opens: boolean;
+  thumbs: ReadonlySignal<GridThumbs | null>;
+  /** The view that a click on a head leads to; none for the one that is shown. */
+  opens?: View;
+  /** How far each head moved, where that is what the tiles show. */
+  moved?: PageMoved | undefined;
 }
 
 /** All heads as matrices on one scale: hue is the kind, lightness the weight. */
-export function Tiles({ store, places, opens }: TilesProps) {
+export function Tiles({ store, places, thumbs, opens, moved }: TilesProps) {
   const root = useRef<HTMLDivElement>(null);
-  const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));
-  const thumbs = useQuantityThumbs(store, style);
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
-    if (canvas && paintTiles(canvas, store, places.value, thumbs.value) && store.shown.value)
+    if (canvas && paintTiles(canvas, store, places.value, thumbs.value) && opens && store.shown.value)
       reportDrawn(canvas, store, store.shown.value);
   });
   const { cells, width, height } = places.value;
@@ -60,11 +62,15 @@ export function Tiles({ store, places, opens }: TilesProps) {
     >
       <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
       <TileRulers store={store} places={places.value} />
-      {cells
-        .filter(({ at }) => isCaptured(store, at))
-        .map((cell) => (
-          <Tile key={cell.at} store={store} cell={cell} size={places.value.size} opens={opens} />
-        ))}
+      {places.value.heat ? (
+        <HeatCells store={store} places={places.value} opens={opens} />
+      ) : (
+        cells
+          .filter(({ at }) => isCaptured(store, at))
+          .map((cell) => (
+            <Tile key={cell.at} store={store} cell={cell} size={places.value.size} opens={opens} moved={moved} />
+          ))
+      )}
       <Frame store={store} places={places.value} />
     </div>
   );
@@ -76,7 +82,47 @@ function isCaptured(store: Store, at: number): boolean {
   return layers[Math.floor(at / heads)].held?.includes(at % heads) ?? true;
 }
 
-/** Numbers of layers and heads; how many are of a kind. */
+interface HeatCellsProps {
+  store: Store;
+  places: Places;
+  opens: View | undefined;
+}
+
+/** One surface over all heads, where each of them is one colour. */
+function HeatCells({ store, places: { cells, pitch }, opens }: HeatCellsProps) {
+  const at = (event: MouseEvent & { currentTarget: HTMLElement }) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const isUnder = (point: number, from: number) => point >= from && point < from + pitch;
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    return cells.find((cell) => isUnder(x, cell.x) && isUnder(y, cell.y))?.at ?? null;
+  };
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tiles around it listen to keys
+    <div
+      class="heat-cells"
+      role="group"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from head to head here
+      tabIndex={0}
+      data-heat
+      aria-label="All heads: rows are layers, columns are heads; arrows choose one"
+      onPointerMove={(event) => {
+        store.peeked.value = at(event);
+      }}
+      onClick={(event) => {
+        const head = at(event);
+        if (head !== null) chooseTile(store, head, opens, event.shiftKey);
+      }}
+    />
+  );
+}
+
+/** Shows a head, or adds it to those that are compared. */
+function chooseTile(store: Store, at: number, opens: View | undefined, add: boolean): void {
+  if (add) addToTray(store, headLine(store, at));
+  else store.select((now) => ({ ...keepHead(now, at, store.stack.value), ...(opens && { view: opens }) }));
+}
+
+/** Numbers of layers and heads; how many are of a kind; heads that share keys and values. */
 function TileRulers({ store, places }: { store: Store; places: Places }) {
   return (
     <div aria-hidden="true">
@@ -103,6 +149,13 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
           {places.size >= 16 && <span>{why}</span>}
         </span>
       ))}
+      {sharedKeys(store, places).map(({ x, y, width }) => (
+        <span
+          key={`kv ${x} ${y}`}
+          class="kv-frame"
+          style={{ left: `${x}px`, top: `${y}px`, width: `${width}px`, height: `${places.size}px` }}
+        />
+      ))}
       {places.columns.map(({ x, text }) => (
         <span key={`${x}`} class="column-label" style={{ left: `${x}px` }}>
           {text}
@@ -112,24 +165,45 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
   );
 }
 
-function Tile({ store, cell, size, opens }: { store: Store; cell: Cell; size: number; opens: boolean }) {
+/** Where the heads of a layer that share a key/value head stand, if they stand by layer and are larger than a dot. */
+function sharedKeys({ stack }: Store, { cells, columns, pitch, size, heat }: Places) {
+  const { layers, heads } = stack.value;
+  if (columns.length === 0 || heat) return [];
+  return layers.flatMap(({ kv_heads: kvHeads }, row) => {
+    const count = heads / kvHeads;
+    const firsts = count > 1 ? Array.from({ length: kvHeads }, (_, kv) => cells[row * heads + kv * count]) : [];
+    return firsts.map(({ x, y }) => ({ x, y, width: (count - 1) * pitch + size }));
+  });
+}
+
+interface TileProps {
+  store: Store;
+  cell: Cell;
+  size: number;
+  opens: View | undefined;
+  moved: PageMoved | undefined;
+}
+
+function Tile({ store, cell, size, opens, moved }: TileProps) {
   const { at } = cell;
   const name = headName({ stack: store.stack.value }, at);
   const kinds = store.kinds.value;
   const kind = kinds && kindOf(kinds, at);
   const wanted = store.selection.value.kind;
   const [said, icon] = kinds && kind ? tileWords(kinds, at, kind) : ["", null];
-  const choose = (view: View) => store.select((now) => ({ ...keepHead(now, at, store.stack.value), view }));
-  const line = headLine(store, at);
-  const inTray = store.selection.value.tray.includes(line);
-  const add = () => addToTray(store, line);
+  const inTray = store.selection.value.tray.includes(headLine(store, at));
+  const [row, column] = [Math.floor(at / store.stack.value.heads), at % store.stack.value.heads];
+  const label = tileLabel(store, at, said);
   return (
     <button
       class="tile"
       data-tile={name}
       data-kind={kind ?? undefined}
       data-dim={(wanted !== null && wanted !== kind) || undefined}
-      aria-label={`Head ${name}${said}`}
+      aria-label={label}
+      title={opens ? undefined : label}
+      data-within={moved?.within[row][column] || undefined}
+      data-changed={moved?.changed[row][column] || undefined}
       aria-current={store.full.value === at}
       tabIndex={store.full.value === at ? 0 : -1}
       style={{
@@ -140,9 +214,9 @@ function Tile({ store, cell, size, opens }: { store: Store; cell: Cell; size: nu
       onPointerEnter={(event) => {
         if (event.pointerType !== "touch") store.peeked.value = at;
       }}
-      onClick={(event) => (event.shiftKey ? add() : choose(opens ? usualDrawing(store.stack.value) : "overview"))}
+      onClick={(event) => chooseTile(store, at, opens, event.shiftKey)}
       data-compared={inTray || undefined}
-      onDblClick={(event) => !event.shiftKey && choose(usualDrawing(store.stack.value))}
+      onDblClick={(event) => opens && !event.shiftKey && chooseTile(store, at, usualDrawing(store.stack.value), false)}
     >
       {icon && size >= ICON && (
         <span class="tile-icon" style={{ "--kind": kindColor(icon, store.dark.value) }}>
@@ -151,6 +225,16 @@ function Tile({ store, cell, size, opens }: { store: Store; cell: Cell; size: nu
       )}
     </button>
   );
+}
+
+/** What is said of a head where it is not seen: what it does, how far it moved, its labels. */
+function tileLabel({ stack, evidence }: Store, at: number, said: string): string {
+  const { heads, moved } = stack.value;
+  const told = moved ? movedWords(moved, Math.floor(at / heads), at % heads) : "";
+  const labels = evidence.value ? labelWords(evidence.value, at) : "";
+  return [`Head ${headName({ stack: stack.value }, at)}${told ? `: ${told}` : said}`, labels]
+    .filter(Boolean)
+    .join("; ");
 }
 
 /** What a tile says, and its icon: with evidence what the head does here, where that is something else. */
@@ -203,18 +287,13 @@ function paintTile(picture: Pixels, store: Store, tile: MatrixTile, own: GridThu
 }
 
 /** One head as lines, in the same place as its matrix. */
-function paintLines(
-  { pixels, width }: Pixels,
-  { head, left, top, size }: MatrixTile,
-  thumbs: LayerValues,
-  colors: readonly string[],
-): void {
-  const grid = { rows: 1, columns: 1, pitch: size, size };
-  const lines = new Uint32Array(thumbLines(reordered(thumbs, [head]), grid, colors.map(parseHex)).buffer);
+function paintLines({ pixels, width }: Pixels, tile: MatrixTile, thumbs: LayerValues, colors: readonly string[]): void {
+  const { head, left, top, size } = tile;
+  const lines = new Uint32Array(thumbLines(thumbs, head, size, colors.map(parseHex)).buffer);
   for (let y = 0; y < size; y++) pixels.set(lines.subarray(y * size, (y + 1) * size), (top + y) * width + left);
 }
 
-/** Arrows walk from tile to tile and show each; Enter opens the head view. */
+/** Arrows walk from tile to tile and show each; Enter opens the head. */
 function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Store, { cells }: Places): void {
   const from = cells.find(({ at }) => at === store.full.value);
   const step = ARROWS[event.key];

@@ -1,8 +1,14 @@
+import { CHOICES } from "../../contract/values";
 import { kindRamp } from "../../draw/kinds";
 import { topLift } from "../../draw/lift";
-import { rampCss, signedRamp } from "../../draw/ramps";
+import { rampCss, signedRamp, weightRamp } from "../../draw/ramps";
+import { Choice } from "../../parts/Choice";
+import { Scale } from "../../parts/Scale";
+import type { LoadedKinds } from "../../source/kinds";
+import { MEASURE_WORDS, mostOf } from "../../state/heat";
 import { isShare } from "../../state/quantity";
 import type { Store } from "../../state/store";
+import { amount } from "../../state/words";
 
 /** The scale of all tiles, in the hue of heads that rest: the same lightness means the same in every hue. */
 export function WeightScale({ store: { quantity, dark, stack } }: { store: Store }) {
@@ -21,4 +27,28 @@ export function WeightScale({ store: { quantity, dark, stack } }: { store: Store
       {high}
     </span>
   );
+}
+
+/** Which measure colours the heads. */
+export function MeasureChoice({ store }: { store: Store }) {
+  const { said } = store.kinds.value ?? {};
+  const known = CHOICES.measure.filter((name) => name === "kind" || said?.columns.includes(name));
+  return (
+    <Choice
+      label="colour"
+      name="data-measure"
+      options={known}
+      words={MEASURE_WORDS}
+      chosen={store.selection.value.measure}
+      onChoose={(measure) => store.choose({ measure })}
+    />
+  );
+}
+
+/** The scale of the measure; kinds have their legend in the sentence of the overview. */
+export function HeatScale({ store, kinds }: { store: Store; kinds: LoadedKinds }) {
+  const { measure } = store.selection.value;
+  if (measure === "kind") return null;
+  const ticks = [0, 0.5, 1].map((part) => [part, amount(part * mostOf(kinds, measure))] as const);
+  return <Scale ramp={weightRamp(store.dark.value)} ticks={ticks} label={MEASURE_WORDS[measure]} />;
 }

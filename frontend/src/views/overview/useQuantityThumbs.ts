@@ -1,10 +1,37 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import type { PageQuantity } from "../../contract/page";
 import { thumbsOf } from "../../draw/thumbs";
 import type { LayerValues } from "../../draw/values";
-import { type GridThumbs, type ThumbStyle, weightThumbs } from "../../parts/HeadGrid";
 import { pooledLoader } from "../../state/pooled";
+import { WEIGHT_FACTS } from "../../state/quantity";
+import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
+
+type ThumbStyle = Selection["tiles"];
+
+/** Side in CSS pixels from which on lines can be followed in a thumbnail. */
+export const LEAST_LINES = 80;
+
+/** How thumbnails of this side are drawn where a style is wanted. */
+export function styleAt(side: number, wanted: ThumbStyle): ThumbStyle {
+  return side < LEAST_LINES ? "matrices" : wanted;
+}
+
+/** Thumbnails, and how they are drawn. */
+export interface GridThumbs {
+  readonly values: LayerValues;
+  readonly quantity: PageQuantity;
+  readonly style: ThumbStyle;
+  /** False while some are still to come, which are empty. */
+  readonly complete: boolean;
+}
+
+/** The thumbnails of the weights, which every page has. */
+export function weightThumbs({ thumbs, thumbsLeft }: Store, style: ThumbStyle = "matrices"): GridThumbs | null {
+  const complete = thumbsLeft.value === 0;
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete };
+}
 
 /** The thumbnails of the chosen quantity; null until they are made. */
 export function useQuantityThumbs(store: Store, style: { readonly value: ThumbStyle }) {

@@ -14,7 +14,6 @@ from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
-from headscope.views.constants import SCATTER_AXES
 from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
 from headscope.views.figures._combined import Combined, mean_layer
 from headscope.views.figures._labels import readable
@@ -170,7 +169,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         if "top_percent" not in options
         else int(between("top_percent", options["top_percent"], 1, 100)),
         evidence=_evidence(view, stack, options),
-        axes=(options.get("x", SCATTER_AXES[0]), options.get("y", SCATTER_AXES[1])),
+        axes=(options.get("x", "distance"), options.get("y", "entropy")),
         title=options.get("title"),
         width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
         style=_style(options),
