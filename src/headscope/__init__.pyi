@@ -10,7 +10,6 @@ from .capturing import (
     capture_many as capture_many,
     generate as generate,
     watch as watch,
-    watch_pipeline as watch_pipeline,
 )
 from .comparison import (
     Comparison as Comparison,

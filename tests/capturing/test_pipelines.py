@@ -11,6 +11,7 @@ from torch.nn import functional
 
 import headscope as hs
 from headscope import CaptureError
+from headscope.diffusion import watch_pipeline
 from headscope.testing import tiny_tokenizer
 
 from ..close import assert_close
@@ -169,7 +170,7 @@ def test_weights_of_each_step_are_the_denoisers_own(make):
     with own_weights(model) as own:
         ran(pipe, given, size)
     plain = ran(pipe, given, size)
-    with hs.watch_pipeline(pipe, steps=[0, 2]) as seen:
+    with watch_pipeline(pipe, steps=[0, 2]) as seen:
         watched = ran(pipe, given, size)
     assert_close(plain, watched)
     assert "forward" not in vars(model)
@@ -193,7 +194,7 @@ def test_parts_and_places_of_joint_attention():
         (flux, "single_transformer_blocks.1.attn", "w0"),
     ):
         pipe, given, _, size = make()
-        with hs.watch_pipeline(pipe, steps=[1]) as seen:
+        with watch_pipeline(pipe, steps=[1]) as seen:
             ran(pipe, given, size, 2)
         tokens = seen.stack(block, 1).query
         assert tokens.labels[0] == first
@@ -216,7 +217,7 @@ def test_parts_and_places_of_joint_attention():
 def test_places_of_a_unet_follow_the_size_of_its_picture():
     pipe, given, _, size = unet()
     words = ["a", "red", "cat", "on", "the", "mat", "."]
-    with hs.watch_pipeline(pipe, steps=[0], words=words) as seen:
+    with watch_pipeline(pipe, steps=[0], words=words) as seen:
         ran(pipe, given, size, 2)
     grids = {block: seen.stack(block, 0).query.grid for block in seen.blocks}
     assert {grid for block, grid in grids.items() if block.startswith("mid")} == {(4, 6)}
@@ -227,7 +228,7 @@ def test_places_of_a_unet_follow_the_size_of_its_picture():
     # A changed value of the noise moves what places near its own ask for, also after scaling up.
     other = given["latents"].clone()
     other[0, :, 5, 9] += 1
-    with hs.watch_pipeline(pipe, steps=[0]) as moved:
+    with watch_pipeline(pipe, steps=[0]) as moved:
         ran(pipe, given | {"latents": other}, size, 2)
     for block in ("down_blocks.0.attentions.0", "up_blocks.1.attentions.1"):
         stacks = [run.stack(f"{block}.transformer_blocks.0.attn1", 0) for run in (seen, moved)]
@@ -249,7 +250,7 @@ def test_words_are_those_of_the_pipelines_tokenizer():
     tokenizer = tiny_tokenizer()
     tokenizer.model_max_length = WORDS
     pipe.register_modules(text_encoder=CLIPTextModel(config).eval(), tokenizer=tokenizer)
-    with hs.watch_pipeline(pipe, steps=[1]) as seen:
+    with watch_pipeline(pipe, steps=[1]) as seen:
         ran(pipe, {"prompt": "a cat", "negative_prompt": "dog"}, size, 2)
     block = next(name for name in seen.blocks if name.endswith("attn2"))
     rows = [seen.stack(block, 1, row).key for row in (0, 1)]
@@ -260,14 +261,14 @@ def test_words_are_those_of_the_pipelines_tokenizer():
 
 def test_what_is_kept_is_chosen(tmp_path):
     pipe, given, model, size = flux()
-    with hs.watch_pipeline(pipe, blocks=["single_transformer_blocks.1"]) as seen:
+    with watch_pipeline(pipe, blocks=["single_transformer_blocks.1"]) as seen:
         ran(pipe, given, size, 2)
     assert seen.blocks == ("single_transformer_blocks.1.attn",)
     assert seen.steps == (0, 1)
     positions, features, heads = 24 + WORDS, 8, 3
     # Queries and keys in single precision, as the docstring says, and little else.
     assert seen.nbytes == 2 * heads * 8 * positions * features
-    with hs.watch_pipeline(model, steps=[0], keep="weights") as weights:
+    with watch_pipeline(model, steps=[0], keep="weights") as weights:
         ran(pipe, given, size, 2)
     block = seen.blocks[0]
     assert np.abs(weights.weights(block)[0] - seen.weights(block)[0]).max() < 1e-6
@@ -284,12 +285,12 @@ def test_what_cannot_be_seen_is_refused():
         "1 words were given for a text of 7 positions": {"words": ["cat"]},
     }
     for message, chosen in wrong.items():
-        with pytest.raises(CaptureError, match=message), hs.watch_pipeline(pipe, **chosen):
+        with pytest.raises(CaptureError, match=message), watch_pipeline(pipe, **chosen):
             ran(pipe, given, size, 2)
     with pytest.raises(CaptureError, match="str has no transformer and no unet"):
-        hs.watch_pipeline("pipe").__enter__()
+        watch_pipeline("pipe").__enter__()
     assert "forward" not in vars(model)
-    with hs.watch_pipeline(pipe, steps=[0]) as seen:
+    with watch_pipeline(pipe, steps=[0]) as seen:
         assert seen.blocks == ()
         ran(pipe, given, size, 2)
     for wrong in (

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from headscope.capturing.media._position_marks import PositionMarks, marked, marks_of
+from headscope.capturing.media.position_marks import PositionMarks, marked, marks_of
 
 CLASS = torch.nn.Parameter(torch.zeros(1, 1, 4))
 

@@ -39,20 +39,16 @@ def test_what_is_no_folder_or_no_atlas_is_refused(texts, here, capsys):
 
 
 def test_it_writes_a_tree_of_headvis(texts, here, capsys):
-    command = ["atlas", "--texts", texts, "--model", "tiny", "--out", "tree"]
-    assert run([*command, "--format", "headvis", "--workers", "2"]) != 0
-    assert "leave out --workers" in capsys.readouterr().err
-    assert run([*command, "--format", "headvis", "--margin", "0.2"]) != 0
-    assert "no labels and no norms; leave out --margin" in capsys.readouterr().err
-    assert not (here / "tree").exists()
+    command = ["headvis", "--texts", texts, "--model", "tiny", "--out", "tree"]
     (here / texts).write_text("\n".join([*TEXTS, "the " * 90]))
-    assert run([*command, "--format", "headvis"]) == 3
+    assert run(command) == 3
     told = capsys.readouterr()
     assert "6 heads of" in told.out
     assert "over 6 texts (texts)" in told.out
     assert "text 7 was left out" in told.err
     assert (here / "tree" / "heads" / "L1H2.json").is_file()
-    assert run([*command, "--format", "headvis"]) != 0
+    assert hs.load("tree").texts == 6
+    assert run(command) != 0
     assert "is not empty" in capsys.readouterr().err
 
 

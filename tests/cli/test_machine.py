@@ -226,6 +226,7 @@ REFUSED_BY_COMMAND = [
     (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "Expected layer and heads for --at"),
     (["faithfulness", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
     (["atlas", "--texts", "empty.txt", "--model", "a/b", "--out", "run"], 1, "holds no example"),
+    (["headvis", "--texts", "empty.txt", "--model", "a/b", "--out", "run"], 1, "holds no example"),
     (
         ["answer", "What?", "--image", "gone.png", "--model", "no/such/folder"],
         1,

@@ -79,9 +79,9 @@ def of_sequence(**fields):
     [
         ("heads/L0H1.json", of_sequence(seq_len=4), "5 tokens and a seq_len of 4"),
         ("heads/L0H1.json", of_sequence(tokens=["a"]), "1 tokens and a seq_len of 5"),
-        ("heads/L0H1.json", of_sequence(tokens=[1] * 5), "list of strings"),
+        ("heads/L0H1.json", of_sequence(tokens=[1] * 5), "tokens[0] is '1'"),
         ("heads/L0H1.json", of_sequence(attention_values=[0.5]), "and 1 values"),
-        ("heads/L0H1.json", of_sequence(attention_indices=None), "must have lists"),
+        ("heads/L0H1.json", of_sequence(attention_indices=None), "attention_indices is not a list"),
         (
             "heads/L0H1.json",
             of_sequence(attention_indices=[25], attention_values=[0.5]),
@@ -97,14 +97,18 @@ def of_sequence(**fields):
             of_sequence(attention_indices=[1], attention_values=[1.5]),
             "the weight 1.5",
         ),
-        ("heads/L0H1.json", lambda head: "text", "an object, or a list of texts"),
+        ("heads/L0H1.json", lambda head: "text", "is not an object"),
         (
             "heads/L0H1.json",
             lambda head: head["qk_distance_histogram"].update(bin_edges=[0, 1]),
             "one more as bin_edges",
         ),
-        ("config.json", lambda config: [], "must hold an object"),
-        ("config.json", lambda config: config["heads"].append([1]), "pairs of layer and head"),
+        ("config.json", lambda config: [], "is not an object"),
+        (
+            "config.json",
+            lambda config: config["heads"].append([1]),
+            "has 1 entries, expected 2",
+        ),
         ("config.json", lambda config: config["heads"].append([3, 0]), "one head twice"),
         (
             "config.json",
@@ -112,7 +116,7 @@ def of_sequence(**fields):
             "name of a file",
         ),
         ("scatter_data.json", of_first_row, "row 0"),
-        ("scatter_data.json", lambda rows: {}, "must hold a list"),
+        ("scatter_data.json", lambda rows: {}, "rows is not a list"),
     ],
 )
 def test_what_readers_break_on_is_refused_by_name(foreign_tree, name, change, why):

@@ -10,7 +10,7 @@ import pytest
 import headscope as hs
 from headscope.errors import CaptureError, FileError, RecordError
 from headscope.headvis import read_headvis, strongest_of_rows, write_headvis
-from headscope.headvis._sample import SampleOfTexts
+from headscope.headvis._heads import SampleOfTexts
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import METRICS, check_tree
@@ -187,7 +187,7 @@ def test_nothing_half_written_stays(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_write, "config_of", full)
+    monkeypatch.setattr(_write, "_config_of", full)
     with pytest.raises(FileError, match="No space left"):
         write_headvis(tmp_path / "tree", tiny_model("bert"), tiny_tokenizer(), TEXTS[:4])
     assert not list(tmp_path.iterdir())

@@ -3,8 +3,6 @@
 from ._any_model import watch as watch
 from ._budget import budget as budget
 from ._capture_many import capture_many as capture_many
-from ._pipeline import PipelineRun as PipelineRun
-from ._pipeline import watch_pipeline as watch_pipeline
 from ._random_twin import random_twin as random_twin
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from cyclopts import App
 
 from headscope._version import __version__
@@ -31,6 +33,8 @@ COMMANDS = {
     "coref": "Find the heads that attend to a mention's antecedent.",
 }
 """What each command does; ``NAME`` is the function of that name in ``headscope.cli._NAME``."""
+if find_spec("headscope.headvis") is not None:  # of an extra
+    COMMANDS["headvis"] = "Write a tree of HeadVis: what every head of a model attends to."
 READS = ("check", "serve")
 """Commands that write no file."""
 FORCE = "Add --force to replace an existing file of another kind."

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._corpus import CorpusOptions, is_folder
-from headscope.cli._headvis import check_of_tree, write_tree
 from headscope.cli._run import ModelOptions, say
 from headscope.cli._study import parse_texts
 from headscope.errors import FileError
@@ -30,7 +29,6 @@ def atlas(
     battery: bool = True,
     margin: float = 0.1,
     norms: Annotated[bool, Parameter(negative="")] = False,
-    format_: Annotated[Literal["page", "headvis"], Parameter(name="--format")] = "page",
     corpus: CorpusOptions | None = None,
 ) -> None:
     """Make an atlas of a model's heads over many texts: labels with evidence, where attention goes,
@@ -38,8 +36,7 @@ def atlas(
 
     The folder keeps the finished parts, so that the same command resumes after them. When all are
     done it holds result.safetensors, for headscope.load, and page/, which opens by double click and
-    which any web server can host; `headscope serve` shows it too. With --format headvis a tree of
-    HeadVis is written in its place, by one process and as a whole.
+    which any web server can host; `headscope serve` shows it too.
 
     Args:
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
@@ -56,26 +53,10 @@ def atlas(
         margin: How far above 0 the interval of score minus baseline must lie.
         norms: Count, too, where what each head adds comes from: attention weighted by the norm of
             the vector that each token adds. Takes longer.
-        format_: What is written: page, the run and its page; headvis, a tree of HeadVis (metrics,
-            and whole texts with the largest weights of each row) for its front end, the importers
-            of Neuronpedia and headscope serve.
         corpus: Who measures the texts.
     """
     if not is_folder(out):
         raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
-    if format_ == "headvis":
-        labels = {
-            "--confidence": (confidence, 0.95),
-            "--alpha": (alpha, 0.05),
-            "--correction": (correction, "holm"),
-            "--random-weights": (random_weights, False),
-            "--no-battery": (battery, True),
-            "--margin": (margin, 0.1),
-            "--norms": (norms, False),
-        }
-        check_of_tree(labels, corpus)
-        write_tree(texts, out, model or ModelOptions(), stack)
-        return
     from headscope.studies import atlas as atlas_of
 
     given, options = parse_texts(None, None, texts), model or ModelOptions()

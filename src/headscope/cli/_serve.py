@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from headscope.atlases import Atlas
-    from headscope.headvis import HeadvisTree
     from headscope.live.serving import UnloadedModel
+    from headscope.results import Result
     from headscope.views import View
 
 NOT_OF_MODELS = "Options of a page are for a record file; in the page of a model choose them there"
@@ -188,15 +187,12 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
         quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
 
 
-def _atlas_of(folder: Path) -> Atlas | HeadvisTree:
-    from headscope.atlases import Atlas
-    from headscope.headvis import is_headvis, read_headvis
+def _atlas_of(folder: Path) -> Result:
+    """An atlas, or a tree of HeadVis."""
     from headscope.results import load
 
-    if is_headvis(folder):
-        return read_headvis(folder)
     atlas = load(folder)
-    if not isinstance(atlas, Atlas):
+    if getattr(atlas, "KIND", "") not in ("atlas", "headvis"):
         raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
     return atlas
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.headvis._kept_weights import largest
 from headscope.measures import row_entropy
 
 METRICS = {
@@ -204,3 +203,10 @@ def _after_the_same(ids: Int[np.ndarray, "text key"]) -> Bool[np.ndarray, "text 
     after = np.zeros((len(ids), length, length), bool)
     after[:, :, 1:] = same[:, :, :-1] & np.tri(length, length - 1, -1, dtype=bool)
     return after
+
+
+def largest(
+    weights: Float[np.ndarray, "*texts query key"],
+) -> Float[np.ndarray, "*texts"]:
+    """The largest weight outside row and column 0, which every reader skips."""
+    return weights[..., 1:, 1:].max(axis=(-2, -1))

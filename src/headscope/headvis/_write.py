@@ -7,21 +7,51 @@ import os
 import secrets
 import shutil
 import warnings
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numpy as np
+from jaxtyping import Int
 from typing_extensions import Unpack
 
+from headscope._version import __version__
 from headscope.corpus import key_of
-from headscope.errors import FileError, HeadscopeError, RecordError
-from headscope.headvis._captured import Report, TextsOfModel, ids_of
-from headscope.headvis._config import config_of
-from headscope.headvis._head_files import HeadFiles, TokensByNumber
-from headscope.headvis._kept_weights import DECIMALS
-from headscope.headvis._sample import ChosenText, SampleOfTexts
-from headscope.headvis._sums import HeadvisSums
+from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError, TextError
+from headscope.headvis._heads import (
+    DECIMALS,
+    LEAST,
+    PATTERN,
+    ROW,
+    ChosenText,
+    HeadFiles,
+    SampleOfTexts,
+    TokensByNumber,
+)
+from headscope.headvis._sums import METRICS, HeadvisSums
+from headscope.record import BatchStack, ModelFacts, Record, TextBatch
+
+Report = Callable[[int, HeadscopeError], None]
+SHOWN = ("key", "label", "description")
+SOURCE = "HeadVis, Luger et al. 2026"
+PLOTS = (
+    (
+        "qk_distance_histogram_all",
+        "Distance, all texts",
+        "Share of all attention by the distance from query to key",
+    ),
+    (
+        "qk_distance_histogram",
+        "Distance, examples",
+        "Sum of the weights kept, by the distance from query to key",
+    ),
+)
+TABLES = (
+    ("top_key_tokens_all", "Keys, all texts", "Share of all attention that goes to a token"),
+    ("top_key_tokens", "Keys, examples", "Sum of the weights kept that go to a token"),
+    ("top_query_tokens", "Queries, examples", "Sum of the weights kept that start at a token"),
+)
 
 
 class HeadvisOptions(TypedDict, total=False):
@@ -101,7 +131,7 @@ def write_headvis(
     """
     settled = _settled(dict(options))
     check_tree_folder(folder)
-    reading = TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
+    reading = _TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
     report = settled["on_error"] or _warn
     sums, chosen = _counted(reading, texts, settled, report)
     with _written_folder(Path(folder)) as made:
@@ -116,7 +146,7 @@ def write_headvis(
             for text, (index, _) in enumerate(together):
                 files.add(stack, text, index, dict(chosen[index].strata))
         files.close(sums)
-        config = config_of(reading.cells, sums, reading.facts, settled, is_causal=reading.is_causal)
+        config = _config_of(reading, sums, settled)
         _write(made / "config.json", config)
         _write(made / "scatter_data.json", _rows(reading.cells, sums))
         _write(made / "server_config.json", {})
@@ -171,7 +201,7 @@ def _warn(number: int, error: HeadscopeError) -> None:
 
 
 def _counted(
-    reading: TextsOfModel, texts: Any, settled: dict[str, Any], report: Report
+    reading: _TextsOfModel, texts: Any, settled: dict[str, Any], report: Report
 ) -> tuple[HeadvisSums, list[ChosenText]]:
     """The first pass, over all texts."""
     sums, sample = None, None
@@ -179,7 +209,7 @@ def _counted(
         if sums is None or sample is None:
             sums = HeadvisSums(len(stack.cells))
             sample = SampleOfTexts(len(stack.cells), settled["top_samples"])
-        maxima = sums.update([layer.weights for layer in stack.layers], ids_of(stack))
+        maxima = sums.update([layer.weights for layer in stack.layers], _ids_of(stack))
         for row, (number, given) in enumerate(together):
             sample.add(key_of("headvis", *map(str, given.texts)), (number, given), maxima[row])
     if sums is None or sample is None:
@@ -230,3 +260,142 @@ def _written_folder(folder: Path) -> Generator[Path]:
 
 def _write(path: Path, document: Any) -> None:
     path.write_text(json.dumps(document, indent=1, allow_nan=False), encoding="utf-8")
+
+
+class _TextsOfModel:
+    """Runs a model on texts, as often as it takes.
+
+    Args:
+        model: loaded.
+        tokenizer: its tokenizer.
+        stack: which of its attention; None for the first.
+        options: of `headscope.capturing.BatchOptions`.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, stack: str | None, options: Any) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._stack, self._options = stack, options
+        self.facts: ModelFacts = ModelFacts()
+        """Known from the first text on."""
+        self.cells: tuple[tuple[int, int], ...] = ()
+        self.is_causal: bool = True
+        """Whether no query saw what comes after it, in any text."""
+
+    def batches(
+        self, texts: Iterable[Any], report: Report, *, progress: bool = False
+    ) -> Iterator[tuple[list[tuple[int, Any]], BatchStack]]:
+        """Texts of one length, each with its place among those given, and their attention.
+
+        Args:
+            texts: parsed inputs, or errors in place of them.
+            report: is called with the place of a text that cannot be read, and the reason.
+            progress: show on stderr how many are done.
+
+        Raises:
+            CaptureError: where queries look at other tokens than themselves.
+            RecordError: where there is no such stack.
+        """
+        from headscope.capturing import ParsedInputs, capture_batches
+
+        waiting: dict[int, Any] = {}
+
+        def remembered() -> Iterator[Any]:
+            for number, given in enumerate(texts):
+                waiting[number] = given
+                yield given
+
+        def left_out(number: int, error: HeadscopeError) -> None:
+            waiting.pop(number, None)
+            report(number, error)
+
+        count = len(texts) if isinstance(texts, list | tuple) else None
+        given = ParsedInputs(remembered(), count)
+        options = self._options | {"on_error": left_out, "progress": progress}
+        for together in capture_batches(self._model, self._tokenizer, given, **options):
+            stack = self._stack_of(together.batch)
+            if len(stack.key[0]) < 2:
+                for number in together.numbers:
+                    left_out(number, TextError("It has one token, and so no attention to another"))
+                continue
+            yield [(number, waiting.pop(number)) for number in together.numbers], stack
+
+    def _stack_of(self, read: TextBatch | Record) -> BatchStack:
+        batch = TextBatch.of([read]) if isinstance(read, Record) else read
+        name = self._stack or next(iter(batch.stacks))
+        stack = batch[name]
+        for query, key in zip(stack.query, stack.key, strict=True):
+            if name.endswith("cross") or query.pieces != key.pieces:
+                raise CaptureError(
+                    f"A tree of HeadVis shows how texts attend to themselves, and {name!r} is "
+                    f"cross-attention; choose another stack of {', '.join(batch.stacks)}"
+                )
+        self.facts, self.cells = batch.model, stack.cells
+        for layer in stack.layers:
+            self.is_causal &= not np.triu(layer.visible.dense(), 1).any()
+        return stack
+
+
+def _ids_of(stack: BatchStack) -> Int[np.ndarray, "text key"]:
+    """Vocabulary numbers of the tokens.
+
+    Raises:
+        CaptureError: where the tokenizer gave none.
+    """
+    if any(tokens.ids is None for tokens in stack.key):
+        raise CaptureError("The tokens have no vocabulary numbers; give texts, not bare pieces")
+    return np.array([tokens.ids for tokens in stack.key])
+
+
+def _config_of(
+    reading: _TextsOfModel, sums: HeadvisSums, options: dict[str, Any]
+) -> dict[str, Any]:
+    """config.json: what a tree is of, and how its readers show it."""
+    metrics, facts = list(sums.metrics()), reading.facts
+    # The first table is left out where the vocabulary is too large to be counted.
+    tables = TABLES if sums.keys(0, 1) is not None else TABLES[1:]
+    # What importers of Neuronpedia refuse a tree without; none of it may be null.
+    required = {
+        "model_name": facts.name or "unknown",
+        "dataset_name": options["dataset"],
+        "n_sequences": sums.texts,
+        "seq_len": sums.longest,
+        "dtype": facts.dtype or "unknown",
+        "attn_implementation": facts.implementation or "unknown",
+    }
+    made = {
+        "n_intervals": options["intervals"],
+        "samples_per_interval": options["samples"],
+        "samples_per_top_interval": options["top_samples"],
+        "sparse_topk_per_row": ROW,
+        "sparse_threshold": LEAST,
+        "headscope": {
+            "version": __version__,
+            "format": SOURCE,
+            "weights": facts.weights,
+            "revision": facts.revision,
+            "causal": reading.is_causal,
+            "tokens": sums.positions,
+            "strata": "equal parts of the texts, all of them alike; the last one has the strongest",
+        },
+    }
+    return {
+        "model_name": required["model_name"],
+        "dataset_name": options["dataset"],
+        "heads": [list(cell) for cell in reading.cells],
+        "n_layers": len(dict(reading.cells)),
+        "n_heads": max(head for _, head in reading.cells) + 1,
+        "n_intervals": options["intervals"],
+        "metrics": metrics,
+        "metric_descriptions": {name: METRICS[name] for name in metrics},
+        "head_data_pattern": PATTERN,
+        "has_umap": False,
+        "umap_heads": [],
+        "custom_plots": [dict(zip(SHOWN, each, strict=True)) for each in PLOTS],
+        "custom_tables": [dict(zip(SHOWN, each, strict=True)) for each in tables],
+        "statistics_display": {
+            "n_samples": {"label": "Examples", "format": "integer"},
+            "mean_max_activation": {"label": "Mean largest weight, all texts"},
+            "kept_share": {"label": "Kept of a row, examples", "format": "percent"},
+        },
+        "pipeline_config": required | made,
+    }

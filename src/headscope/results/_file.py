@@ -22,6 +22,8 @@ from headscope.storage import save as save_record
 
 RESULT = "result.safetensors"
 """Name of the result that a run leaves in its folder."""
+TREE = "scatter_data.json"
+"""A file that every tree of HeadVis has."""
 
 
 def save(record: Record | Result, path: str | os.PathLike[str]) -> Path | str:
@@ -58,7 +60,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     Args:
         path: a file that `save` or the ``save`` of a result wrote; or its address such as
             ``"hf://datasets/me/records/run.safetensors"``: the file is downloaded, and removed when
-            the process ends. For a finished run, its folder.
+            the process ends. For a finished run, its folder; for a tree of HeadVis, its own.
         check: for a record, whether to read all of it now and compare every array with its
             checksum.
 
@@ -77,28 +79,22 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
         >>> load("relations.safetensors")
     """
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
-    if local.is_dir():
-        if (local / INDEX).exists():
-            return RecordFolder(local)
-        local = _result_of_run(local)
-    try:
-        return load_record(local, check=check)
-    except NoRecord as error:
-        kind = error.kind
+    if (local / INDEX).exists():
+        return RecordFolder(local)
+    kind = "headvis" if (local / TREE).exists() else ""
+    if local.is_dir() and not kind:
+        local /= RESULT
+        if not local.is_file():
+            raise FileError(f"{path} has no {RESULT}; give a file, or the folder of a finished run")
+    if not kind:
+        try:
+            return load_record(local, check=check)
+        except NoRecord as error:
+            kind = error.kind
     read = reader_of(kind)
     if read is None:
         raise FileError(
-            f"{path} holds {kind!r}, which this headscope does not know; update headscope"
+            f"{path} holds {kind!r}, which this headscope does not know; update headscope, or pip "
+            f"install 'headscope[{kind}]' where it is of an extra"
         )
     return read(local)
-
-
-def _result_of_run(folder: Path) -> Path:
-    """The result that a run left in its folder."""
-    result = folder / RESULT
-    if not result.is_file():
-        raise FileError(
-            f"{folder} is a folder, and has no {RESULT}; give a file, or the folder of a run that "
-            "is done"
-        )
-    return result

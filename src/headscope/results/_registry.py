@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, Literal, TypeVar
 
 Door = Literal["figure", "view", "file"]
@@ -21,9 +22,9 @@ PLUGINS: dict[Door, tuple[str, ...]] = {
         "headscope.views.opening",
         "headscope.views.atlas_comparison_page",
         "headscope.views.atlas_page",
-        "headscope.views.headvis_page",
+        "headscope.headvis",
     ),
-    "file": ("headscope.atlases", "headscope.comparison", "headscope.studies"),
+    "file": ("headscope.atlases", "headscope.comparison", "headscope.headvis", "headscope.studies"),
 }
 """Packages with functions for each use of a result. Names and not imports, because these packages
 import this one.
@@ -87,5 +88,6 @@ def _entry(door: Door, kind: str | None) -> Callable[..., Any] | None:
         return None
     # Importing registers; after the first time it costs nothing.
     for package in PLUGINS[door]:
-        importlib.import_module(package)
+        if find_spec(package) is not None:  # that of an extra may be missing
+            importlib.import_module(package)
     return _ENTRIES[door].get(kind, _ENTRIES[door].get(EVERY_KIND))

@@ -10,7 +10,7 @@ from typing import Any
 
 from headscope.atlases import PARTS, AtlasComparison
 from headscope.results import shows
-from headscope.views._atlas_folder import Data, short_number, write_page
+from headscope.views.atlas_folder import Data, short_number, write_page
 from headscope.views.atlas_page import atlas_data
 
 

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from headscope.atlases import CLASSES, SIDE, STEP, Atlas, AtlasHead, Stratum, bin_names
 from headscope.patterns import MEASURES, Label
 from headscope.results import shows
-from headscope.views._atlas_folder import Data, short_number, write_page
 from headscope.views._quantise import quantise
+from headscope.views.atlas_folder import Data, short_number, write_page
 
 SEARCHED = 10
 """Number of pairs of words of each head that the index holds, for the search over all heads."""

@@ -25,7 +25,6 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
-from headscope.capturing.media._position_marks import position_marks
 from headscope.capturing.media.input_positions import (
     AUDIO,
     KINDS,
@@ -36,6 +35,7 @@ from headscope.capturing.media.input_positions import (
     InputPositions,
     UnnamedPositions,
 )
+from headscope.capturing.media.position_marks import position_marks
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.headvis import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
+from headscope.headvis._tree import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
 from headscope.results import shows
-from headscope.views._atlas_folder import Data, short_number, write_page
+from headscope.views.atlas_folder import Data, short_number, write_page
 
 DIGITS = 4
 
