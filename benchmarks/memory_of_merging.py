@@ -84,9 +84,6 @@ def probed(kind: str) -> Callable[..., Any]:
 
 PROBE_OPTIONS: dict[str, Any] = {"epochs": 1, "layers": False, "layer": 1, "rank": 8}
 STUDIES: dict[str, Callable[..., Any]] = {
-    "mechanism": lambda model, count, **run: hs.mechanism(
-        *model, texts_of(count), at=[(0, 1), (1, 2)], **run
-    ),
     "faithfulness": lambda model, count, **run: hs.faithfulness(
         *model,
         texts_of(count),

@@ -29,3 +29,22 @@ def assert_close(ours, theirs, **digits):
 
 def _array(values):
     return np.asarray(values.detach() if hasattr(values, "detach") else values)
+
+
+def assert_same_numbers(ours, kept, where="all"):
+    """Fails where numbers, in dicts and lists as JSON has them, differ from those that were kept by
+    more than 1e-9; null is NaN.
+    """
+    if isinstance(kept, dict):
+        assert ours.keys() == kept.keys(), where
+        for name, each in kept.items():
+            assert_same_numbers(ours[name], each, f"{where}, {name}")
+    elif isinstance(kept, list):
+        assert len(ours) == len(kept), where
+        for number, (one, other) in enumerate(zip(ours, kept, strict=True)):
+            assert_same_numbers(one, other, f"{where}, {number}")
+    elif isinstance(ours, float):
+        wanted = np.nan if kept is None else kept
+        np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-9, err_msg=where)
+    else:
+        assert ours == kept, where

@@ -216,9 +216,6 @@ STUDIES = {
     ),
     "norms": StudyRun(texts, hs.norm_study, bad=BAD),
     "mechanism": StudyRun(texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD),
-    "mechanism in sums": StudyRun(
-        texts, hs.mechanism, {"at": [(0, 1), (1, 0)], "pattern": "sep"}, bad=BAD, many=5
-    ),
     "alignment": StudyRun(
         lambda count: cipher_pairs(count // 2, seed=3),
         hs.alignment_study,

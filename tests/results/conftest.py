@@ -10,7 +10,6 @@ import headscope as hs
 from headscope.comparison import Effect, OutputChange
 from headscope.evidence import StatisticSums
 from headscope.linguistics import Mention, Passage, Sentence
-from headscope.patterns import Mechanism
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.probes._score import CONTROL, PROBE, Score
@@ -41,8 +40,9 @@ def heads_of(*, follows, first=0):
 
 
 def mechanism():
-    control = hs.load(KEPT / "mechanism.safetensors")
-    return Mechanism(hs.load(KEPT / "mechanism.safetensors").tally, 0.9, control)
+    found = with_twin("mechanism.safetensors")
+    found.judging["confidence"] = 0.9
+    return found
 
 
 def groups():
@@ -191,7 +191,6 @@ def is_in_sums(result):
 
 SUMS = {
     "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
-    "Mechanism": lambda: of_many(hs.mechanism, *tiny(), texts_of(24), at=[(0, 1), (1, 2)]),
     "Ablation": lambda: ablation().in_sums(),
     "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
 }

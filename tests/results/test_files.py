@@ -9,13 +9,14 @@ import pytest
 
 import headscope as hs
 from headscope.evidence import Statistic
-from headscope.patterns import Mechanism, Pattern
+from headscope.patterns import Pattern
 from headscope.results import Result
 from headscope.storage import RecordFile, kind_of
 from headscope.studies import (
     Ablation,
     AlignmentStudy,
     Coreference,
+    Mechanism,
     NormStudy,
     Relations,
     load_alignment_study,
@@ -145,8 +146,8 @@ def test_a_pattern_of_ones_own_comes_back_without_its_function(tmp_path):
 
 
 def test_a_mechanism_is_kept_with_its_control(tmp_path):
-    found, control = (hs.load(KEPT / "mechanism.safetensors") for _ in range(2))
-    found = Mechanism(found.tally, 0.8, control)
+    found, found.control = (hs.load(KEPT / "mechanism.safetensors") for _ in range(2))
+    found.judging["confidence"] = 0.8
     again = hs.load(found.save(tmp_path / "m.safetensors"))
     assert again.confidence == 0.8
     np.testing.assert_equal(again.columns(), found.columns())

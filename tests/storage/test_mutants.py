@@ -14,7 +14,7 @@ import headscope as hs
 from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
-from headscope.patterns import Mechanism, MechanismTally, Tally, load_mechanism_tally, load_tally
+from headscope.patterns import Tally, load_tally
 from headscope.record import (
     Contributions,
     Generation,
@@ -30,6 +30,7 @@ from headscope.studies import (
     Ablation,
     AlignmentStudy,
     Coreference,
+    Mechanism,
     NormStudy,
     Relations,
     read_aligned_pairs,
@@ -172,15 +173,10 @@ def used_tally(path):
 
 
 def used_mechanism(path):
-    found = load_mechanism_tally(path)
-    shown(found.statistic.mean.shape, found.row("mass", "margin").shape)
-    for cell in range(len(found.cells)):
-        shown(
-            found.carried_at(cell, "margin").shape,
-            found.seen_often(cell),
-            found.by_unit("adds", "score").shape,
-        )
-        shown([found.units[found.cells[cell][0]].name(unit) for unit in range(2)])
+    found = hs.load(path)
+    shown(str(found), found.columns().keys())
+    for cell in found.cells:
+        shown(found.carried_at(*cell).shape, found.seen_often(*cell))
 
 
 def kept_norms(path):
@@ -309,17 +305,13 @@ CASES = {
     "record.safetensors": (lambda path: hs.save(full_record(), path), used_record),
     "statistic.safetensors": (kept_statistic, used_statistic),
     "tally.safetensors": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
-    "mechanism_tally.safetensors": (
-        lambda path: tallied(MechanismTally()).save(path),
-        used_mechanism,
-    ),
     "heads.safetensors": (
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
         used(hs.load),
     ),
     "mechanism.safetensors": (
-        lambda path: Mechanism(tallied(MechanismTally())).save(path),
-        used(hs.load),
+        lambda path: tallied(Mechanism()).save(path),
+        used_mechanism,
     ),
     "norms.safetensors": (kept_norms, used(hs.load)),
     "relations.safetensors": (kept_relations, used(hs.load)),

@@ -7,11 +7,11 @@ import pickle
 
 import pytest
 
-from headscope.patterns import load_mechanism_tally
 from headscope.studies import (
     Ablation,
     load_alignment_study,
     load_coref,
+    load_mechanism,
     load_norm_study,
     load_relations,
 )
@@ -19,7 +19,7 @@ from headscope.studies import (
 from ..storage.test_mutants import CASES
 
 LOADERS = {
-    "mechanism_tally.safetensors": load_mechanism_tally,
+    "mechanism.safetensors": load_mechanism,
     "norms.safetensors": load_norm_study,
     "relations.safetensors": load_relations,
     "coref.safetensors": load_coref,
@@ -34,8 +34,5 @@ def test_a_result_is_copied(name, tmp_path):
     found = LOADERS[name](tmp_path / name)
     for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert type(again) is type(found)
-        if name == "mechanism_tally.safetensors":
-            assert again.row("mass", "margin").tolist() == found.row("mass", "margin").tolist()
-        else:
-            assert str(again) == str(found)
-            assert again.columns() == found.columns() or "nan" in str(found.columns())
+        assert str(again) == str(found)
+        assert again.columns() == found.columns() or "nan" in str(found.columns())

@@ -6,8 +6,7 @@ import pytest
 import headscope as hs
 from headscope import tasks
 from headscope.evidence import Statistic, length_text, load_statistic
-from headscope.patterns import Mechanism, load_mechanism_tally
-from headscope.studies import Ablation, load_norm_study
+from headscope.studies import Ablation, load_mechanism, load_norm_study
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on it", "a dog ran", "she saw us all"]
@@ -48,8 +47,7 @@ def test_norms(model, tokenizer, tmp_path):
 def test_mechanism(model, tokenizer, tmp_path):
     found = hs.mechanism(model, tokenizer, TEXTS)
     assert f"3 texts ({SAID})" in str(found)
-    kept = load_mechanism_tally(found.tally.save(tmp_path / "a.safetensors"))
-    assert f"3 texts ({SAID})" in str(Mechanism(kept))
+    assert f"3 texts ({SAID})" in str(load_mechanism(found.save(tmp_path / "a.safetensors")))
 
 
 def test_ablation(tokenizer, tmp_path):

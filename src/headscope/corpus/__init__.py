@@ -23,11 +23,12 @@ from headscope.corpus._run import (
     engine_of,
     run,
 )
-from headscope.corpus._sums import Counts, Sums
+from headscope.corpus._sums import WHOLE, Counts, Sums
 from headscope.corpus._text import CorpusText, key_of
 
 __all__ = [
     "OPTIONS",
+    "WHOLE",
     "CorpusText",
     "Counts",
     "Engine",

@@ -16,16 +16,17 @@ from headscope.storage import PAIR, check_document
 
 GROUPS = 512
 """Documents that have a row of their own; of more, each goes to the row of the hash of its name."""
-DOCUMENT: dict[str, Any] = {
-    "rows": [str],
-    "hashed": bool,
-    "facts": {str: (str, [PAIR])},
-    "lengths": [PAIR],
-}
+FACTS = {"heads": [PAIR], "model": str, "class": str, "weights": str}
+DOCUMENT = {"rows": [str], "hashed": bool, "facts": FACTS, "lengths": [PAIR]}
 TEXTS, DOCUMENTS = "texts", "documents"
+WHOLE = "whole/"
+"""Begins the name of a count that has no rows but one sum over all texts: for large arrays of which
+no interval is asked. Arrays of several sizes are added up from their beginning.
+"""
 
 Counts = Mapping[str, Shaped[np.ndarray, "..."]]
 """What is counted of one text: arrays by name, which add up."""
+Facts = Mapping[str, Any]
 
 
 class Sums:
@@ -53,22 +54,18 @@ class Sums:
         self._documents: set[int] = set()
         self._hashed = False
         self._rows: dict[str, dict[str, np.ndarray]] = {}
+        self._whole: dict[str, np.ndarray] = {}
 
     def add(
-        self,
-        name: str,
-        document: str,
-        counts: Counts,
-        *,
-        length: int,
-        facts: Mapping[str, Any] | None = None,
+        self, name: str, document: str, counts: Counts, *, length: int, facts: Facts | None = None
     ) -> None:
         """Add a text.
 
         Args:
             name: of the text, which no other text has.
             document: that it is of.
-            counts: of the text; its document has no row where there are none.
+            counts: of the text; its document has no row where there are none, or all begin with
+                `WHOLE`.
             length: of the text in tokens.
             facts: that all texts must share.
 
@@ -79,12 +76,14 @@ class Sums:
         self._texts.add(key_of("text", name))
         self.lengths[length] += 1
         self.facts |= {fact: value for fact, value in (facts or {}).items() if value}
-        if counts:
+        in_rows = {name: array for name, array in counts.items() if not name.startswith(WHOLE)}
+        if in_rows:
             self._documents.add(key_of("document", document))
-            self._add_row(self._row_of(document), counts)
+            self._add_row(self._row_of(document), in_rows)
             self._hash_many()
+        self._add_whole({name: counts[name] for name in counts if name not in in_rows})
 
-    def check(self, name: str, facts: Mapping[str, Any]) -> None:
+    def check(self, name: str, facts: Facts) -> None:
         """Raise where a text cannot be added.
 
         Raises:
@@ -126,14 +125,16 @@ class Sums:
     @property
     def names(self) -> frozenset[str]:
         """All that was counted."""
-        return frozenset(name for counts in self._rows.values() for name in counts)
+        return frozenset(self._whole).union(*self._rows.values())
 
     def __getitem__(self, name: str) -> Shaped[np.ndarray, "group ..."]:
-        """What was counted in each row.
+        """What was counted in each row; in one for all of a count that has none.
 
         Raises:
             KeyError: where nothing of this name was.
         """
+        if name in self._whole:
+            return self._whole[name][None]
         some = next((counts[name] for counts in self._rows.values() if name in counts), None)
         if some is None:
             raise KeyError(name)
@@ -163,18 +164,16 @@ class Sums:
         for each in (self, other):
             for row, counts in each._rows.items():
                 both._add_row(row if each._hashed else both._row_of(row), counts)
+            both._add_whole(each._whole)
         both._hash_many()
         return both
 
     def kept(self) -> Kept:
         """What a file of it holds, for `of_kept`."""
-        document = {
-            "rows": self.rows,
-            "hashed": self._hashed,
-            "facts": self.facts,
-            "lengths": sorted(self.lengths.items()),
-        }
-        arrays = {f"counts.{name}": self[name] for name in sorted(self.names)}
+        document = {"rows": self.rows, "hashed": self._hashed, "facts": self.facts}
+        document["lengths"] = sorted(self.lengths.items())
+        in_rows = sorted(self.names - self._whole.keys())
+        arrays = self._whole | {f"counts.{name}": self[name] for name in in_rows}
         for name, numbers in ((TEXTS, self._texts), (DOCUMENTS, self._documents)):
             arrays[name] = np.array(sorted(numbers), np.uint64).view(np.int64)
         return document, arrays
@@ -199,7 +198,9 @@ class Sums:
             raise ValueError("its rows or texts are not of one table")
         sums._rows = {row: {} for row in rows}
         for name, array in arrays.items():
-            if name in (TEXTS, DOCUMENTS):
+            if name.startswith(WHOLE):
+                sums._whole[name] = array
+            if name.startswith((TEXTS, DOCUMENTS, WHOLE)):
                 continue
             if len(array) != len(rows):
                 raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
@@ -209,7 +210,7 @@ class Sums:
                     sums._rows[row][name.removeprefix("counts.")] = array[at]
         return sums
 
-    def _differing(self, facts: Mapping[str, Any]) -> str:
+    def _differing(self, facts: Facts) -> str:
         """The first fact that is another; empty where none is."""
         for name, value in facts.items():
             if value and self.facts.get(name) and self.facts[name] != value:
@@ -223,6 +224,13 @@ class Sums:
         there = self._rows.setdefault(row, {})
         for name, array in counts.items():
             there[name] = there[name] + array if name in there else np.array(array)
+
+    def _add_whole(self, counts: Counts) -> None:
+        for name, array in counts.items():
+            both = self._whole.get(name, np.zeros_like(array)), array
+            size = np.max([each.shape for each in both], axis=0)
+            one, other = (np.pad(each, [(0, n) for n in size - each.shape]) for each in both)
+            self._whole[name] = one + other
 
     def _hash_many(self) -> None:
         """Where there are more documents than rows may be, each goes to the row of its hash."""

@@ -2,7 +2,6 @@
 
 from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
-from headscope.patterns._groups import Group, Groups
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
 from headscope.patterns._heads_file import heads_of_kept, load_heads
@@ -22,17 +21,13 @@ from headscope.patterns._kinds import (
 )
 from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
-from headscope.patterns._mechanism import Mechanism, mechanism
-from headscope.patterns._mechanism_file import load_groups, load_mechanism_tally
-from headscope.patterns._mechanism_tally import MechanismTally, Reading
-from headscope.patterns._neuron import Neuron
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, load_tally
 from headscope.patterns._tally_sums import TallySums
-from headscope.patterns._units import Units, units_of
 from headscope.patterns.label import RUNS, Label
+from headscope.patterns.neuron_groups import Group, Groups, Neuron, load_groups
 
 __all__ = [
     "BASELINES",
@@ -53,17 +48,13 @@ __all__ = [
     "KindOfHead",
     "Label",
     "Measure",
-    "Mechanism",
-    "MechanismTally",
     "MissingFunction",
     "Neuron",
     "Pattern",
     "QueryKeyTokens",
-    "Reading",
     "Tally",
     "TallySums",
     "TextFacts",
-    "Units",
     "check_heads_options",
     "head_kinds",
     "head_numbers",
@@ -74,10 +65,8 @@ __all__ = [
     "levels_of",
     "load_groups",
     "load_heads",
-    "load_mechanism_tally",
     "load_tally",
     "maps_of",
-    "mechanism",
     "named_related",
     "numbers_of_heads",
     "painted",
@@ -85,6 +74,5 @@ __all__ = [
     "sketch",
     "strengths",
     "text_facts",
-    "units_of",
     "weights_together",
 ]

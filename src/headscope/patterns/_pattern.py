@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,6 +23,7 @@ from headscope.measures import (
 )
 from headscope.patterns._batch_words import BatchWords
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
+from headscope.storage import Finite, check_document
 
 SINK_LENGTH = 64
 LEAST_PEAKS = 4
@@ -33,6 +34,16 @@ LEAST_LOOKING = 8
 """Smallest number of queries that can look at a token for it to count as a sink. Few queries see
 the last tokens of a causal text, and a mean over few rows is high by chance.
 """
+
+FACTS: dict[str, Any] = {
+    "name": str,
+    "says": str,
+    "source": str,
+    "threshold": Finite,
+    "by_place": bool,
+    "by_word": bool,
+}
+"""Of a pattern, what a file can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +97,25 @@ class Pattern:
             raise RecordError(
                 f"Pattern {self.name!r} has the threshold {self.threshold}; give one within 0..1"
             )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a file can hold of it, for `of_facts`: all but its functions."""
+        return {name: getattr(self, name) for name in FACTS}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Pattern:
+        """The built-in pattern of these facts; else one whose function is missing.
+
+        Raises:
+            TypeError: where one is of another type.
+            ValueError: where one is not what it may be.
+        """
+        check_document(facts, FACTS)
+        for pattern in PATTERNS:
+            if (pattern.name, pattern.threshold) == (facts["name"], facts["threshold"]):
+                return pattern
+        return cls(**{name: facts[name] for name in FACTS}, score=MissingFunction(facts["name"]))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Pattern:
         # Frozen, and found by identity among the built-in ones in `__reduce__`.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
-from headscope.studies._mechanism import mechanism
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
@@ -21,6 +20,7 @@ from headscope.studies.coref import AntecedentHead, Coreference, coref, load_cor
 from headscope.studies.explaining._explained import ExplainedText
 from headscope.studies.explaining._file import load_faithfulness
 from headscope.studies.explaining._result import Faithfulness
+from headscope.studies.mechanism import Mechanism, load_mechanism, mechanism
 from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
 from headscope.studies.probes._file import load_probing
 from headscope.studies.probes._probing import Probing
@@ -59,6 +59,7 @@ __all__ = [
     "CounterfactualAttention",
     "ExplainedText",
     "Faithfulness",
+    "Mechanism",
     "NormStudy",
     "PictureAnswer",
     "Probing",
@@ -79,6 +80,7 @@ __all__ = [
     "load_answer",
     "load_coref",
     "load_faithfulness",
+    "load_mechanism",
     "load_norm_study",
     "load_probing",
     "load_relations",

@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 from headscope.corpus import Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, length_text
-from headscope.evidence.groups import group_of
 from headscope.record import Record
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import TextTable, reads
+from headscope.storage import array_of
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
-from headscope.studies.shared._fold import Fold, Item, folded_texts, input_as_given, stack_of
+from headscope.studies.shared._fold import Fold, folded_texts, input_as_given, stack_of
+from headscope.studies.shared._fold_result import FoldResult
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")
@@ -36,7 +36,6 @@ SAYS = {
 """The legend of the tables, by how their columns begin."""
 REFUSED = "refused/"
 """Prefix of a count of texts in which the norms of a layer were not to be had: layer and reason."""
-DOCUMENT: dict[str, Any] = {"stack": (str, None), "confidence": Finite, "sums": {}}
 
 
 def counts_of(text: Any, record: Record, *, stack: str | None = None) -> Counts:
@@ -65,7 +64,7 @@ def counts_of(text: Any, record: Record, *, stack: str | None = None) -> Counts:
     return counts | {"values": np.nan_to_num(values), "known": (~np.isnan(values)).astype(np.int64)}
 
 
-class NormStudy(Result):
+class NormStudy(FoldResult):
     """What was counted; prints itself as tables, is added to others of the same model, saved and
     resumed.
 
@@ -80,60 +79,15 @@ class NormStudy(Result):
     """
 
     KIND: ClassVar[str] = "norm study"
+    HOW: ClassVar[dict[str, Any]] = {"stack": (str, None)}
 
     def __init__(self, *, stack: str | None = None, confidence: float = 0.95) -> None:
-        if not 0 < confidence < 1:
-            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
-        self.stack: str | None = stack
-        self.confidence: float = confidence
-        self.sums: Sums = Sums()
-        self.left_out: dict[str, str] = {}
-        self.control: NormStudy | None = None
+        super().__init__({"stack": stack}, {"confidence": confidence})
 
-    def update(self, text: str, record: Record, *, group: Any = None) -> None:
-        """Count one text.
-
-        Args:
-            text: its identifier.
-            record: captured with ``keep=("weights", "norms")``.
-            group: the document that it is of, for intervals; None for a text that belongs to no
-                other.
-
-        Raises:
-            RecordError: where norms were not kept, the text was counted before, or it is of another
-                model.
-        """
-        item = Item(text, group_of(group), text)
-        FOLD.counted(text, record, stack=self.stack).add_to(self.sums, text, item.unit)
-        self.__dict__.pop("intervals", None)
-
-    def __add__(self, other: NormStudy) -> NormStudy:
-        """The texts of both.
-
-        Raises:
-            RecordError: where they share a text or are of other models.
-        """
-        if not isinstance(other, NormStudy):
-            return NotImplemented
-        both = NormStudy(stack=self.stack, confidence=self.confidence)
-        both.sums = self.sums + other.sums
-        if self.control is not None and other.control is not None:
-            both.control = self.control + other.control
-        return both
-
-    def _kept(self) -> Kept:
-        sums, arrays = self.sums.kept()
-        return {"stack": self.stack, "confidence": self.confidence, "sums": sums}, arrays
-
-    @property
-    def texts(self) -> int:
-        """Number of texts."""
-        return len(self.sums)
-
-    @property
-    def model(self) -> str:
-        """Name of the model; empty where it is unknown."""
-        return self.sums.facts.get("model", "")
+    def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        shape = len(self.sums.rows), len(ROWS), len(self.layers) + 1
+        array_of(arrays, "counts.values", "f", shape)
+        array_of(arrays, "counts.known", "i", shape)
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -326,33 +280,17 @@ FOLD = Fold(
 )
 
 
-@reads(NormStudy.KIND)
-def load_norm_study(
-    path: str | os.PathLike[str], *, stack: str | None = None, confidence: float | None = None
-) -> NormStudy:
-    """A saved study, to resume.
+NormStudy.FOLD = FOLD
 
-    Args:
-        path: of the file.
-        stack: which stack of the records; by default the one that was kept.
-        confidence: of the intervals; by default the one that was kept.
+
+@reads(NormStudy.KIND)
+def load_norm_study(path: str | os.PathLike[str]) -> NormStudy:
+    """A saved study, to resume.
 
     Raises:
         FileError: where the file does not exist or is none of ours.
     """
-    document, arrays = load_kept(path, NormStudy.KIND)
-    with reading(path, NormStudy.KIND):
-        check_document(document, DOCUMENT)
-        study = NormStudy(
-            stack=document["stack"] if stack is None else stack,
-            confidence=document["confidence"] if confidence is None else confidence,
-        )
-        study.sums = Sums.of_kept((document["sums"], arrays))
-        if study.texts:
-            shape = len(study.sums.rows), len(ROWS), len(study.layers) + 1
-            array_of(arrays, "counts.values", "f", shape)
-            array_of(arrays, "counts.known", "i", shape)
-    return study
+    return NormStudy.load(path)
 
 
 def norm_study(

@@ -112,7 +112,7 @@ class Fold:
     input_of: Callable[[Any, Mapping[str, Any]], Any]
     given_of: Callable[[Any], Any] = as_given
     item_of: Callable[[Any], Any] = as_given
-    keep: tuple[str, ...] = ("weights",)
+    keep: str | tuple[str, ...] = ("weights",)
     records_of: Callable[..., Iterator[tuple[int, Any]]] = captured
     told_of: Callable[[Any, Mapping[str, Any]], tuple[int, dict[str, Any]]] = told_of
     needs: str = "attention"

@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, Sums, this_process
 from headscope.errors import HeadscopeError, RunError
+from headscope.patterns import Pattern
 from headscope.studies.shared._corpus_job import ModelJob, as_given
 from headscope.studies.shared._corpus_model import one_thread
+from headscope.studies.shared._corpus_run import check_patterns
 
 if TYPE_CHECKING:
     from headscope.studies.shared._fold import Counted, Fold
 
 
-def _said(value: Any) -> Any:
+def said(value: Any) -> Any:
     """An option as JSON has it."""
+    if isinstance(value, Mapping):
+        return {name: said(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [said(each) for each in value]
+    if isinstance(value, Pattern):
+        return value.facts
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    plain = value is None or isinstance(value, str | bool | int | float | list | tuple)
+    plain = value is None or isinstance(value, str | bool | int | float)
     return value if plain else type(value).__name__
 
 
@@ -66,7 +74,7 @@ class FoldJob(ModelJob):
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
-        return super().options() | {name: _said(value) for name, value in self.how}
+        return super().options() | said(dict(self.how))
 
     def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
         """Raise where the model cannot be studied, or the texts are mostly unknown to it."""
@@ -76,8 +84,10 @@ class FoldJob(ModelJob):
 
     def check_engine(self, engine: Engine) -> None:
         """Raise where an option could not go to the processes of an engine."""
+        patterns = [value for _, value in self.how if isinstance(value, Pattern)]
+        check_patterns(patterns, self.model, engine)
         for name, value in self.how:
-            if _said(value) == type(value).__name__ and engine.name != this_process().name:
+            if said(value) == type(value).__name__ and engine.name != this_process().name:
                 raise RunError(
                     f"A loaded {name} cannot go to other processes; give its name or folder"
                 )

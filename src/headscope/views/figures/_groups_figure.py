@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from typing_extensions import Unpack
 
 from headscope.errors import FigureError
-from headscope.patterns import Groups
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._ranges import Row, Value, draw_ranges
@@ -14,8 +15,8 @@ from headscope.views.figures._result import FigureWords, ResultOptions, draw_res
 from headscope.views.figures._sheet import Sheet
 
 
-@draws(Groups.KIND)
-def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
+@draws("mechanism groups")
+def groups_figure(groups: Any, **options: Unpack[ResultOptions]) -> Figure:
     """The smallest number of neurons that carry a query's score, and how fixed their set is, by the
     label of the heads.
 
@@ -38,7 +39,7 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
     return draw_result(drawn, options, lambda sheet, y: _draw(sheet, groups, y))
 
 
-def _draw(sheet: Sheet, groups: Groups, y: float) -> tuple[float, list[str]]:
+def _draw(sheet: Sheet, groups: Any, y: float) -> tuple[float, list[str]]:
     neurons, fixed = [], []
     for group in groups.all:
         name = f"{group.label}  ({group.heads})"

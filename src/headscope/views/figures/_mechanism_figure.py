@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from typing_extensions import Unpack
 
 from headscope.errors import FigureError
-from headscope.patterns import Mechanism, Reading
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import parse_hex
@@ -33,10 +33,10 @@ NOTES = [
 
 @draws("mechanism")
 def mechanism_figure(
-    mechanism: Mechanism,
+    mechanism: Any,
     *,
     at: Collection[tuple[int, int]] | None = None,
-    of: Reading = "margin",
+    of: str = "margin",
     **options: Unpack[ResultOptions],
 ) -> Figure:
     """For each head, in how many texts each neuron carries the score of the query at each position.
@@ -66,17 +66,17 @@ def mechanism_figure(
     is_plain = all(len(member) == 1 for cell in cells for member in _members(mechanism, cell))
     what = "neurons" if is_plain else "units"
     looks = "what each query looks at"
-    if mechanism.tally.pattern is not None:
-        looks = f"“{mechanism.tally.pattern.name}”"
+    if mechanism.pattern is not None:
+        looks = f"“{mechanism.pattern.name}”"
     layers, heads = zip(*cells, strict=True)
     drawn = FigureWords(
         kind="mechanism",
-        title=f"{mechanism.tally.model or 'Heads'}: {what} that carry attention",
+        title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
         note=f"{looks}, {mechanism.texts} texts, read by the {of}",
-        model=mechanism.tally.model,
+        model=mechanism.model,
         layers=layers,
         heads=heads,
-        texts=mechanism.tally.statistic.texts,
+        texts=mechanism.sums.texts,
         chosen=f", at={cells!r}, of={of!r}",
     )
 
@@ -87,13 +87,13 @@ def mechanism_figure(
     return draw_result(drawn, options, draw)
 
 
-def _members(mechanism: Mechanism, cell: tuple[int, int]) -> tuple:
-    return mechanism.tally.units[cell[0]].members
+def _members(mechanism: Any, cell: tuple[int, int]) -> tuple:
+    return mechanism.units[cell[0]].members
 
 
 def _panels(
     sheet: Sheet,
-    mechanism: Mechanism,
+    mechanism: Any,
     shares: Sequence[tuple[tuple[int, int], np.ndarray]],
     y: float,
     *,
@@ -102,7 +102,7 @@ def _panels(
     """Draw a panel for each head, as many side by side as there is room for; return the next y."""
     em, rows = (
         sheet.style.em,
-        max(mechanism.tally.seen_often(mechanism.cells.index(cell)) for cell, _ in shares),
+        max(mechanism.seen_often(*cell) for cell, _ in shares),
     )
     gap = 2 * em
     columns = max(1, min(len(shares), int((sheet.width + gap) / (PANEL + gap))))
@@ -116,7 +116,7 @@ def _panels(
 
 def _panel(
     sheet: Sheet,
-    mechanism: Mechanism,
+    mechanism: Any,
     cell: tuple[int, int],
     shares: np.ndarray,
     *,
