@@ -11,7 +11,7 @@ from check_borders import crossings
         ("from headscope.record._mask import runs", True),
         ("from headscope.record.recompute import _scores", True),
         ("def f():\n    from headscope.views.figures._fonts import missing_words", True),
-        ("from headscope.measures._rows import entropy", False),
+        ("from headscope.measures._mass import entropy", False),
         ("from headscope.record import Record", False),
         ("from headscope._progress import counted", False),
         ("from numpy._core import multiarray", False),

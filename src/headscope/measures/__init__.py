@@ -4,34 +4,55 @@ Weights are ``A[head, query, key]``, row = the token that looks; values come in 
 measure does not apply to a text. The weights of a layer are ``record["self"].weights(layer)``.
 """
 
+from headscope.measures._alike import (
+    head_distances,
+    head_map,
+    jensen_shannon,
+    jensen_shannon_parts,
+    kendall,
+    spearman,
+    stress,
+)
 from headscope.measures._carriers import carriers, chance_overlap, neuron_scores, set_overlap
-from headscope.measures._confidence import confidence
-from headscope.measures._copying import copying
-from headscope.measures._distance import mean_distance
-from headscope.measures._divergence import head_distances, jensen_shannon, jensen_shannon_parts
-from headscope.measures._effective import effective_attention, null_dimension
-from headscope.measures._entropy import CLARK_SMOOTHING, entropy, row_entropy
-from headscope.measures._evenness import evenness
-from headscope.measures._head_map import head_map, stress
-from headscope.measures._induction import prefix_matching, prefix_targets, repeated_tokens
-from headscope.measures._mass import mass_on, mass_on_pairs, property_share, strongest_column
-from headscope.measures._offsets import OFFSETS, mass_at_offsets, peak_at_offset, row_peaks
+from headscope.measures._induction import copying, prefix_matching, prefix_targets, repeated_tokens
+from headscope.measures._mass import (
+    OFFSETS,
+    mass_at_offsets,
+    mass_on,
+    mass_on_pairs,
+    peak_at_offset,
+    property_share,
+    row_peaks,
+    sink_rate,
+    sink_strength,
+    strongest_column,
+    with_missing_mass,
+)
 from headscope.measures._pairs import (
+    TokenClass,
     form,
     other_segment,
     related,
     same_form,
     same_segment,
     same_token,
+    token_class,
+    word_classes,
     word_forms,
     words,
 )
-from headscope.measures._rank import kendall, spearman
-from headscope.measures._rows import with_missing_mass
-from headscope.measures._sink import sink_rate, sink_strength
-from headscope.measures._token_class import TokenClass, token_class
-from headscope.measures._variability import first_tokens, variability
-from headscope.measures._word_class import word_classes
+from headscope.measures._spread import (
+    CLARK_SMOOTHING,
+    confidence,
+    effective_attention,
+    entropy,
+    evenness,
+    first_tokens,
+    mean_distance,
+    null_dimension,
+    row_entropy,
+    variability,
+)
 from headscope.measures.alignment import (
     aligned_words,
     alignment_counts,

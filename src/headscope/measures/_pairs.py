@@ -1,11 +1,13 @@
-"""Pairs of query and key that belong together: the same token, form, sentence."""
+"""Pairs of query and key that belong together, and classes of tokens and words."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -224,3 +226,155 @@ def whole_words(tokens: Tokens) -> list[str]:
     """The whole word of each token, its labels joined."""
     words = tokens.whole_words
     return [name.strip() for name, run in zip(words.names, words.tokens, strict=True) for _ in run]
+
+
+TokenClass = Literal["cls", "sep", "delimiter", "special", "first", "punctuation", "stop"]
+CLASSES: tuple[str, ...] = get_args(TokenClass)
+CLASS_ROLES = {
+    "cls": ("cls", "bos"),
+    "sep": ("sep", "eos"),
+    "delimiter": ("cls", "bos", "sep", "eos"),
+}
+CLS = frozenset({"[cls]", "<cls>", "<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>"})
+SEP = frozenset({"[sep]", "<sep>", "</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"})
+
+
+def token_class(tokens: Tokens, name: TokenClass) -> Bool[np.ndarray, " token"]:
+    """The tokens of a class.
+
+    ``cls``: what the tokenizer has for classifying or beginning a text (its cls and bos tokens:
+    [CLS], <s>, <|begin_of_text|>). ``sep``: what it has for parting or ending texts (sep, eos:
+    [SEP], </s>). ``delimiter``: both. ``special``: all that stand for no text. ``first``: the first
+    token, whatever it is. ``punctuation``: every character of its label is punctuation or a symbol.
+    ``stop``: exactly "." and ",".
+
+    Tokens that do not know their roles (`Tokens.roles`) are recognised by their names: [CLS],
+    <cls>, <s>, <bos>, <|begin_of_text|>, <|startoftext|>; [SEP], <sep>, </s>, <eos>,
+    <|end_of_text|>, <|endoftext|>.
+
+    Source: Clark et al. 2019, section 3.2: [CLS], [SEP] and, as punctuation, what we call ``stop``.
+    The others are ours. In decoders the first is the token a text begins with, which nothing
+    classifies.
+
+    Args:
+        tokens: of the side that is looked at.
+        name: of the class.
+
+    Raises:
+        RecordError: a class there is not.
+
+    Example:
+        >>> token_class(Tokens(pieces=("[CLS]", "well", ",", "[SEP]")), "stop").tolist()
+        [False, False, True, False]
+    """
+    if name not in CLASSES:
+        raise RecordError(f"There is no token class {name!r}; there are {', '.join(CLASSES)}")
+    special = np.array(tokens.special, bool)
+    if name == "special":
+        return special
+    if name == "first":
+        return np.arange(len(tokens)) == 0
+    if name in CLASS_ROLES:
+        # What the tokenizer says of its tokens goes before what their names suggest.
+        if tokens.roles is not None:
+            wanted = CLASS_ROLES[name]
+            return np.array([role in wanted for role in tokens.roles], bool)
+        pieces = {"cls": CLS, "sep": SEP, "delimiter": CLS | SEP}[name]
+        return special & _each(tokens.pieces, lambda piece: piece.lower() in pieces)
+    test = _is_punctuation if name == "punctuation" else (lambda label: label in (".", ","))
+    return ~special & _each(tokens.labels, test)
+
+
+def _each(texts: tuple[str, ...], test: Callable[[str], bool]) -> Bool[np.ndarray, " token"]:
+    return np.array([test(text) for text in texts], bool)
+
+
+def _is_punctuation(label: str) -> bool:
+    shown = label.strip()
+    return bool(shown) and all(unicodedata.category(letter)[0] in "PS" for letter in shown)
+
+
+CLOSED = {
+    "determiner": (
+        "a an the this that these those each every either neither some any no another such what "
+        "which whose both all half"
+    ),
+    "pronoun": (
+        "i me you he him she her it we us they them myself yourself himself herself itself "
+        "ourselves yourselves themselves who whom someone somebody anyone anybody everyone "
+        "everybody nobody something anything everything nothing one none mine yours hers ours "
+        "theirs there"
+    ),
+    "possessive": "my your his its our their",
+    "preposition": (
+        "of in on at by for with about against between into through during before after above "
+        "below from up down out off over under near among across along around behind beside "
+        "beyond despite except inside like onto outside past per since than toward towards until "
+        "till upon via within without throughout"
+    ),
+    "conjunction": "and or but nor yet so plus",
+    "subordinator": (
+        "if because while although though unless whereas whether as when where why how once"
+    ),
+    "auxiliary": (
+        "am is are was were be been being have has had having do does did doing will would shall "
+        "should can could may might must ought"
+    ),
+    "particle": "to not n't 't 's s t ll 'll re 're ve 've d 'd m 'm",
+    "adverb": (
+        "very too also just only even still already again then now here never always often ever "
+        "well more most much less really quite rather perhaps maybe however"
+    ),
+    "number": (
+        "zero two three four five six seven eight nine ten hundred thousand million first second "
+        "third"
+    ),
+}
+"""English words of closed classes, each in the class it is in most often; ours, after the parts of
+speech of Universal Dependencies.
+"""
+CLASS_OF = {word: name for name, words in CLOSED.items() for word in words.split()}
+
+
+def word_classes(tokens: Tokens) -> list[str]:
+    """The kind of word that each token belongs to: words of a kind could stand in each other's
+    place.
+
+    English words of closed classes have the name of their class (``"determiner"``,
+    ``"preposition"`` ...); so have ``"punctuation"`` and numbers. All other words are classed by
+    how often they occur in the text: ``"once"`` or ``"more often"``. Special tokens are
+    ``"special"``.
+
+    Source: ours. A head that follows parts of speech alone treats words of a class alike, so that
+    exchanging them among themselves changes nothing for it. Parts of speech proper would take a
+    tagger; texts of other languages have no closed classes here, and their words are classed by
+    how often they occur.
+
+    Example:
+        >>> word_classes(Tokens(pieces=("[CLS]", "the", "cat", "saw", "a", "cat", ".")))
+        ['special', 'determiner', 'more often', 'once', 'determiner', 'more often', 'punctuation']
+    """
+    words = whole_words(tokens)
+    counts = Counter(form(name.strip()) for name in tokens.whole_words.names)
+    classes = []
+    for word, special in zip(words, tokens.special, strict=True):
+        if special:
+            classes.append("special")
+        else:
+            often = "more often" if counts[form(word)] > 1 else "once"
+            classes.append(_class_of(word) or often)
+    return classes
+
+
+@lru_cache(maxsize=2**14)
+def _class_of(word: str) -> str:
+    """The class of a word by itself; empty for a word of the text's own."""
+    plain = word.strip().casefold().replace("\u2019", "'")
+    if plain in CLASS_OF:
+        return CLASS_OF[plain]
+    kinds = {unicodedata.category(letter)[0] for letter in plain}
+    if kinds and kinds <= {"P", "S"}:
+        return "punctuation"
+    if "N" in kinds and "L" not in kinds:
+        return "number"
+    return ""

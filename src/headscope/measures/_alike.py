@@ -1,4 +1,4 @@
-"""How unlike two heads are."""
+"""How alike heads are: distances between their weights, a map of them, rankings compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.measures._entropy import row_entropy
+from headscope.measures._spread import row_entropy
 
 CLARK_DIVERGENCE_SMOOTHING = 1e-3
 IN_CACHE = 450_000
@@ -156,3 +156,180 @@ def _aligned(*shape: int) -> np.ndarray:
 def _smoothed(weights: np.ndarray, smoothing: float) -> np.ndarray:
     weights = np.asarray(weights, np.float64)
     return (1 - smoothing) * weights + smoothing / weights.shape[-1] if smoothing else weights
+
+
+MOST_STEPS, LEAST_GAIN = 1000, 1e-8
+"""Of the majorisation: steps, and the part of the error that one must take away."""
+
+
+def head_map(distances: Float[np.ndarray, "head other_head"]) -> Float[np.ndarray, "head 2"]:
+    """Heads as points of a plane, like heads close together: metric multidimensional scaling.
+
+    The points minimise ``sum_{a<b} (|x_a - x_b| - d_ab)^2`` by majorisation (SMACOF), starting from
+    classical scaling.
+
+    Source: Clark et al. 2019, section 6; de Leeuw 1977 for the majorisation. Ours then turns the
+    map to its principal axes; directions and axes have no meaning. `stress` measures how far the
+    map can be trusted.
+
+    Args:
+        distances: of every two heads, such as `head_distances` of one text or their sum over many.
+
+    Raises:
+        RecordError: where distances are not finite, symmetric and 0 on the diagonal.
+
+    Example:
+        >>> np.abs(head_map(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)).tolist()
+        [[1.0, 0.0], [1.0, 0.0]]
+    """
+    distances = np.asarray(distances, np.float64)
+    _check(distances)
+    points, error = _classical(distances), np.inf
+    for _ in range(MOST_STEPS):
+        drawn = _between(points)
+        last, error = error, ((drawn - distances) ** 2).sum()
+        if last - error <= LEAST_GAIN * error:
+            break
+        ratio = np.divide(distances, drawn, out=np.zeros_like(drawn), where=drawn > 0)
+        points = (ratio.sum(axis=1)[:, None] * points - ratio @ points) / len(points)
+    # The right singular vectors of centred points are their principal axes.
+    points = points - points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    points = points @ axes.T
+    # An axis may point either way; the point that lies farthest along it is made positive.
+    signs = np.sign(points[np.argmax(np.abs(points), axis=0), np.arange(2)])
+    return points * np.where(signs == 0, 1.0, signs)
+
+
+def stress(
+    distances: Float[np.ndarray, "head other_head"], points: Float[np.ndarray, "head 2"]
+) -> float:
+    """How badly a map keeps the distances (Kruskal's stress-1): 0 exactly; above 0.2 a map is held
+    to be poor.
+
+    ``sqrt(sum_{a<b} (|x_a - x_b| - d_ab)^2 / sum_{a<b} d_ab^2)``.
+
+    Source: Kruskal 1964, with the distances themselves in the denominator. Clark et al. give none
+    for their map.
+
+    Args:
+        distances: what the map should keep.
+        points: the map, from `head_map`.
+
+    Example:
+        >>> stress(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]))
+        0.0
+    """
+    drawn = _between(points)
+    whole = (distances**2).sum()
+    if not whole:
+        return 0.0
+    error = ((drawn - distances) ** 2).sum()
+    return float(np.sqrt(error / whole))
+
+
+def _classical(distances: np.ndarray) -> np.ndarray:
+    """The two principal coordinates of the distances (Torgerson 1952)."""
+    products = -0.5 * distances**2
+    products -= products.mean(axis=0)
+    products -= products.mean(axis=1)[:, None]
+    values, vectors = np.linalg.eigh(products)
+    return vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
+
+
+def _between(points: np.ndarray) -> np.ndarray:
+    across, along = (axis[:, None] - axis for axis in points.T)
+    return np.hypot(across, along)
+
+
+def _check(distances: np.ndarray) -> None:
+    wrong = _what_is_wrong(distances)
+    if wrong:
+        raise RecordError(
+            f"The distances are {wrong}; give those of every two heads, as head_distances returns "
+            "them"
+        )
+
+
+def _what_is_wrong(distances: np.ndarray) -> str:
+    if not np.isfinite(distances).all():
+        return "not finite"
+    if distances.shape[0] != distances.shape[1]:
+        return "not square"
+    if len(distances) < 2:
+        return "of a single head"
+    if not np.allclose(distances, distances.T) or np.diag(distances).any():
+        return "not symmetric with 0 on the diagonal"
+    return ""
+
+
+def kendall(first: Float[np.ndarray, " token"], second: Float[np.ndarray, " token"]) -> float:
+    """Kendall's tau-b: 1 the same order, -1 the opposite, NaN where one of them is all ties.
+
+    ``(C - D) / sqrt((C + D + T_1) (C + D + T_2))`` over all pairs: concordant, discordant, tied in
+    one only.
+
+    Source: Jain and Wallace 2019 compare attention and importance so; SciPy's `kendalltau` computes
+    it.
+
+    Args:
+        first: values.
+        second: values of the same tokens.
+
+    Raises:
+        RecordError: where there are fewer than two tokens, not equally many, or values that are not
+            finite.
+
+    Example:
+        >>> round(kendall(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), 9)
+        0.333333333
+    """
+    from scipy.stats import kendalltau
+
+    _check_ranked(first, second)
+    return np.nan if _flat(first) or _flat(second) else float(kendalltau(first, second).statistic)
+
+
+def spearman(first: Float[np.ndarray, " token"], second: Float[np.ndarray, " token"]) -> float:
+    """Spearman's rho, the correlation of ranks: ties share the mean of their ranks; NaN where one
+    is all ties.
+
+    Source: Abnar and Zuidema 2020 and Hewitt and Manning 2019 compare so; ranks by SciPy's
+    `rankdata`. The release of ALTI gives ties dense ranks, which is another number.
+
+    Args:
+        first: values.
+        second: values of the same tokens.
+
+    Raises:
+        RecordError: where there are fewer than two tokens, not equally many, or values that are not
+            finite.
+
+    Example:
+        >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+        0.5
+    """
+    from scipy.stats import rankdata
+
+    _check_ranked(first, second)
+    if _flat(first) or _flat(second):
+        return np.nan
+    a, b = rankdata(first), rankdata(second)
+    a, b = a - a.mean(), b - b.mean()
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def _flat(values: np.ndarray) -> bool:
+    return bool((values == values[0]).all())
+
+
+def _check_ranked(first: np.ndarray, second: np.ndarray) -> None:
+    if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
+        raise RecordError(
+            f"Rankings of shapes {first.shape} and {second.shape}; give two lists of equal "
+            "length, from 2"
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise RecordError(
+            "A ranking holds values that are not finite; leave those tokens out of both"
+        )
