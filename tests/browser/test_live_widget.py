@@ -48,7 +48,7 @@ HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false"
 @pytest.fixture
 def notebook(browser, tmp_path, monkeypatch):
     """The widget of a tiny model in a page that stands for a notebook: gives both."""
-    from headscope.live._widget import LiveWidget
+    from headscope.live.kernel import LiveWidget
 
     monkeypatch.setattr(LiveWidget, "send", lambda self, *told: self.sending(*told))
     widget = live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT)

@@ -7,7 +7,7 @@ import torch
 import headscope as hs
 from headscope import InterventionError
 from headscope.capturing import capture_encoded
-from headscope.interventions._mean import mean_map
+from headscope.interventions._replaced import mean_map
 from headscope.testing import tiny_model
 
 from ..close import assert_close

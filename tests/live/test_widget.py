@@ -42,7 +42,7 @@ class Kernel:
 
 @pytest.fixture
 def kernel(monkeypatch):
-    from headscope.live._widget import LiveWidget
+    from headscope.live.kernel import LiveWidget
 
     # The instance's own send is set before the page can ask.
     monkeypatch.setattr(LiveWidget, "send", lambda self, *told: self.sending(*told))

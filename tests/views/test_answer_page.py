@@ -10,7 +10,7 @@ from PIL import Image
 
 import headscope as hs
 from headscope import PageError
-from headscope.views._png import png_address
+from headscope.views._thumbs import png_address
 
 from ..answers import made_answer
 

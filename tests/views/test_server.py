@@ -16,7 +16,7 @@ from headscope.testing import random_record
 from headscope.views import _html
 from headscope.views import server as _server
 from headscope.views._on_demand import OnDemand
-from headscope.views.connections import LimitedProtocol
+from headscope.views.listening import LimitedProtocol
 
 TOKEN = "right-token"
 

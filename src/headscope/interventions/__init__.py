@@ -2,12 +2,9 @@
 
 from headscope.interventions._cut import Cut
 from headscope.interventions._intervention import Intervention
-from headscope.interventions._mean import Mean, MeanOutput
 from headscope.interventions._patch import Patch
 from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
-from headscope.interventions._set_weights import SetWeights
-from headscope.interventions._uniform import Uniform
-from headscope.interventions._zero import Zero
+from headscope.interventions._replaced import Mean, MeanOutput, SetWeights, Uniform, Zero
 from headscope.interventions.importance import (
     Importance,
     confidence_importance,

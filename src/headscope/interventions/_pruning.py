@@ -12,7 +12,7 @@ from torch import nn
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
-from headscope.interventions._zero import Zero
+from headscope.interventions._replaced import Zero
 from headscope.interventions.importance import Cell, losses_of
 from headscope.interventions.objective import Objective
 from headscope.interventions.session import plan_on

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from headscope.capturing.seam import Copies, LayerChange
 from headscope.interventions._intervention import Intervention, Make
-from headscope.interventions._mean import Mean, MeanOutput
-from headscope.interventions._uniform import Uniform
-from headscope.interventions._zero import Zero
+from headscope.interventions._replaced import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.plan import LayerPlace, ModelPlan
 
 SEPARATE: tuple[type[Intervention], ...] = (Zero, Uniform, Mean, MeanOutput)

@@ -16,7 +16,7 @@ from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make, needs_whole
-from headscope.interventions._zero import Zero
+from headscope.interventions._replaced import Zero
 from headscope.interventions.objective import Objective
 from headscope.interventions.plan import LayerPlace
 from headscope.interventions.session import intervene, plan_on

@@ -18,10 +18,9 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live._answering import answer_question, parse_answer
+from headscope.live._answering import Partners, answer_question, compared, parse_answer, sketched
 from headscope.live._atlas import live_atlas
 from headscope.live._changes import address_of, python_of
-from headscope.live._comparing import Partners, compared
 from headscope.live._facts import LIMITS, loading_facts
 from headscope.live._lens import lens_of, parse_lens
 from headscope.live._matters import matters, parse_matters
@@ -36,7 +35,6 @@ from headscope.live._queue import (
     refusal_of_post,
 )
 from headscope.live._record_store import KeptRecord
-from headscope.live._sketching import sketched
 from headscope.live._stop import StopSignal
 from headscope.live._writing import parse_write, write
 from headscope.live.contract import LiveFacts, LiveLimits

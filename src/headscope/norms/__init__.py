@@ -5,11 +5,12 @@ are asked to be). A `Block` holds what one attention block computes with;
 `headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
 """
 
-from headscope.norms._alti import alti
 from headscope.norms._block import Block
 from headscope.norms._block_arrays import BlockArrays, Kinds
 from headscope.norms._contributions import (
     attention_norms,
+    effective_weights,
+    expansion_rate,
     globenc_norms,
     head_norms,
     mixing,
@@ -18,13 +19,10 @@ from headscope.norms._contributions import (
     residual_norms,
     value_norms,
 )
-from headscope.norms._effective import effective_weights
-from headscope.norms._expansion import expansion_rate
-from headscope.norms._flow import flow
+from headscope.norms._flow import alti, flow, rollout
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
 from headscope.norms._products import ProjectionProducts
-from headscope.norms._rollout import rollout
 from headscope.norms._stack import BlockStack, shape_of
 from headscope.norms._vectors import (
     ContributionVectors,

@@ -1,10 +1,12 @@
-"""Kobayashi's norms: what a token adds, and not only how much it is looked at."""
+"""What a token adds: norms of contributions, effective attention, how far values stretch."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
 
+from headscope.errors import RecordError
+from headscope.measures import effective_attention
 from headscope.norms._block_arrays import BlockArrays
 from headscope.norms._vectors import (
     ContributionVectors,
@@ -13,6 +15,7 @@ from headscope.norms._vectors import (
     output_vectors,
     residual_vectors,
 )
+from headscope.record import Layer
 
 
 def value_norms(block: BlockArrays) -> Float[np.ndarray, "*text head key"]:
@@ -131,3 +134,81 @@ def mixing(vectors: ContributionVectors) -> Float[np.ndarray, "*text query"]:
     others, own = vectors.lengths_of_others_and_own()
     whole = others + own
     return np.divide(others, whole, out=np.zeros_like(whole), where=whole > 0)
+
+
+def expansion_rate(
+    value: Float[np.ndarray, "model feature"],
+    projection: Float[np.ndarray, "feature out"],
+    value_bias: Float[np.ndarray, " feature"] | None = None,
+    bias: Float[np.ndarray, " out"] | None = None,
+    *,
+    released: bool = False,
+) -> float:
+    """``||M||_F / sqrt(d + 1)``: the root mean square of the singular values of f, all heads
+    together.
+
+    ``M = [[W_V, 0], [b_V, 1]] [[W_O, 0], [b_O, 1]]`` for row vectors ``[x, 1]``, d the width of the
+    input.
+
+    Source: Kobayashi et al. 2021, section 5. Their released code puts b_O into the last column of
+    the second factor; ``released=True`` does so, for their published numbers.
+
+    Args:
+        value: W_V, all heads side by side.
+        projection: W_O.
+        value_bias: b_V.
+        bias: b_O.
+        released: as the released code has it.
+
+    Raises:
+        RecordError: where the matrices do not fit.
+
+    Example:
+        >>> expansion_rate(2 * np.eye(3), np.eye(3)) == (13 / 4) ** 0.5
+        True
+    """
+    inner, out = projection.shape
+    if value.shape[1] != inner:
+        raise RecordError(
+            f"W_V of shape {value.shape} and W_O of shape {projection.shape} do not fit"
+        )
+    if released and bias is not None and len(bias) != inner:
+        raise RecordError(
+            "The released form puts b_O beside W_O's rows, which needs as many features as outputs"
+        )
+    # A row more and a column more than W_V and W_O: [x, 1] carries the biases along.
+    first = np.zeros((len(value) + 1, inner + 1))
+    first[:-1, :-1], first[-1, -1] = value, 1.0
+    second = np.zeros((inner + 1, out + 1))
+    second[:-1, :-1], second[-1, -1] = projection, 1.0
+    if value_bias is not None:
+        first[-1, :-1] = value_bias
+    if bias is not None and released:
+        second[:-1, -1] = bias
+    elif bias is not None:
+        second[-1, :-1] = bias
+    return float(np.linalg.norm(first @ second) / np.sqrt(len(first)))
+
+
+def effective_weights(layer: Layer) -> Float[np.ndarray, "head query key"]:
+    """`headscope.measures.effective_attention` of a layer whose values were kept.
+
+    The vectors are the values themselves: a head's part of W_O has as many independent rows as the
+    head has features in every model that is at least as wide as its heads, and then values and f(x)
+    have the same null space.
+
+    Source: Brunner et al. 2020, section 3.2.
+
+    Args:
+        layer: captured with values (``keep="auto"`` or ``"values"``).
+
+    Raises:
+        RecordError: where values were not kept.
+    """
+    if not layer.has("values"):
+        raise RecordError(
+            f"Layer {layer.layer} holds no values; capture with keep='auto', or 'values' among "
+            "others"
+        )
+    weights, values = layer.weights_of(), np.asarray(layer.values, np.float64)
+    return effective_attention(np.asarray(weights, np.float64), values[layer.kv_head_of])

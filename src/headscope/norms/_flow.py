@@ -1,4 +1,4 @@
-"""Attention flow."""
+"""Attention through several layers: rollout and flow, and contributions by ALTI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,52 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
+from headscope.norms._block import Block
 from headscope.norms._maps import Quantity, steps_of
+from headscope.norms._vectors import output_vectors, residual_vectors
+
+
+def rollout(
+    source: Any,
+    quantity: Quantity = "weights",
+    *,
+    residual: bool | None = None,
+    stack: str | None = None,
+) -> Float[np.ndarray, "layer query key"]:
+    """How much of each input token is in each token after every layer, if layers pass on what they
+    look at.
+
+    ``R_0 = B_0``, ``R_l = B_l R_{l-1}`` with ``B_l = A_l + I``, rows divided by their sums; A_l is
+    the mean over heads. Rows sum to 1. Of ``output`` with no I added it is what Kobayashi's norms
+    give rolled out; of ``globenc`` it is GlobEnc, of ``alti`` it is ALTI: their maps hold the
+    residual already.
+
+    Source: Abnar and Zuidema 2020, section 3; Modarressi et al. 2022; Ferrando et al. 2022.
+
+    Args:
+        source: a record, a stack, or maps ``[layer query key]``.
+        quantity: ``"weights"``, or a kind of contributions, for which the record was captured with
+            ``keep="norms"``.
+        residual: whether I is added; by default where the quantity does not hold the residual.
+            Norms (``attention``) are first divided by the sums of rows then, so that I weighs as
+            much as all of them.
+        stack: name of a stack of the record; may be left out where it has one alone.
+
+    Raises:
+        RecordError: where there is no map for each layer, or queries and keys are different tokens.
+
+    Example:
+        >>> rollout(np.array([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [1.0, 0.0]]]))[1].tolist()
+        [[1.0, 0.0], [0.625, 0.375]]
+    """
+    steps = steps_of(source, quantity, residual, stack)
+    rolled = np.empty_like(steps)
+    whole = np.eye(steps.shape[1])
+    # The later layer stands on the left: its queries look at what the layers before handed on.
+    for layer, step in enumerate(steps):
+        rolled[layer] = whole = step @ whole
+    return rolled
+
 
 WHOLE = 2**52
 """What a capacity of 1 is as a whole number."""
@@ -95,3 +140,42 @@ def _most(network: Any, source: tuple[int, int], sink: tuple[int, int]) -> int:
     if not network.in_degree(sink) or not network.out_degree(source):
         return 0
     return shortest_augmenting_path(network, source, sink, value_only=True).graph["flow_value"]
+
+
+CACHED_BYTES = 2**21
+
+
+def alti(block: Block) -> Float[np.ndarray, "query key"]:
+    """ALTI: ``c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1)``, rows divided by their sum.
+
+    y_i is the norm's output, shift and b_O included as in the release, T_ij the vectors of
+    `output_norms`; where no norm follows, the residual stream and the vectors of `residual_norms`
+    (ours). The deviation is that of the norm itself; the release takes ``(p + eps).std()`` with n -
+    1, off by ``sqrt((d - 1) / d)``. A row in which no piece comes nearer to the whole than nothing
+    does is all zero; so where queries and keys are different tokens, rows sum to less than 1: the
+    rest is the residual's.
+
+    Source: Ferrando et al. 2022, section 3.2; for cross-attention Ferrando et al. 2022 (ALTI+),
+    section 3.
+
+    Raises:
+        RecordError: where the block has no residual.
+    """
+    added = residual_vectors(block) if block.after is None else output_vectors(block)
+    whole = block.normed
+    length = np.abs(whole).sum(axis=-1)
+    _, queries, keys, model = block.size
+    near = np.empty((queries, keys))
+    # Vectors of all pairs at once would take query x key x model numbers; those of a few keys stay
+    # in the processor's cache, which takes half the time of larger tiles.
+    for tile in block.tiles(2 * 8 * queries * model, CACHED_BYTES):
+        vectors = added.vectors(tile)
+        np.subtract(whole, vectors, out=vectors)
+        near[:, tile] = (length - np.abs(vectors, out=vectors).sum(axis=-1)).T
+    near = np.maximum(near, 0.0)
+    sums = near.sum(axis=-1, keepdims=True)
+    # Of different tokens the residual is no key's, but takes its share of the whole all the same.
+    if not block.same and added.own is not None:
+        apart = np.abs(whole - added.own).sum(axis=-1)
+        sums = sums + np.maximum(length - apart, 0.0)[:, None]
+    return np.divide(near, sums, out=np.zeros_like(near), where=sums > 0)

@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 
 from headscope.norms._lengths import CENTRED_IN_SINGLE, SUM_CANCELLED_IN_SINGLE
 from headscope.norms._norm import Norm
-from headscope.norms._products import ProjectionProducts
-from headscope.norms._square_form import SquareForm
+from headscope.norms._products import ProjectionProducts, SquareForm
 
 PAIRS_HELD = 2**10
 """How many pairs of tokens that may be in a block, 32 x 32 of one text. Products of a projection,

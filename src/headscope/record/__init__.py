@@ -8,7 +8,7 @@ from headscope.record._contributions import (
     ContributionKind,
     Contributions,
 )
-from headscope.record._facts import ModelFacts
+from headscope.record._facts import AGAINST, ModelFacts, weakest
 from headscope.record._from_nnsight import from_nnsight
 from headscope.record._from_transformer_lens import from_transformer_lens
 from headscope.record._generation import Candidate, Generation
@@ -28,7 +28,6 @@ from headscope.record._stored import (
     part_of,
 )
 from headscope.record._tokens import Tokens
-from headscope.record._verification import AGAINST, weakest
 from headscope.record._weight_blocks import WeightBlock, sampled_queries
 from headscope.record._words import Words, word_maps
 from headscope.record.bare_arrays import from_weights

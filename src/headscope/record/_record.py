@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._facts import ModelFacts
+from headscope.record._facts import ModelFacts, verification_of, weakest
 from headscope.record._generation import Generation
 from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
-from headscope.record._verification import verification_of, weakest
 
 NAMED = 6
 """So many chosen heads are named in a summary."""

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
     from headscope.tasks._similarity import likeness
     from headscope.tasks._task import Task, parse_task
-    from headscope.tasks._total_sums import TotalSums
-    from headscope.tasks._whole import whole_task
+    from headscope.tasks._whole import TotalSums, whole_task
 
 _MODULES = {
     "_batches": ("ReadingOptions",),

@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 from headscope.errors import PageError
 from headscope.results import shows
-from headscope.views._png import png_address
 from headscope.views._result_page import POLICY
+from headscope.views._thumbs import png_address
 from headscope.views.figures._picture_heat import COLOUR, STRENGTH, VEIL
 from headscope.views.file_page import FilePage
 

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack
-from headscope.views._lazy_array import LazyArray
-from headscope.views._page_text import valid
 from headscope.views._payload import Chunks
+from headscope.views._quantity_arrays import LazyArray
+from headscope.views.constants import valid
 from headscope.views.contract import Page, PageMoved, PageStack
 from headscope.views.quantities import DIFFERENCE, OTHER, QuantityWords
 

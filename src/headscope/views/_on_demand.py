@@ -23,7 +23,6 @@ from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._grouped import in_groups
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
-from headscope.views._lazy_array import LazyArray
 from headscope.views._page import check_shown, later_stack, page_header
 from headscope.views._payload import (
     MOST_ERROR,
@@ -38,6 +37,7 @@ from headscope.views._quantise import quantise
 from headscope.views._quantity_arrays import (
     CONTRIBUTION,
     Given,
+    LazyArray,
     given_quantities,
     put_norms,
     quantity_of,

@@ -21,11 +21,9 @@ from headscope.views._checked_options import (
 )
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import page_evidence
-from headscope.views._generation import put_generation
 from headscope.views._grouped import group_words, in_groups
 from headscope.views._head_pictures import sampling_words
-from headscope.views._links import page_links
-from headscope.views._page_text import valid
+from headscope.views._links import page_links, put_generation
 from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantity_arrays import (
     Given,
@@ -39,6 +37,7 @@ from headscope.views._quantity_arrays import (
 )
 from headscope.views._thumbs import thumb_shape
 from headscope.views._tray import Held, checked_tray
+from headscope.views.constants import valid
 from headscope.views.contract import (
     PAGE_FORMAT,
     Page,

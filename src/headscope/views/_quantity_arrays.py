@@ -6,7 +6,7 @@ Which quantities there are, and their names, is declared in `headscope.views.qua
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from jaxtyping import UInt8
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack
-from headscope.views._lazy_array import LazyArray
 from headscope.views._payload import Chunks
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords, is_signed
@@ -347,3 +346,29 @@ def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray 
             )
         checked[layer.layer] = numbers
     return checked
+
+
+@dataclass(frozen=True, eq=False)
+class LazyArray:
+    """An array of known shape whose numbers are computed when NumPy converts it.
+
+    Arrays ``[head query key]`` of all layers may take hundreds of megabytes together, and a live
+    page needs only the layer that it shows.
+
+    Args:
+        shape: shape of the array.
+        signed: whether some number may be below 0.
+        make: computes the array again at each call.
+    """
+
+    shape: tuple[int, ...]
+    signed: bool
+    make: Callable[[], np.ndarray]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.make(), dtype)

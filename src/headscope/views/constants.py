@@ -34,3 +34,8 @@ KIND_COLOURS: Mapping[str, tuple[str, str]] = {
 distinguished by normal, protan, deutan and tritan eyes (simulated annealing; smallest distance in
 OKLab .068 and .10), and all can be read on the page (contrast at least 4.6).
 """
+
+
+def valid(text: str) -> str:
+    """The text without lone surrogates, which no UTF-8 file can hold."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,330 @@
+"""Heads that attend, or answer, as they are told: evenly, as given, as on average, not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headscope.capturing.seam import CallPositions, Where
+from headscope.errors import InterventionError
+from headscope.interventions._intervention import Intervention, Make, needs_whole
+from headscope.interventions._patch import layer_of, outputs_of
+from headscope.interventions.means import RecordMeans
+from headscope.interventions.plan import LayerPlace
+from headscope.record import Layer, Record
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uniform(Intervention):
+    """The heads spread their attention evenly: ``A[q, k] = 1 / L`` over the ``L`` tokens that the
+    query may look at.
+
+    Padding is none of them, nor is what a causal mask or a window hides; learned sinks get nothing.
+    Over all heads of a layer its output is the mean of the visible values, projected.
+
+    Source: Kovaleva et al. 2019, section 4.4 ("disabling"), with ``L`` the non-padding tokens.
+    Michel et al. 2019 disable heads otherwise: see `Zero`.
+
+    Args:
+        layer: see `Intervention`, as for the rest.
+
+    Example:
+        >>> with intervene(model, Uniform(layer=4)):
+        ...     model(**inputs)
+    """
+
+    where: ClassVar[Where] = "weights"
+    does: ClassVar[str] = "attention made uniform"
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        return _even
+
+
+def _even(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
+    visible = visible_of(at).to(old.dtype)
+    return (visible / visible.sum(-1, keepdim=True).clamp(min=1)).expand_as(old)
+
+
+def visible_of(at: CallPositions) -> torch.Tensor:
+    """Where a query may look; always there while weights are changed."""
+    if at.visible is None:
+        raise ValueError("weights are changed by a part that changes something else")
+    return at.visible
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Zero(Intervention):
+    """The heads output zeros: ``xi_h = 0`` in ``MHA = sum_h xi_h Att_h``, the same as zeros in the
+    output projection.
+
+    The projection's bias stays. In the record the rows of such a head are zero: nothing it looked
+    at went further.
+
+    Source: Michel et al. 2019, section 2.3. Kovaleva et al. 2019 disable heads otherwise: see
+    `Uniform`.
+
+    Args:
+        layer: see `Intervention`, as for the rest.
+
+    Example:
+        >>> capture(model, tokenizer, "The cat sat.", interventions=[Zero(layer=2, heads=[0, 3])])
+    """
+
+    where: ClassVar[Where] = "output"
+    does: ClassVar[str] = "output set to zero"
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        return lambda old, at: torch.zeros_like(old)
+
+
+HIDDEN_AT_MOST = 1e-6
+"""Weight on hidden keys that is taken for rounding, such as of another softmax."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetWeights(Intervention):
+    """The heads attend as given.
+
+    Rows may sum to less than 1 (the rest goes nowhere), and must not put weight where the query may
+    not look.
+
+    Args:
+        weights: ``[head query key]`` of the heads that are changed, in their order, or ``[query
+            key]`` for each of them; over the text's own tokens, without padding. Or a list of
+            these, one for each text of a batch. Or a function that makes them of the heads' own
+            weights, called once for each text. Tensors keep their gradients.
+        layer: see `Intervention`, as for the rest.
+
+    Raises:
+        InterventionError: in the run, where weights have another shape than the text, are negative,
+            sum to more than 1 or lie on hidden keys.
+
+    Example:
+        >>> own = capture(model, tokenizer, text)["self"].weights(layer=3)
+        >>> capture(
+        ...     model, tokenizer, text, interventions=[SetWeights(own[::-1].copy(), layer=3)]
+        ... )  # heads swapped
+    """
+
+    weights: Any
+    where: ClassVar[Where] = "weights"
+    does: ClassVar[str] = "attention given"
+
+    def check(self, place: LayerPlace) -> None:
+        """See `Intervention`."""
+        needs_whole(place, "row")
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        return lambda old, at: laid(self._of, (old, at), place.name)
+
+    def _of(self, own: torch.Tensor, example: int, count: int) -> torch.Tensor:
+        given = self.weights
+        if callable(given):
+            given = given(own)
+        elif isinstance(given, list | tuple):
+            if len(given) != count:
+                raise InterventionError(
+                    f"Weights were given for {len(given)} texts, and the batch has {count}"
+                )
+            given = given[example]
+        return given if isinstance(given, torch.Tensor) else torch.from_numpy(np.array(given))
+
+
+def laid(
+    given_for: Callable[[torch.Tensor, int, int], torch.Tensor],
+    there: tuple[torch.Tensor, CallPositions],
+    name: str,
+) -> torch.Tensor:
+    """Weights given for each text, laid where its tokens are; rows of padding stay as they are.
+
+    Args:
+        given_for: gives the weights ``[head query key]``, or ``[query key]``, of a text, from its
+            own ones, its number in the batch and the number of texts.
+        there: weights as they are ``[batch head query key]``, and the tokens.
+        name: of the layer.
+
+    Raises:
+        InterventionError: where they do not fit.
+    """
+    old, at = there
+    laid_out, visible = old.clone(), visible_of(at).expand_as(old)
+    for example, (queries, keys) in enumerate(zip(at.queries, at.keys, strict=True)):
+        own = old[example][:, queries[:, None], keys]
+        given = given_for(own, example, len(at.queries)).to(old)
+        shape = tuple(own.shape)
+        if tuple(given.shape) not in (shape, shape[1:]):
+            raise InterventionError(
+                f"{name}: weights of shape {list(given.shape)} were given for text {example}; "
+                f"expected [head query key] {list(shape)} or [query key] {list(shape[1:])}"
+            )
+        given = given.expand(shape)
+        # Detached: only values are checked, and gradients must not run through the checks.
+        _check(
+            given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}"
+        )
+        # What is given is over the tokens of the text alone; keys of padding get nothing.
+        row = torch.zeros_like(old[example])
+        # A column of queries and a row of keys index the block of both, in whatever order they lie.
+        row[:, queries[:, None], keys] = given
+        padded = torch.ones(old.shape[2], dtype=torch.bool, device=old.device)
+        padded[queries] = False
+        laid_out[example] = old[example].where(padded[:, None], row)
+    return laid_out
+
+
+def _check(given: torch.Tensor, seen: torch.Tensor, name: str) -> None:
+    if not torch.isfinite(given).all() or given.min() < 0 or given.sum(-1).max() > 1 + 1e-3:
+        raise InterventionError(
+            f"{name}: given weights must be from 0 to 1, and rows sum to no more than 1"
+        )
+    hidden = given.masked_fill(seen, 0.0)
+    if hidden.max() > HIDDEN_AT_MOST:
+        head, query, key = (hidden == hidden.max()).nonzero()[0].tolist()
+        raise InterventionError(
+            f"{name}: the weight {hidden.max().item():.3g} was given to row {head}, query "
+            f"{query}, key {key}, which the query may not look at"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _MeanOfRecords(Intervention):
+    """What is made of several records."""
+
+    records: Sequence[Record] | RecordMeans
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.records, RecordMeans):
+            return
+        if not self.records or not all(isinstance(record, Record) for record in self.records):
+            raise InterventionError(
+                f"{type(self).__name__} needs the records whose mean is to be taken"
+            )
+
+    def layers(self, place: LayerPlace) -> list[Layer]:
+        """The layer in each of the records."""
+        assert not isinstance(self.records, RecordMeans), "their means are taken as they are"
+        return [layer_of(record, place) for record in self.records]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mean(_MeanOfRecords):
+    """The heads attend as they do on average over texts: what depends on position stays, what on
+    content goes.
+
+    ``A[q, k]`` is the mean over the records that have both tokens; the rows are renormalised to 1
+    over the keys that the query may look at.
+
+    Source: ours. Positions are counted from the first token, so a text must not be longer than the
+    longest record.
+
+    Args:
+        records: of the same model on other texts.
+        layer: see `Intervention`, as for the rest.
+
+    Raises:
+        InterventionError: without records, or where they do not fit the model or the text.
+
+    Example:
+        >>> others = list(capture_many(model, tokenizer, texts))
+        >>> capture(model, tokenizer, text, interventions=[Mean(records=others, layer=0)])
+    """
+
+    where: ClassVar[Where] = "weights"
+    does: ClassVar[str] = "attention made the mean over texts"
+
+    def check(self, place: LayerPlace) -> None:
+        """See `Intervention`."""
+        needs_whole(place, "row")
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        whole = torch.from_numpy(self._map(place, heads))
+
+        def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
+            visible = visible_of(at).expand_as(old)
+
+            def cut(own: torch.Tensor, example: int, _: int) -> torch.Tensor:
+                _, queries, keys = own.shape
+                if queries > whole.shape[1] or keys > whole.shape[2]:
+                    raise InterventionError(
+                        f"{place.name}: the text has {queries} x {keys} tokens and the longest "
+                        f"record {whole.shape[1]} x {whole.shape[2]}; take the mean over longer "
+                        "texts"
+                    )
+                seen = visible[example][:, at.queries[example][:, None], at.keys[example]]
+                # The mean is over texts whose masks differ, so that it may lie on keys that this
+                # query may not look at: what is left without them is made to sum to 1.
+                rows = whole[:, :queries, :keys].to(own).masked_fill(~seen, 0.0)
+                sums = rows.sum(-1, keepdim=True)
+                return (rows / sums).where(sums > 0, rows)
+
+            return laid(cut, (old, at), place.name)
+
+        return make
+
+    def _map(self, place: LayerPlace, heads: tuple[int, ...]) -> np.ndarray:
+        if isinstance(self.records, RecordMeans):
+            return self.records.of(place, heads)
+        return mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanOutput(_MeanOfRecords):
+    """The heads output what they do on average over texts and tokens, whatever they look at ("mean
+    ablation").
+
+    ``Att_h = E[sum_k A[q, k] v_k]`` over the queries of all records, each counting the same. In the
+    record the rows of such a head are zero: nothing it looked at went further.
+
+    Source: ours in this form; Michel et al. 2019 put zeros in its place, see `Zero`.
+
+    Args:
+        records: of the same model on other texts, with values kept.
+        layer: see `Intervention`, as for the rest.
+
+    Raises:
+        InterventionError: without records, or where they do not fit the model.
+
+    Example:
+        >>> with intervene(model, MeanOutput(records=others, layer=1, heads=2)):
+        ...     model(**inputs)
+    """
+
+    where: ClassVar[Where] = "output"
+    does: ClassVar[str] = "output made the mean over texts"
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        if isinstance(self.records, RecordMeans):
+            mean = torch.from_numpy(self.records.of(place, heads))
+        else:
+            outputs = [outputs_of(layer, heads) for layer in self.layers(place)]
+            mean = torch.from_numpy(np.concatenate(outputs, axis=1).mean(axis=1))
+        return lambda old, at: mean.to(old).expand_as(old)
+
+
+def mean_map(maps: Sequence[Float[np.ndarray, "head _ _"]]) -> Float[np.ndarray, "head query key"]:
+    """The mean over maps of texts of several lengths, each entry over the texts that have it.
+
+    Args:
+        maps: weights ``[head query key]`` of each text.
+
+    Returns:
+        As large as the largest of them; zero where no text has both tokens.
+    """
+    heads, queries, keys = (max(map_.shape[axis] for map_ in maps) for axis in range(3))
+    total, count = np.zeros((heads, queries, keys)), np.zeros((queries, keys))
+    for map_ in maps:
+        inside = np.s_[: map_.shape[1], : map_.shape[2]]
+        total[:, *inside] += map_
+        count[inside] += 1
+    return total / np.maximum(count, 1)
