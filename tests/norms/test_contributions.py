@@ -8,7 +8,7 @@ from headscope.norms import (
     Block,
     Norm,
     ProjectionProducts,
-    _alti,
+    _flow,
     alti,
     attention_norms,
     attention_vectors,
@@ -117,7 +117,7 @@ def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
     whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     for module in (block_module, block_arrays):
         monkeypatch.setattr(module, "BYTES_AT_ONCE", 1)
-    monkeypatch.setattr(_alti, "CACHED_BYTES", 1)
+    monkeypatch.setattr(_flow, "CACHED_BYTES", 1)
     assert len(block.tiles(100)) == block.size[2]
     tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
     for first, second in zip(whole, tiled, strict=True):

@@ -1,6 +1,4 @@
-"""Answers about pictures: written token by token, then with the attention of each word on the
-picture.
-"""
+"""Answers of a live model besides its attention: pictures, two records compared, a drawing."""
 
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ _MODULES = {
     "_minimal_pairs": ("minimal_pairs",),
     "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
     "_task": ("Task", "parse_task"),
-    "_total_sums": ("TotalSums",),
-    "_whole": ("whole_task",),
+    "_whole": ("TotalSums", "whole_task"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
