@@ -21,7 +21,7 @@ from transformers import AutoModelForSequenceClassification
 
 from headscope import CounterfactualAttention, faithfulness
 from headscope.capturing import load_model
-from headscope.studies.explaining import _explaining
+from headscope.studies import _explainer
 
 WORDS = ("man", "woman", "child", "dog", "street", "park", "water", "red", "blue", "running")
 
@@ -36,11 +36,11 @@ def main() -> None:
     classifier = AutoModelForSequenceClassification.from_config(encoder.config).eval()
     texts = made_up(options.texts)
     seconds = {True: Seconds(), False: Seconds()}
-    together = _explaining.TextExplainer._run_erased
+    together = _explainer.TextExplainer._run_erased
     for _ in range(options.rounds):
         for is_together, times in seconds.items():
             run = together if is_together else (lambda self, signals: None)
-            _explaining.TextExplainer._run_erased = times.timed(run)
+            _explainer.TextExplainer._run_erased = times.timed(run)
             began = time.process_time()
             with warnings.catch_warnings(action="ignore"):
                 faithfulness(

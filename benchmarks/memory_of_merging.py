@@ -26,11 +26,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import AutoModel
 
 import headscope as hs
 from headscope.linguistics import Sentence
-from headscope.studies import CounterfactualAttention
 from headscope.studies.ablation._in_parts_job import AblationJob
 from headscope.studies.probes import _on_demand
 from headscope.studies.probes._run import ProbeJob
@@ -84,13 +83,6 @@ def probed(kind: str) -> Callable[..., Any]:
 
 PROBE_OPTIONS: dict[str, Any] = {"epochs": 1, "layers": False, "layer": 1, "rank": 8}
 STUDIES: dict[str, Callable[..., Any]] = {
-    "faithfulness": lambda model, count, **run: hs.faithfulness(
-        *model,
-        texts_of(count),
-        counterfactual=CounterfactualAttention(permutations=2),
-        allow_unfit=True,
-        **run,
-    ),
     "ablate": lambda model, count, **run: hs.ablate(
         model[0], "next-word", tokenizer=model[1], texts=texts_of(count), **run
     ),
@@ -99,13 +91,6 @@ STUDIES: dict[str, Callable[..., Any]] = {
     ),
     **{f"probe {kind}": probed(kind) for kind in ("attention", "relation", "structural", "edge")},
 }
-
-
-def classifier() -> Any:
-    config = tiny_model("bert").config
-    config.num_labels = 3
-    torch.manual_seed(0)
-    return AutoModelForSequenceClassification.from_config(config).eval()
 
 
 def wide_model() -> Any:
@@ -178,7 +163,7 @@ def main() -> None:
     parser.add_argument("--studies", nargs="+", choices=STUDIES, default=list(STUDIES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    readers = {"ablate": tiny_model("gpt2", writes=True), "faithfulness": classifier()}
+    readers = {"ablate": tiny_model("gpt2", writes=True)}
     print("| study | texts | held, MiB | sums or files, MiB | held, s | sums or files, s |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in options.studies:

@@ -301,19 +301,10 @@ STUDIES = {
     "faithfulness": StudyRun(
         lambda count: texts(count // 2),
         hs.faithfulness,
-        {"counterfactual": CounterfactualAttention(permutations=3)},
-        needs="classifier",
-        bad=BAD,
-        numbers=means_of,
-    ),
-    "faithfulness in sums": StudyRun(
-        lambda count: texts(count // 2),
-        hs.faithfulness,
         {"counterfactual": CounterfactualAttention(permutations=3), "random_weights": True},
         needs="classifier",
         bad=BAD,
         numbers=means_of,
-        many=3,
     ),
 }
 

@@ -12,6 +12,7 @@ from headscope.evidence import StatisticSums
 from headscope.linguistics import Mention, Passage, Sentence
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
+from headscope.studies.faithfulness import counts_of
 from headscope.studies.probes._score import CONTROL, PROBE, Score
 from headscope.testing import (
     random_record,
@@ -77,8 +78,12 @@ def explained(rng):
 
 def faithfulness(seed=0, control=None):
     rng = np.random.default_rng(seed)
-    texts = tuple(explained(rng) for _ in range(9))
-    return Faithfulness(texts, 0.9, "tiny", 1, control, tuple("aabbccdde"))
+    found = Faithfulness(layer=1, confidence=0.9)
+    for number, group in enumerate("aabbccdde"):
+        counts, facts = counts_of(None, explained(rng)), {"model": "tiny"}
+        found.sums.add(f"{number}", group, counts, length=6, facts=facts)
+    found.control = control
+    return found
 
 
 def probing():
@@ -192,7 +197,6 @@ def is_in_sums(result):
 SUMS = {
     "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
     "Ablation": lambda: ablation().in_sums(),
-    "Faithfulness": lambda: faithfulness(control=faithfulness(seed=7)).in_sums(),
 }
 """Every kind that is made of sums alone where there are more than 2,000 texts."""
 EVERY = {

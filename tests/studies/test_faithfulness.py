@@ -1,6 +1,9 @@
 """Faithfulness: signals against plain loops, counterfactual attention against what it must do."""
 
+import copy
 import csv
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +19,13 @@ from headscope import (
 )
 from headscope.capturing import random_twin
 from headscope.cli import run
+from headscope.linguistics import read_treebank
 from headscope.studies import CounterfactualAttention
-from headscope.studies.explaining._explained import SIGNALS
-from headscope.studies.explaining._explaining import FLOWING, TextExplainer, divergence
+from headscope.studies._explainer import FLOWING, TextExplainer, divergence
+from headscope.studies._faithfulness_shown import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
+
+from ..close import assert_close
 
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
@@ -48,6 +54,40 @@ def found(model, tokenizer):
         [TEXT, "a bee on it"],
         counterfactual=CounterfactualAttention(permutations=8, adversary=0),
     )
+
+
+def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+    """As they were before documents had rows of their own: MiniLM under a classifier with random
+    weights.
+    """
+    from transformers import AutoModelForSequenceClassification
+
+    encoder, tokenizer = minilm
+    config = copy.deepcopy(encoder.config)
+    config.num_labels = 3
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = AutoModelForSequenceClassification.from_config(config).eval()
+    model.base_model.load_state_dict(encoder.state_dict(), strict=False)
+    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:12]
+    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    found = faithfulness(
+        model,
+        tokenizer,
+        [sentence.text for sentence in bank],
+        groups=[f"d{documents.index(sentence.document):03}" for sentence in bank],
+        allow_unfit=True,
+        random_weights=True,
+        counterfactual=CounterfactualAttention(permutations=5, adversary=3, within=1.0),
+    )
+    wanted = json.loads((Path(__file__).parent / "numbers" / "faithfulness.json").read_text())
+    for name, column in found.columns().items():
+        if isinstance(column[0], float):
+            assert column == pytest.approx(wanted["columns"][name], abs=1e-7)
+        else:
+            assert column == wanted["columns"][name]
+    for name, curve in wanted["curves"].items():
+        assert_close(found.erasure(*reversed(name.split(", "))), np.array(curve), atol=1e-7)
 
 
 def probabilities(model, ids):
@@ -246,7 +286,7 @@ def test_what_cannot_be_is_said(model, tokenizer):
     with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 1.5"):
         faithfulness(model, tokenizer, [TEXT], confidence=1.5)
     with pytest.raises(
-        RecordError, match=r"has no option \['steps'\]; it has truncate, random_weights,"
+        RecordError, match="faithfulness has no option 'steps'; it has layer, query, counterfactual"
     ):
         faithfulness(model, tokenizer, [TEXT], steps=3)
     with pytest.raises(ModelError, match="BertModel gives no logits; expected a classifier's"):
@@ -261,39 +301,25 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(None, None, [TEXT])
 
 
-def test_a_run_over_many_texts_keeps_sums_alone(model, tokenizer, tmp_path, monkeypatch):
+def test_of_more_documents_than_rows_numbers_stay(model, tokenizer, monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["the", "cat", "sat", "on"], 3 + n % 4)) for n in range(60)]
-    groups = [f"d{number % 25}" if number % 3 else None for number in range(60)]
-    given = {"texts": texts, "groups": groups, "progress": False, "part_size": 20}
-    given |= {"counterfactual": CounterfactualAttention(permutations=2), "random_weights": True}
+    given = {"texts": texts, "groups": [f"d{number % 40}" for number in range(60)]}
+    given |= {"counterfactual": QUIET, "progress": False}
     held = faithfulness(model, tokenizer, **given)
-    assert held.sums is None
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 59)
-    summed = faithfulness(model, tokenizer, out=tmp_path / "run", **given)
-    assert (summed.texts, summed.groups, summed.text_count) == ((), None, 60)
-    assert (summed.signals, dict(summed.missing)) == (held.signals, dict(held.missing))
-    assert list(summed.means) == list(held.means)
-    for own, theirs in ((summed, held), (summed.control, held.control)):
-        for name, (mean, deviation, low, high, count) in theirs.means.items():
-            mine = own.means[name]
-            assert mine[:2] == pytest.approx((mean, deviation), rel=1e-6, abs=1e-9)
-            assert mine[4] == count
-            # Of so few documents the two intervals differ by some hundredths of their width.
-            assert mine[2:4] == pytest.approx((low, high), abs=0.15 * (high - low) + 1e-9)
-    for measure in ("comprehensiveness", "sufficiency"):
-        curve, wanted = (each.erasure("attention", measure) for each in (summed, held))
-        assert curve[:, 0] == pytest.approx(wanted[:, 0], rel=1e-9)
-        assert np.abs(curve - wanted).max() < 0.15 * np.ptp(wanted[:, 1:], axis=1).max()
-    assert "95% t interval over documents]" in str(summed)
-    assert "95% interval over documents]" in str(held)
-    assert summed.summary == held.summary
-    again = hs.load(tmp_path / "run")
-    assert (str(again), again.columns()) == (str(summed), summed.columns())
-    assert held.in_sums().columns() == summed.columns()
-    for read in (lambda: again.values, again.agreement):
-        with pytest.raises(RecordError, match="Of 60 texts sums alone are known; give fewer"):
-            read()
+    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 16)
+    hashed = faithfulness(model, tokenizer, **given)
+    assert len(hashed.sums.rows) <= 16 < len(held.sums.rows)
+    assert (held.over, str(held).count("interval over documents]")) == ("documents", 1)
+    assert list(hashed.means) == list(held.means)
+    for name, (mean, deviation, low, high, count) in held.means.items():
+        own = hashed.means[name]
+        assert own[:2] == pytest.approx((mean, deviation), abs=1e-9)
+        assert own[4] == count
+        assert own[2] < mean < own[3] or low == high
+    kept = hs.load(hs.save(hashed, tmp_path / "f.safetensors"))
+    assert str(kept) == str(hashed)
+    np.testing.assert_equal(kept.agreement(), hashed.agreement())
 
 
 def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model, tokenizer):
@@ -304,7 +330,7 @@ def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model,
     )
     assert len(found.texts) == 1
     assert told == [(0, TextError), (2, TextError)]
-    with pytest.raises(TextError, match="None of the texts can be explained"):
+    with pytest.raises(RecordError, match="No text is left: 'a' has 1 tokens"):
         faithfulness(model, tokenizer, ["a"], on_error=lambda *_: None)
 
 

@@ -8,6 +8,7 @@ imported at its first use, since it imports torch; records are studied without i
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
@@ -17,9 +18,7 @@ from headscope.studies.alignment import AlignmentStudy, alignment_study, load_al
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
 from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
-from headscope.studies.explaining._explained import ExplainedText
-from headscope.studies.explaining._file import load_faithfulness
-from headscope.studies.explaining._result import Faithfulness
+from headscope.studies.faithfulness import Faithfulness, faithfulness, load_faithfulness
 from headscope.studies.mechanism import Mechanism, load_mechanism, mechanism
 from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
 from headscope.studies.probes._file import load_probing
@@ -29,21 +28,18 @@ from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, wor
 
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
+    from headscope.studies._explainer import CounterfactualAttention, ExplainedText
     from headscope.studies.ablation._study import AblationOptions, ablate
     from headscope.studies.answering._study import answer
-    from headscope.studies.explaining._counterfactual import CounterfactualAttention
-    from headscope.studies.explaining._erasure import erasure
-    from headscope.studies.explaining._study import faithfulness
     from headscope.studies.probes import probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablation._study",
     "ablate": "headscope.studies.ablation._study",
-    "CounterfactualAttention": "headscope.studies.explaining._counterfactual",
     "answer": "headscope.studies.answering._study",
     "effect": "headscope.studies._effect",
-    "erasure": "headscope.studies.explaining._erasure",
-    "faithfulness": "headscope.studies.explaining._study",
+    "CounterfactualAttention": "headscope.studies._explainer",
+    "ExplainedText": "headscope.studies._explainer",
     "probe": "headscope.studies.probes",
 }
 

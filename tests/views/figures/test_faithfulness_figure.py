@@ -8,6 +8,7 @@ import pytest
 from headscope import RecordError
 from headscope.evidence import interval
 from headscope.studies import ExplainedText, Faithfulness
+from headscope.studies.faithfulness import counts_of
 from headscope.views.figures import faithfulness_figure
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
@@ -33,7 +34,17 @@ def found():
                 largest=0.5,
             )
         )
-    return Faithfulness(tuple(texts), 0.9, "planted", -1)
+    return of_texts(texts)
+
+
+def of_texts(texts):
+    """The result of these texts."""
+    found = Faithfulness(confidence=0.9)
+    for number, text in enumerate(texts):
+        facts = {"model": "planted"}
+        found.sums.add(f"{number}", f"{number}", counts_of(None, text), length=TOKENS, facts=facts)
+    found.texts = tuple(texts)
+    return found
 
 
 def test_erasure_curves_are_means_with_intervals(found):
@@ -116,7 +127,7 @@ def test_curves_are_drawn_for_every_signal(found):
 
 
 def test_one_text_has_no_whiskers(found):
-    alone = Faithfulness(found.texts[:1])
+    alone = of_texts(found.texts[:1])
     text = " ".join(
         re.findall(
             r"<text[^>]*>([^<]*)</text>",

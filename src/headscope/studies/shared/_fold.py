@@ -27,8 +27,7 @@ from headscope.record import Stack
 from headscope.results import check_conserved
 from headscope.studies.shared._corpus_job import as_given
 from headscope.studies.shared._corpus_model import corpus_texts
-from headscope.studies.shared._corpus_run import run_study
-from headscope.studies.shared._fold_run import FoldJob
+from headscope.studies.shared._fold_run import run_fold
 from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source
 
 KEPT_EVERY = 20
@@ -236,21 +235,11 @@ def folded(
         RunError: of a run, see `headscope.corpus.run`.
     """
     if asks_for_run(options):
-        return run_study(
-            FoldJob,
-            given,
-            [CorpusText(fold.given_of(item.what), item.document) for item in items],
-            options,
-            how={"fold": fold, "how": tuple(sorted(how.items()))},
-            judging=judging,
-            random_weights=random_weights,
+        texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
+        return run_fold(
+            (fold, how), given, texts, options, judging=judging, random_weights=random_weights
         )
-    unknown = [name for name in options if name not in (*CAPTURING, *LOADING)]
-    if unknown:
-        raise RecordError(
-            f"{fold.name} has no option {unknown[0]!r}; it has {', '.join((*how, *judging))}; to "
-            "count fewer texts, give fewer"
-        )
+    _check_options(fold, options, (*how, *judging))
     readable, inputs, left_out = [], [], {}
     for item in items:
         try:
@@ -308,41 +297,71 @@ def folded_texts(
         RunError: of a run, see `headscope.corpus.run`.
     """
     if asks_for_run(options):
-        return run_study(
-            FoldJob,
-            given,
-            corpus_texts(texts, options.pop("groups", None)),
-            options,
-            how={"fold": fold, "how": tuple(sorted(how.items()))},
-            judging=judging,
-            random_weights=random_weights,
+        stream = corpus_texts(texts, options.pop("groups", None))
+        return run_fold(
+            (fold, how), given, stream, options, judging=judging, random_weights=random_weights
         )
-    source = parse_source(*given, texts, options)
+    anyway = options.get("allow_unfit", False)
+    source = parse_source(*given, texts, options, load=fold.load)
     groups = options.pop("groups", None)
-    if options:
-        raise RecordError(f"{fold.name} has no option {', '.join(options)}")
+    _check_options(fold, options, (*how, *judging))
 
-    def result_of(records: Any, groups: Any) -> Any:
+    def sums_of(numbered: Iterable[tuple[int, Any, Any]]) -> Sums:
         sums = Sums(fold.what)
-        for number, (record, group) in enumerate(with_groups(records, groups, fold.name)):
+        for number, record, group in numbered:
             # Records have no names of their own; numbers of six digits sort as they were counted.
             item = Item(f"{number:06}", group_of(group), None)
             fold.counted(item.what, record, **how).add_to(sums, item.name, item.unit)
-        if not len(sums):
-            raise RecordError(f"{fold.name} was given no record; capture at least one text")
-        return fold.result_of(sums, how, judging)
+        return sums
 
     if source is None:
         if random_weights:
             raise RecordError(
                 f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"
             )
-        return result_of(given[0], groups)
-    result = result_of(**source.grouped(keep=fold.keep))
-    source.conserved(result, result.texts)
+        grouped = enumerate(with_groups(given[0], groups, fold.name))
+        sums = sums_of((number, *each) for number, each in grouped)
+        if not len(sums):
+            raise RecordError(f"{fold.name} was given no record; capture at least one text")
+        return fold.result_of(sums, how, judging)
+    if fold.check is not None:
+        fold.check(source.model, allow_unfit=anyway)
+    sums = sums_of(_read_by(fold, source, how))
+    if not len(sums):
+        raise RecordError(f"No {fold.what} is left: {next(iter(source.left_out.values()))}")
+    result = fold.result_of(sums, how, judging)
+    source.conserved(result, len(sums))
     if random_weights:
-        result.control = result_of(**source.random_twin().grouped(keep=fold.keep))
+        beside = sums_of(_read_by(fold, source.random_twin(), how))
+        # Random weights may take none of the texts, which is no reason to lose the result.
+        result.control = fold.result_of(beside, how, judging) if len(beside) else None
     return result
+
+
+def _check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise where there is an option that is not one of reading.
+
+    Raises:
+        RecordError: naming it.
+    """
+    unknown = [name for name in options if name not in (*CAPTURING, *LOADING)]
+    if unknown:
+        raise RecordError(
+            f"{fold.name} has no option {unknown[0]!r}; it has {', '.join(known)}; to count fewer "
+            "texts, give fewer"
+        )
+
+
+def _read_by(fold: Fold, source: Source, how: Mapping[str, Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Place, record and document of each text."""
+    groups = source.groups or (None,) * len(source.inputs)
+    if fold.records_of is captured:
+        numbered = source.numbered(keep=fold.keep)
+    else:
+        given, reading = source.some(range(len(source.inputs))), source.reporting({})
+        numbered = fold.records_of((source.model, source.tokenizer), given, how, reading)
+    for number, record in numbered:
+        yield number, record, groups[number]
 
 
 def input_as_given(item: Any, _: Mapping[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,44 @@ from headscope.errors import HeadscopeError, RunError
 from headscope.patterns import Pattern
 from headscope.studies.shared._corpus_job import ModelJob, as_given
 from headscope.studies.shared._corpus_model import one_thread
-from headscope.studies.shared._corpus_run import check_patterns
+from headscope.studies.shared._corpus_run import check_patterns, run_study
 
 if TYPE_CHECKING:
     from headscope.studies.shared._fold import Counted, Fold
+
+
+def run_fold(
+    study: tuple[Fold, Mapping[str, Any]],
+    given: tuple[Any, Any],
+    texts: Iterable[CorpusText | HeadscopeError],
+    options: dict[str, Any],
+    *,
+    judging: Mapping[str, Any],
+    random_weights: bool,
+) -> Any:
+    """The result of a fold over texts, in parts.
+
+    Args:
+        study: the fold, and options that the counts depend on.
+        given: a model and its tokenizer.
+        texts: what is read.
+        options: of runs and of reading.
+        judging: options that the counts do not depend on.
+        random_weights: whether the same architecture with random weights reads the texts, too.
+
+    Raises:
+        RunError: of a run, see `headscope.corpus.run`.
+    """
+    fold, how = study
+    return run_study(
+        FoldJob,
+        given,
+        texts,
+        options,
+        how={"fold": fold, "how": tuple(sorted(how.items()))},
+        judging=judging,
+        random_weights=random_weights,
+    )
 
 
 def said(value: Any) -> Any:

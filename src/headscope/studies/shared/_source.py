@@ -60,7 +60,7 @@ class Source:
         result.conserved(len(self.inputs), count, len(self.left_out))
         return result
 
-    def _reporting(self, more: dict[str, Any]) -> dict[str, Any]:
+    def reporting(self, more: dict[str, Any]) -> dict[str, Any]:
         """Options with which texts that are left out are noted, and reported as was asked."""
         options = self.options | more
         on_error = options.get("on_error") or _warn
@@ -85,8 +85,15 @@ class Source:
             self.model if model is None else model,
             self.tokenizer,
             ParsedInputs(self.inputs, len(self.inputs)),
-            **self._reporting(more),
+            **self.reporting(more),
         )
+
+    def numbered(self, **more: Any) -> Iterator[tuple[int, Record]]:
+        """The records, each with the place of its text."""
+        # A text that is left out is reported before any later record comes.
+        left = (number for number in range(len(self.inputs)) if number not in self.left_out)
+        for record in self.records(**more):
+            yield next(left), record
 
     def grouped(self, model: Any = None, **more: Any) -> dict[str, Any]:
         """The records with the groups of those texts that could be captured: ``records`` and
@@ -122,7 +129,7 @@ class Source:
         from headscope.capturing import capture_batches
 
         given = self.some(range(len(self.inputs)))
-        return capture_batches(self.model, self.tokenizer, given, **self._reporting(more))
+        return capture_batches(self.model, self.tokenizer, given, **self.reporting(more))
 
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it

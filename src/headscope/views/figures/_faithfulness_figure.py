@@ -69,7 +69,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
         model=faithfulness.model,
         layers=(faithfulness.layer,),
-        texts=[" ".join(text.pieces) for text in faithfulness.texts],
+        texts=faithfulness.sums.texts,
     )
     return draw_result(drawn, options, lambda sheet, y: _draw(sheet, faithfulness, y))
 

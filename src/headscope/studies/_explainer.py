@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,18 @@ from jaxtyping import Float
 from torch import nn
 from torch.nn import functional
 
-from headscope.capturing import capture
+from headscope.capturing import capture, facts_of
+from headscope.capturing.fitness import check_known
+from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.tokens import tokens_from_ids
 from headscope.capturing.walk import reads_target
-from headscope.errors import InterventionError, ModelError, RecordError
+from headscope.errors import InterventionError, ModelError, RecordError, TextError
 from headscope.interventions import SetWeights, intervene
+from headscope.measures import kendall, spearman
+from headscope.measures.erasure import Row, erasure_curves, kept_tokens
 from headscope.norms import rollout
 from headscope.record import Stack
-from headscope.studies.explaining._counterfactual import CounterfactualAttention
-from headscope.studies.explaining._erasure import Row, erasure_curves, kept_tokens
-from headscope.studies.explaining._explained import ExplainedText
-from headscope.studies.explaining._text import ClassifiedText
 
 AT_ONCE = 4096
 """Most tokens that run together."""
@@ -30,6 +33,152 @@ AIMED_AT = 0.01
 """Largest output difference that the adversary is trained towards; what is reported allows
 ``within`` (0.05).
 """
+READ = ("input_ids", "token_type_ids")
+"""What a text is to a classifier; the mask of padding is not needed without any."""
+
+
+@dataclass(frozen=True)
+class CounterfactualAttention:
+    """Other attention than the model's own, to see whether the output follows it.
+
+    Source: Jain and Wallace 2019, section 4.2: permutation and adversarial attention.
+
+    Args:
+        permutations: how many times the row is shuffled; 0 for not at all.
+        adversary: how many steps the adversary takes, 500 in the paper; 0 for none.
+        within: largest total variation distance from the own output that counts as none.
+        seed: of the shuffling and of the adversary's starts.
+
+    Raises:
+        InterventionError: where a number is below 0.
+    """
+
+    permutations: int = 100
+    adversary: int = 0
+    within: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.permutations < 0 or self.adversary < 0:
+            raise InterventionError(
+                f"permutations and adversary are numbers from 0 on, not {self.permutations} and "
+                f"{self.adversary}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedText:
+    """One text: how much each token mattered by each signal, and the effect of changed attention.
+
+    Args:
+        pieces: the tokens that are ranked; special ones are left out.
+        probabilities: ``[class]``, what the classifier says.
+        signals: ``[token]`` by name: attention, contribution, rollout, alti, gradient,
+            leave_one_out, random.
+        missing: by name, why a signal cannot be had of this model.
+        facts: about the model, which all texts of a study share.
+        erased: ``[2 share]`` by signal: what the answer loses without the top `SHARES` of the
+            tokens, and with these alone.
+        permuted: ``[permutation]``, total variation distance of the output with shuffled attention.
+        adversarial: Jensen-Shannon divergence, in nats, of the most different attention found that
+            leaves the output where it was; None where none was found or looked for.
+        largest: largest attention weight of the row.
+    """
+
+    pieces: tuple[str, ...]
+    probabilities: Float[np.ndarray, " class"]
+    signals: dict[str, Row]
+    erased: dict[str, Float[np.ndarray, "2 share"]]
+    permuted: Float[np.ndarray, " permutation"]
+    adversarial: float | None
+    largest: float
+    missing: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def comprehensiveness(self) -> dict[str, float]:
+        """By signal, see `erasure`."""
+        return {name: float(both[0].mean()) for name, both in self.erased.items()}
+
+    @property
+    def sufficiency(self) -> dict[str, float]:
+        """By signal, see `erasure`."""
+        return {name: float(both[1].mean()) for name, both in self.erased.items()}
+
+    def agreement(self, first: str, second: str) -> tuple[float, float]:
+        """Kendall's tau-b and Spearman's rho of two signals; NaN where one of them is all ties."""
+        ours, theirs = self.signals[first], self.signals[second]
+        return kendall(ours, theirs), spearman(ours, theirs)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifiedText:
+    """A text as the classifier reads it.
+
+    Args:
+        given: the text, or the pair.
+        inputs: ``[token]`` by name of the argument.
+        ranked: positions of the tokens that are not special.
+        pieces: these tokens.
+    """
+
+    given: ParsedInput
+    inputs: dict[str, torch.Tensor]
+    ranked: np.ndarray
+    pieces: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False
+    ) -> ClassifiedText:
+        """A text, or a pair.
+
+        Raises:
+            TextError: where it is longer than the model's positions, or has fewer than two tokens
+                to rank.
+        """
+        given = given.read_with(tokenizer)
+        encoding = encode(model, tokenizer, given.texts, truncate=truncate)
+        ids = encoding["input_ids"]
+        special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
+        ranked = np.flatnonzero(~np.array(special, bool))
+        # A rank correlation needs two things to put in order.
+        if len(ranked) < 2:
+            shown = given.text if given.text_pair is None else given.texts
+            raise TextError(
+                f"{shown!r} has {len(ranked)} tokens that are not special; give at least two"
+            )
+        pieces = tokenizer.convert_ids_to_tokens([ids[at] for at in ranked])
+        return cls(
+            given,
+            {name: torch.tensor(encoding[name]) for name in READ if name in encoding},
+            ranked,
+            tuple(pieces),
+        )
+
+    def position_of(self, tokenizer: Any, token: int | str) -> int:
+        """The position of a token that is given by its position or by its word.
+
+        Raises:
+            TextError: where the word is not in the text, or is there several times.
+        """
+        if not isinstance(token, str):
+            return token
+        wanted = tokens_from_ids(tokenizer, self.inputs["input_ids"].tolist())
+        positions = [
+            position
+            for position, names in enumerate(zip(wanted.pieces, wanted.labels, strict=True))
+            if token in names
+        ]
+        if len(positions) != 1:
+            raise TextError(
+                f"Expected a token that is in the text once for query, got {token!r}, which is "
+                f"there {len(positions)} times; give a position"
+            )
+        return positions[0]
+
+    def __len__(self) -> int:
+        return len(self.inputs["input_ids"])
 
 
 class TextExplainer:
@@ -88,6 +237,7 @@ class TextExplainer:
             ),
             largest=float(row[self._ranked].max()),
             missing=missing,
+            facts=_facts_of(self._model),
         )
 
     def _check(self) -> None:
@@ -312,3 +462,31 @@ FLOWING: dict[str, Callable[[Stack, int], np.ndarray]] = {
     "alti": _rolled("alti"),
 }
 """Maps ``[query key]`` of a layer, or through all layers up to it."""
+
+
+def explained(
+    readers: tuple[Any, Any], text: ParsedInput, *, how: Mapping[str, Any], seed: int, reading: Any
+) -> ExplainedText:
+    """What mattered in a text.
+
+    Args:
+        readers: the classifier, unwrapped, and its tokenizer.
+        text: parsed.
+        how: layer, query and counterfactual attention.
+        seed: of all that is drawn for it.
+        reading: ``truncate`` and ``max_unknown`` of `headscope.capture_many`.
+
+    Raises:
+        HeadscopeError: where it is too long, too short or mostly unknown, or cannot be explained.
+    """
+    model, tokenizer = readers
+    read = ClassifiedText.of(model, tokenizer, text, truncate=reading.get("truncate", False))
+    ids = read.inputs["input_ids"].tolist()
+    check_known(tokenizer, ids, "the text", reading.get("max_unknown", 1.0))
+    at = how["layer"], read.position_of(tokenizer, how["query"])
+    return TextExplainer(model, tokenizer, read, at).run(how["counterfactual"], seed)
+
+
+def _facts_of(model: Any) -> dict[str, Any]:
+    facts = facts_of(model)
+    return {"model": facts.name, "class": facts.class_name, "weights": facts.weights}

@@ -1,1 +1,0 @@
-"""Does attention say what mattered? The study that `headscope.faithfulness` runs."""

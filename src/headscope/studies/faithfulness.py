@@ -1,0 +1,490 @@
+"""Does attention show what influenced a prediction? Attention compared with gradients, with leaving
+tokens out, and with counterfactual attention.
+
+What comes out is reported; nothing is asserted about it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.corpus import Counts, Sums, asks_for_run, key_of
+from headscope.errors import HeadscopeError, RecordError
+from headscope.evidence import interval_of_sums
+from headscope.measures.erasure import SHARES
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.studies._faithfulness_shown import (
+    ADVERSARIAL,
+    AGAINST,
+    AGREEMENT,
+    ERASURE,
+    PERMUTED,
+    SIGNALS,
+    Name,
+    blocks_of,
+    summary_of,
+)
+from headscope.studies.shared._fold import (
+    Fold,
+    Readers,
+    Reading,
+    folded_texts,
+    input_as_given,
+    one_by_one,
+)
+
+if TYPE_CHECKING:
+    from headscope.studies._explainer import CounterfactualAttention, ExplainedText
+
+FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
+MISSING = "missing/"
+"""Prefix of a count of texts of which a signal cannot be had: its name and the reason."""
+CONTROL = "random."
+"""Before the names of the arrays of the same architecture with random weights."""
+DOCUMENT: dict[str, Any] = {
+    "confidence": Finite,
+    "layer": int,
+    "left_out": {str: str},
+    "sums": {},
+    "control": ({}, None),
+}
+ROWS: tuple[Name, ...] = (
+    *((measure, *pair) for pair in combinations(SIGNALS, 2) for measure in AGREEMENT),
+    *product(ERASURE, SIGNALS, ("", *map(str, SHARES))),
+    (PERMUTED, "attention", ""),
+    (ADVERSARIAL, "attention", ""),
+    *(("has", signal, "") for signal in SIGNALS),
+)
+"""What is counted of every text: agreement of every two signals, what erasure does (on average, and
+at each share), counterfactual attention, and which signals it has."""
+PLACES = {name: number for number, name in enumerate(ROWS)}
+
+
+def counts_of(text: Any, explained: ExplainedText, **_: Any) -> Counts:
+    """The numbers of one text in the order of `ROWS`, their squares, and which of them there are.
+
+    Args:
+        text: that was read.
+        explained: what mattered in it.
+    """
+    row = np.full(len(ROWS), np.nan)
+    for first, second in combinations([name for name in SIGNALS if name in explained.signals], 2):
+        agreements = explained.agreement(first, second)
+        for measure, value in zip(AGREEMENT, agreements, strict=True):
+            row[PLACES[measure, first, second]] = value
+    for signal, erased in explained.erased.items():
+        row[PLACES["has", signal, ""]] = 1
+        for measure, curve in zip(ERASURE, erased, strict=True):
+            first = PLACES[measure, signal, ""]
+            row[first : first + 1 + len(SHARES)] = (curve.mean(), *curve)
+    if len(explained.permuted):
+        row[PLACES[PERMUTED, "attention", ""]] = np.median(explained.permuted)
+    if explained.adversarial is not None:
+        row[PLACES[ADVERSARIAL, "attention", ""]] = explained.adversarial
+    known, values = ~np.isnan(row), np.nan_to_num(row)
+    counts = {"values": values, "squares": values**2, "known": known.astype(np.int64)}
+    reasons = [f"{MISSING}{name}/{why}" for name, why in explained.missing.items()]
+    return counts | dict.fromkeys(reasons, np.array(1))
+
+
+class Faithfulness(Result):
+    """What `faithfulness` found; prints as tables of means over texts with their intervals.
+
+    Args:
+        layer: whose attention was looked at; counted from the end where negative.
+        confidence: of the intervals over texts, or over their documents.
+    """
+
+    KIND: ClassVar[str] = "faithfulness"
+
+    def __init__(self, *, layer: int = -1, confidence: float = 0.95) -> None:
+        if not 0 < confidence < 1:
+            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        self.layer: int = layer
+        self.confidence: float = confidence
+        self.sums: Sums = Sums()
+        self.texts: tuple[ExplainedText, ...] = ()
+        """What mattered in each text, where all were explained in this process; not in files."""
+        self.left_out: dict[str, str] = {}
+        self.control: Faithfulness | None = None
+        """The same of a classifier with random weights, where that was run."""
+
+    @property
+    def text_count(self) -> int:
+        """Number of texts."""
+        return len(self.sums)
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where it is unknown."""
+        return self.sums.facts.get("model", "")
+
+    @property
+    def over(self) -> str:
+        """What intervals are over: ``"texts"``, or ``"documents"``."""
+        return "texts" if self.sums.documents == self.text_count else "documents"
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """By name, why a signal cannot be had of the model."""
+        names = sorted(name for name in self.sums.names if name.startswith(MISSING))
+        return dict(name.removeprefix(MISSING).split("/", 1) for name in names)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Those that could be had of every text."""
+        count = self._count
+        return tuple(name for name in SIGNALS if count[PLACES["has", name, ""]] == self.text_count)
+
+    @property
+    def values(self) -> dict[Name, Float[np.ndarray, " document"]]:
+        """One value for each text, or document of several, NaN for none, by measure, signal and
+        what it is set against; of more than 512, for each of the groups that they are drawn in.
+        """
+        values, known = self.sums["values"], self.sums["known"]
+        rows = np.divide(values, known, out=np.full(values.shape, np.nan), where=known > 0)
+        return {name: rows[:, _place(name)] for name in self.means}
+
+    def agreement(
+        self, first: str = "attention", second: str = "gradient"
+    ) -> Float[np.ndarray, "document 2"]:
+        """Kendall's tau-b and Spearman's rho of two signals on each text, as `values`; NaN where
+        one of them is all ties.
+
+        Raises:
+            RecordError: where one of them is not there.
+        """
+        for signal in (first, second):
+            if signal not in self.signals or first == second:
+                raise RecordError(f"Give two of the signals {', '.join(self.signals)}")
+        places = [_place((measure, first, second)) for measure in AGREEMENT]
+        values, known = self.sums["values"][:, places], self.sums["known"][:, places]
+        return np.divide(values, known, out=np.full(values.shape, np.nan), where=known > 0)
+
+    @cached_property
+    def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
+        """Mean over texts, standard deviation, lower and upper end of the interval, and number of
+        texts, of everything that some text has: agreement of each signal with gradient and with
+        leaving out, erasure, counterfactual attention.
+        """
+        names: list[Name] = []
+        for against, signal in product(AGAINST, self.signals):
+            if signal != against:
+                names += [(measure, signal, against) for measure in AGREEMENT]
+        names += [(measure, signal, "") for measure, signal in product(ERASURE, self.signals)]
+        names += [(PERMUTED, "attention", ""), (ADVERSARIAL, "attention", "")]
+        counts = self._count
+        squares = self.sums.total("squares") / np.maximum(counts, 1)
+        deviations = np.sqrt(np.maximum(squares - self._mean**2, 0))
+        means: dict[Name, tuple[float, float, float, float, int]] = {}
+        for name in names:
+            place = _place(name)
+            if counts[place]:
+                mean, (low, high) = float(self._mean[place]), self._ends[place].tolist()
+                means[name] = mean, float(deviations[place]), low, high, int(counts[place])
+        return means
+
+    def erasure(
+        self, signal: str, measure: str = "comprehensiveness"
+    ) -> Float[np.ndarray, "share 3"]:
+        """What the answer loses at each of the `SHARES` of tokens: mean over texts, and ends of the
+        interval.
+
+        Args:
+            signal: in whose order tokens are taken.
+            measure: ``"comprehensiveness"``, without these tokens, or ``"sufficiency"``, with these
+                alone.
+
+        Raises:
+            RecordError: a signal or measure that there is not.
+        """
+        if signal not in self.signals or measure not in ERASURE:
+            raise RecordError(
+                f"There is no {measure!r} by {signal!r}; there are {', '.join(ERASURE)} by "
+                f"{', '.join(self.signals)}"
+            )
+        places = [PLACES[measure, signal, str(share)] for share in SHARES]
+        return np.concatenate([self._mean[places, None], self._ends[places]], axis=1)
+
+    @property
+    def _count(self) -> Float[np.ndarray, " row"]:
+        """How many texts have a value."""
+        return self.sums.total("known") if self.text_count else np.zeros(len(ROWS))
+
+    @property
+    def _mean(self) -> Float[np.ndarray, " row"]:
+        total, known = self.sums.total("values"), self._count
+        return np.divide(total, known, out=np.full(total.shape, np.nan), where=known > 0)
+
+    @cached_property
+    def _ends(self) -> Float[np.ndarray, "row 2"]:
+        known = self.sums["known"].astype(np.float64)
+        return interval_of_sums(self.sums["values"], known, confidence=self.confidence)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The summary as a table, one list for each column."""
+        rows = [(*name, *numbers) for name, numbers in self.means.items()]
+        columns = {field: [row[index] for row in rows] for index, field in enumerate(FIELDS)}
+        if self.control is not None:
+            unknown = (np.nan,) * 4
+            rows = [self.control.means.get(name, unknown) for name in self.means]
+            for index, field in enumerate(("mean", "deviation", "low", "high")):
+                columns[f"random_{field}"] = [row[index] for row in rows]
+        return columns
+
+    def _kept(self) -> Kept:
+        sums, arrays = self.sums.kept()
+        document: dict[str, Any] = {"confidence": self.confidence, "layer": self.layer}
+        document |= {"left_out": self.left_out, "sums": sums, "control": None}
+        if self.control is not None:
+            document["control"], theirs = self.control.sums.kept()
+            arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
+        return document, arrays
+
+    def __repr__(self) -> str:
+        return f"<Faithfulness of {self.text_count} texts>"
+
+    @property
+    def summary(self) -> str:
+        """How far attention agrees with the gradient and with leaving tokens out."""
+        return summary_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+
+def _place(name: Name) -> int:
+    """The row of a number; two signals agree either way round."""
+    measure, signal, against = name
+    return PLACES[name] if name in PLACES else PLACES[measure, against, signal]
+
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Faithfulness:
+    result = Faithfulness(layer=how["layer"], **judging)
+    result.sums = sums
+    return result
+
+
+def _records_of(
+    readers: Readers,
+    given: Iterable[Any],
+    how: Mapping[str, Any],
+    reading: Reading,
+    *,
+    noted: list[list[ExplainedText]] | None = None,
+) -> Iterator[tuple[int, ExplainedText]]:
+    """What mattered in each text, one after the other.
+
+    Args:
+        readers: the classifier and its tokenizer.
+        given: texts.
+        how: layer, query and counterfactual attention.
+        reading: see `Reading`.
+        noted: takes them, too, where texts are read in their order.
+    """
+    from headscope.capturing.run import at_rest, unwrapped
+    from headscope.studies._explainer import explained
+
+    model, tokenizer = unwrapped(readers[0]), readers[1]
+    drawn = how["counterfactual"].seed
+    own: list[ExplainedText] = []
+
+    def read(number: int, text: Any) -> ExplainedText:
+        # In a run draws belong to the text, whatever its place among the others.
+        by_text = key_of("explain", *text.texts, str(drawn), bits=32)
+        seed = by_text if noted is None else drawn + number
+        one = explained((model, tokenizer), text, how=how, seed=seed, reading=reading)
+        own.append(one)
+        return one
+
+    with at_rest(model):
+        yield from one_by_one(given, read, reading, "Explaining")
+    if noted is not None:
+        noted.append(own)
+
+
+def _told_of(explained: ExplainedText, _: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return len(explained.pieces), explained.facts
+
+
+def _check_fit(model: Any, *, allow_unfit: bool) -> None:
+    """Raise where the classifier was not trained."""
+    from headscope.capturing.fitness import CLASS, check_fit
+
+    if not allow_unfit:
+        check_fit(model, CLASS)
+
+
+def _classifier(name: Any, **loading: Any) -> tuple[Any, Any]:
+    from headscope.capturing import load_classifier, load_tokenizer
+
+    return load_classifier(name, **loading), load_tokenizer(name, **loading)
+
+
+FOLD = Fold(
+    name="faithfulness",
+    what="text",
+    counts_of=counts_of,
+    result_of=_result_of,
+    input_of=input_as_given,
+    records_of=_records_of,
+    told_of=_told_of,
+    needs="classifier",
+    load=_classifier,
+    check=_check_fit,
+)
+
+
+@reads(Faithfulness.KIND)
+def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
+    """Faithfulness that was kept, without what mattered in single texts.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    document, arrays = load_kept(path, Faithfulness.KIND)
+    with reading(path, Faithfulness.KIND):
+        check_document(document, DOCUMENT)
+        theirs = {
+            name.removeprefix(CONTROL): arrays.pop(name)
+            for name in list(arrays)
+            if name.startswith(CONTROL)
+        }
+        result = _restored(document, (document["sums"], arrays))
+        result.left_out = document["left_out"]
+        if document["control"] is not None:
+            result.control = _restored(document, (document["control"], theirs))
+    return result
+
+
+def _restored(document: Mapping[str, Any], sums: Kept) -> Faithfulness:
+    result = Faithfulness(layer=document["layer"], confidence=document["confidence"])
+    result.sums = Sums.of_kept(sums)
+    shape = len(result.sums.rows), len(ROWS)
+    for name, kind in (("values", "f"), ("squares", "f"), ("known", "i")):
+        array_of(sums[1], f"counts.{name}", kind, shape)
+    return result
+
+
+def faithfulness(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Iterable[Any] | None = None,
+    *,
+    layer: int = -1,
+    query: int | str = 0,
+    counterfactual: CounterfactualAttention | None = None,
+    confidence: float = 0.95,
+    **options: Any,
+) -> Faithfulness:
+    """Compare what one token looks at with what mattered to a classifier.
+
+    For each text, how much each token matters by these signals:
+
+    - ``attention`` of the query, mean over the heads of a layer;
+    - ``contribution``, ``||sum_h a f_h(x_j)||`` to the query in that layer (Kobayashi et al. 2020);
+    - ``rollout`` of the weights (Abnar and Zuidema 2020) and ``alti`` (Ferrando et al. 2022), the
+      query's row after that layer;
+    - ``gradient`` times input, absolute, summed over classes, attention held constant in all
+      layers;
+    - ``leave_one_out``: mean change of the class probabilities without the token;
+    - ``random``: one draw, for comparison.
+
+    Each is set against gradient and leaving out by Kendall's tau-b and Spearman's rho (mid-ranks).
+    Erasure by each signal; the output's total variation distance when the row is shuffled, median
+    over shuffles; and the most different attention (Jensen-Shannon) in all heads of the layer that
+    leaves the output where it was.
+
+    Source: Jain and Wallace 2019 (gradients, leaving out, permutation, adversary: Adam 0.01 from 5
+    starts, aimed at a distance of 0.01 and reported up to 0.05); DeYoung et al. 2020 (erasure,
+    shares 1, 5, 10, 20, 50 %). They looked at the one attention layer of a BiLSTM; here it is a row
+    of one layer among several, and special tokens, at which much of it looks, are left out of the
+    ranks but keep their place in the rows. Tokens are left out as word pieces.
+
+    Args:
+        model: transformers' classifier (logits ``[example class]``, of which the softmax is taken),
+            reading ``inputs_embeds`` as well as ids; or its name or folder.
+        tokenizer: of the model; None where that is named.
+        texts: texts or pairs, with at least two tokens that are not special.
+        layer: whose attention; counted from the end where negative.
+        query: whose row: the token that the classifier reads, by its position, 0 for [CLS] and -1
+            for the last token of a text, or by its word, ``"[CLS]"``.
+        counterfactual: how attention is changed to see what then happens to the output; by default
+            100 shuffles and no adversary, which is slow.
+        confidence: of the intervals.
+        **options: ``groups``, the document that each text is of, so that intervals are over
+            documents; ``truncate`` (False); ``random_weights``, for the same of this architecture
+            with random weights, ``control`` of the result (False); ``progress``, for a bar on
+            terminals (False); ``allow_unfit``, for a classifier that was not trained (False);
+            ``on_error``, called with number and error of a text that cannot be explained: the rest
+            goes on. By default that is a warning, and of a single text an error; ``out``,
+            ``workers``, ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, for a run
+            in parts, see docs page "Over many texts".
+
+    Raises:
+        RunError: of a run, see `headscope.corpus.run`.
+        TextError: a text of fewer than two tokens that are not special, or too long.
+        ModelError: a model that is not a classifier, or whose classifier was not trained.
+        InterventionError: a layer that does not exist.
+        RecordError: no text is left, or an option that there is not.
+
+    Example:
+        >>> print(
+        ...     faithfulness(
+        ...         classifier,
+        ...         tokenizer,
+        ...         texts,
+        ...         counterfactual=CounterfactualAttention(adversary=500),
+        ...     )
+        ... )
+    """
+    from headscope.studies import _explainer
+
+    # Before the run: whatever is wrong with the options is said here.
+    Faithfulness(confidence=confidence)
+    how = {"layer": layer, "query": query}
+    how["counterfactual"] = counterfactual or _explainer.CounterfactualAttention()
+    together = [name for name in ("batch_tokens", "batch_size") if name in options]
+    if together:
+        raise RecordError(f"faithfulness has no option {together[0]!r}; it runs texts one by one")
+    random_weights = options.pop("random_weights", False)
+    noted: list[list[ExplainedText]] = []
+    fold = FOLD
+    if not asks_for_run(options):
+        fold = replace(FOLD, records_of=partial(_records_of, noted=noted))
+        if _is_one(texts):
+            options.setdefault("on_error", _stop)
+    result = folded_texts(
+        fold,
+        (model, tokenizer),
+        () if texts is None else texts,
+        options,
+        how=how,
+        judging={"confidence": confidence},
+        random_weights=random_weights,
+    )
+    for each, own in zip((result, result.control), noted, strict=False):
+        if each is not None:
+            each.texts = tuple(own)
+    return result
+
+
+def _is_one(texts: Any) -> bool:
+    """Whether a text was given, or a list with one in it."""
+    from headscope.capturing.inputs.parse import several_of
+
+    rows = several_of(texts)
+    return isinstance(rows, list | tuple) and len(rows) == 1
+
+
+def _stop(_: int, error: HeadscopeError) -> None:
+    raise error
