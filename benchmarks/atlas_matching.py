@@ -19,7 +19,7 @@ import torch
 
 import headscope as hs
 from headscope.atlases import PARTS, AtlasComparison
-from headscope.atlases._similarity import mean_similarity, one_to_one
+from headscope.atlases._comparison import mean_similarity, one_to_one
 from headscope.capturing import load_model, random_twin
 
 

@@ -10,33 +10,58 @@ from headscope._progress import Progress, counted
 from headscope.testing import tiny_model, tiny_tokenizer
 
 
-def test_a_file_gets_a_line_every_so_often(monkeypatch, capsys):
-    clock = iter([0.0, 4.0, 9.0, 12.0, 12.0, 15.0, 23.0, 23.0])
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+def test_a_log_gets_a_line_every_so_often(monkeypatch, capsys):
+    start = _progress.time.monotonic()
     with Progress("Reading", "batch", 7) as progress:
-        for _ in range(5):
+        for now in (4.0, 9.0, 12.0, 15.0, 23.0):
+            monkeypatch.setattr(_progress.time, "monotonic", lambda now=now: start + now)
             progress.step()
-    assert (
-        capsys.readouterr().err
-        == "Reading: 3 of 7 batches after 12 s\nReading: 5 of 7 batches after 23 s\n"
-    )
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        "Reading: 3 of 7 batches",
+        "Reading: 5 of 7 batches",
+    ]
 
 
 def test_an_item_counts_when_it_is_done(monkeypatch, capsys):
     monkeypatch.setattr(_progress, "EVERY", 0)
     done = []
     for item in counted(iter("abc"), "Reading", "letter", shows=True):
-        done.append((item, capsys.readouterr().err.partition(" after")[0]))
+        done.append((item, capsys.readouterr().err.partition(",")[0].rstrip()))
     assert done == [("a", ""), ("b", "Reading: 1 letters"), ("c", "Reading: 2 letters")]
     list(counted("abc", "Reading", "letter", shows=False))
-    assert capsys.readouterr().err.startswith("Reading: 3 letters after")
+    assert capsys.readouterr().err.startswith("Reading: 3 letters")
 
 
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Progress("Reading", "text", 3) as progress:
+        progress.left_out = 1
         progress.step(2)
-    assert "Reading:  67%" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "2/3" in said
+    assert "1 left out" in said
+
+
+def test_work_of_others_is_looked_at_and_told_when_it_ends(capsys):
+    looks = iter([(5, 1), (5, 1)])
+    progress = Progress("Measuring", "text", 5, done=2)
+    with progress, progress.watching(lambda: next(looks)):
+        pass
+    assert capsys.readouterr().err == "Measuring: 5 of 5 texts, 1 left out\n"
+    with progress, progress.watching(lambda: next(looks)):
+        pass
+    assert capsys.readouterr().err == ""  # the same once more
+
+
+def test_what_was_before_the_first_text_is_not_in_the_rate(monkeypatch, capsys):
+    """Loading a model, or texts of an earlier call."""
+    monkeypatch.setattr(_progress, "EVERY", 0)
+    with Progress("Measuring", "text", 1000, done=900) as progress:
+        for done, now in ((901, 160.0), (921, 170.0)):
+            progress._bars.get_time = lambda now=now: now
+            progress.reach(done)
+    assert capsys.readouterr().err.endswith("921 of 1,000 texts, 2 texts/s, 40 s to go\n")
 
 
 def test_captures_count_what_was_run_and_what_was_left_out(monkeypatch, capsys):
@@ -51,5 +76,5 @@ def test_captures_count_what_was_run_and_what_was_left_out(monkeypatch, capsys):
         on_error=lambda *_: None,
     )
     list(records)
-    lines = [line.partition(" after")[0] for line in capsys.readouterr().err.splitlines()]
+    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == [f"Capturing: {number} of 4 inputs" for number in (1, 2, 3, 4)]

@@ -1,16 +1,21 @@
-"""How far long work has come: a bar on terminals, and a line every ten seconds where stderr is a
-file or a notebook.
+"""How far long work has come: a bar on terminals and in notebooks, and a line every ten seconds in
+a log.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 EVERY = 10.0
-"""Seconds between lines."""
+"""Seconds between lines of a log."""
+LOOKS_EVERY = 1.0
+"""Seconds between two looks at work that others do."""
 
 Each = TypeVar("Each")
 
@@ -37,45 +42,108 @@ class Progress:
         shows: bool = True,
         stays: bool = True,
     ) -> None:
-        self._what, self._unit, self._total, self._done, self._shows = (
-            what,
-            unit,
-            total,
-            done,
-            shows,
-        )
+        self._what, self._units = what, unit + ("es" if unit.endswith("ch") else "s")
         self.left_out: int = 0
         """How many of those that are done were left out."""
-        self._begun = self._last = time.monotonic()
-        self._bar: Any = None
-        if shows and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, initial=done, desc=what, unit=unit, leave=stays)
+        self._bars, self._is_log = _bars(stays) if shows else (None, False)
+        if self._bars is not None:
+            self._bars.add_task(what, total=total, completed=done, note="")
+            self._task = self._bars.tasks[0]
+            self._bars.start()
+        self._last, self._shown = time.monotonic(), -1
 
     def step(self, count: int = 1) -> None:
         """So many more are done."""
-        self._done += count
-        if self._bar is not None:
-            self._bar.update(count)
-        elif self._shows and time.monotonic() - self._last >= EVERY:
-            self._last = time.monotonic()
-            of = "" if self._total is None else f" of {self._total}"
-            took = self._last - self._begun
-            units = self._unit + ("es" if self._unit.endswith("ch") else "s")
-            sys.stderr.write(f"{self._what}: {self._done}{of} {units} after {took:.0f} s\n")
+        if self._bars is not None:
+            self.reach(int(self._task.completed) + count)
+
+    def reach(self, done: int, *, is_last: bool = False) -> None:
+        """So many are done.
+
+        Args:
+            done: of all.
+            is_last: whether nothing more comes, so that a log says it now.
+        """
+        if self._bars is None:
+            return
+        self._bars.update(self._task.id, completed=done, note=self._note)
+        is_due = is_last or time.monotonic() - self._last >= EVERY
+        if self._is_log and is_due and self._shown != done:
+            self._last, self._shown = time.monotonic(), done
+            sys.stderr.write(f"{self._line()}\n")
             sys.stderr.flush()
+
+    @contextmanager
+    def watching(self, look: Callable[[], tuple[int, int]]) -> Generator[None]:
+        """Look while a block runs how many are done, and how many of them were left out."""
+        ended = threading.Event()
+
+        def update(*, is_last: bool = False) -> None:
+            done, self.left_out = look()
+            self.reach(done, is_last=is_last)
+
+        def go_on() -> None:
+            while not ended.wait(LOOKS_EVERY):
+                update()
+
+        thread = threading.Thread(target=go_on, daemon=True)
+        if self._bars is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if self._bars is not None:
+                thread.join()
+                update(is_last=True)
+
+    @property
+    def _note(self) -> str:
+        return f"{self.left_out:,} left out" if self.left_out else ""
+
+    def _line(self) -> str:
+        """What a log is told. The rate is that of the last half minute: loading a model may take
+        longer than hundreds of texts.
+        """
+        task = self._task
+        of = "" if task.total is None else f" of {task.total:,.0f}"
+        parts = [f"{self._what}: {task.completed:,.0f}{of} {self._units}"]
+        if task.speed:
+            parts.append(f"{task.speed:.3g} {self._units}/s")
+        if task.time_remaining:
+            parts.append(f"{duration(task.time_remaining)} to go")
+        return ", ".join([*parts, *([self._note] if self._note else [])])
 
     def close(self) -> None:
         """Nothing more comes."""
-        if self._bar is not None:
-            self._bar.close()
+        if self._bars is not None:
+            self._bars.stop()
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _bars(stays: bool) -> tuple[Any, bool]:
+    """Bars of rich, and whether they are not shown, since stderr is a log."""
+    from rich import progress
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    # In a notebook, rich needs the widgets of ipywidgets.
+    shows = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+    )
+    bars = progress.Progress(*columns, console=console, transient=not stays, disable=not shows)
+    return bars, not shows
 
 
 def counted(
@@ -103,3 +171,16 @@ def counted(
         for item in items:
             yield item
             progress.step()
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a reader takes them in.
+
+    Example:
+        >>> duration(42.4), duration(600), duration(9000)
+        ('42 s', '10 min', '2 h 30 min')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

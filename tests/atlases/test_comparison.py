@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from headscope.atlases import Atlas, AtlasSums, MeasuredText, atlas_of
-from headscope.atlases._similarity import one_to_one
+from headscope.atlases import Atlas, atlas_of, text_counts
+from headscope.atlases._comparison import one_to_one
+from headscope.corpus import Sums
 from headscope.errors import PageError, RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens
@@ -30,16 +31,17 @@ def texts_of(count, seed=0):
 def atlas_made(texts, order, values, noise=0.0, cells=CELLS):
     """An atlas of heads in another order, of which some may be left out."""
     rng = np.random.default_rng(9)
-    sums = AtlasSums(cells, SCORES)
+    sums, facts = Sums(), {"scores": list(SCORES)}
     of_layers = tuple(dict(cells))
     for name, tokens, weights in texts:
         length = len(tokens)
         drawn = rng.dirichlet(np.ones(length), size=(len(order), length))
         mixed = (1 - noise) * weights[order] + noise * drawn
         visible = (np.ones((length, length), bool),) * len(of_layers)
-        heads = tuple(sum(layer == each for each, _ in cells) for layer in of_layers)
-        text = MeasuredText(values[0][:, order], mixed.astype(np.float32), visible, heads, tokens)
-        sums.update(name, text, rng.random((len(SCORES), len(order))))
+        scores = rng.random((len(SCORES), len(order)))
+        mixed = mixed.astype(np.float32)
+        counts = text_counts(name, tokens, weights=mixed, visible=visible, scores=scores)
+        sums.add(name, name, counts, length=length, facts=facts)
     return atlas_of(Heads(Tally.of_values(PATTERNS, cells, values[:, :, order])), sums)
 
 

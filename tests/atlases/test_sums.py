@@ -1,16 +1,23 @@
 """What an atlas counts, against plain loops over one text after the other."""
 
+import json
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
-from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, AtlasSums, MeasuredText, bin_names
-from headscope.atlases._frequent_pairs import frequent_pairs
-from headscope.atlases._offset_bins import bin_of_pairs, end_rows
+from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, atlas_of, bin_names, text_counts
+from headscope.atlases._counts import bin_of_pairs, end_rows
+from headscope.corpus import EXAMPLE, WHOLE, Sums
 from headscope.errors import RecordError
+from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens
 
 CELLS = [(0, 0), (0, 1), (0, 2), (2, 0)]
 WORDS = ["the", "cat", "straw", "##berry", ",", "7", "sat", "The"]
+
+
+Text = namedtuple("Text", ("tokens", "weights", "visible"))
 
 
 def texts_of(count, seed=0, longest=30):
@@ -23,9 +30,7 @@ def texts_of(count, seed=0, longest=30):
         weights = rng.dirichlet(np.full(length, 0.3), size=(4, length))
         weights[3] *= visible[1]
         weights = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
-        texts.append(
-            MeasuredText(np.zeros((2, 4)), weights, visible, (3, 1), Tokens(pieces=pieces))
-        )
+        texts.append(Text(Tokens(pieces=pieces), weights, visible))
     return texts
 
 
@@ -35,15 +40,35 @@ def scores_of(number):
     return scores
 
 
+def add(sums, number, text, times=1):
+    counts = text_counts(
+        f"text {number}",
+        text.tokens,
+        weights=text.weights,
+        visible=text.visible,
+        scores=scores_of(number),
+    )
+    facts = {"heads": [list(cell) for cell in CELLS], "scores": ["next", "confidence"]}
+    for copy in range(times):
+        name = f"text {number}, {copy}"
+        sums.add(name, name, counts, length=len(text.tokens), facts=facts)
+
+
 def counted(texts, times=1):
-    sums = AtlasSums(CELLS, ("next", "confidence"))
+    sums = Sums()
     for number, text in enumerate(texts):
-        sums.update(f"text {number}", text, scores_of(number), times)
+        add(sums, number, text, times)
     return sums
 
 
-def shares(sums, name):
-    return sums.counts[name] / STEP
+def written(sums):
+    """As it comes back from a file."""
+    document, arrays = sums.kept()
+    return Sums.of_kept((json.loads(json.dumps(document)), arrays))
+
+
+def count(sums, name):
+    return sums.total(f"{WHOLE}{name}")
 
 
 def test_distance_and_ends_are_those_of_plain_loops():
@@ -72,12 +97,14 @@ def test_distance_and_ends_are_those_of_plain_loops():
                 else:
                     rows[:, *ends] += text.weights[:, query, key]
                     seen[*ends] += 1
-    np.testing.assert_allclose(shares(sums, "distance")[:4], distance, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(shares(sums, "map")[:4].reshape(rows.shape), rows, atol=1e-6)
-    assert (sums.counts["map_texts"].reshape(24, 24) == seen).all()
+    np.testing.assert_allclose((count(sums, "distance") / STEP)[:4], distance, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose((count(sums, "map") / STEP)[:4].reshape(rows.shape), rows, atol=1e-6)
+    assert (count(sums, "map_texts").reshape(24, 24) == seen).all()
     # Every query has attention of 1, of heads and of even attention.
     np.testing.assert_allclose(
-        shares(sums, "distance").sum(axis=1), sum(len(text.tokens) for text in texts), rtol=1e-6
+        (count(sums, "distance") / STEP).sum(axis=1),
+        sum(len(text.tokens) for text in texts),
+        rtol=1e-6,
     )
 
 
@@ -108,9 +135,9 @@ def test_classes_and_relations_are_those_of_plain_loops():
                     is_own,
                 ]
                 relations[:, np.flatnonzero(holds)] += maps[:, query, key, None]
-    made = shares(sums, "classes").reshape(classes.shape)
+    made = (count(sums, "classes") / STEP).reshape(classes.shape)
     np.testing.assert_allclose(made, 3 * classes, atol=1e-6)
-    np.testing.assert_allclose(shares(sums, "relations"), 3 * relations, atol=1e-6)
+    np.testing.assert_allclose((count(sums, "relations") / STEP), 3 * relations, atol=1e-6)
 
 
 def test_heads_are_alike_as_their_rows_are():
@@ -121,8 +148,8 @@ def test_heads_are_alike_as_their_rows_are():
         for one in range(4):
             for other in range(4):
                 wanted[one, other] += np.sqrt(text.weights[one] * text.weights[other]).sum()
-    np.testing.assert_allclose(shares(sums, "alike"), wanted, atol=1e-3)
-    assert np.diagonal(shares(sums, "alike")) == pytest.approx(
+    np.testing.assert_allclose((count(sums, "alike") / STEP), wanted, atol=1e-3)
+    assert np.diagonal(count(sums, "alike") / STEP) == pytest.approx(
         sum(len(text.tokens) for text in texts), abs=1e-2
     )
 
@@ -137,7 +164,8 @@ def test_pairs_are_at_least_what_they_are_and_hardly_more():
                 before = exact.get((one, other), 0.0)
                 exact[one, other] = before + text.weights[3, query, key]
     queries = sum(len(text.tokens) for text in texts)
-    told = frequent_pairs(sums, [4, 4, 4, 5])[3]
+    tally = Tally.of_values(PATTERNS, CELLS, np.zeros((1, len(Tally().rows), 4)))
+    told = atlas_of(Heads(tally), sums).pairs[3]
     assert len(told) >= 30
     for pair in told:
         share = exact[pair.query, pair.key] / queries
@@ -154,43 +182,43 @@ def test_parts_in_any_order_make_the_same_sums(cut):
     order = np.random.default_rng(cut).permutation(14)
     parts = []
     for chosen in (order[:cut], order[cut:]):
-        part = AtlasSums(CELLS, ("next", "confidence"))
+        part = Sums()
         for number in chosen:
-            part.update(f"text {number}", texts[number], scores_of(int(number)))
-        said, arrays = part.kept
-        parts.append(AtlasSums.of_kept(CELLS, said, arrays))
+            add(part, number, texts[number])
+        parts.append(written(part))
     both = parts[1] + parts[0]
-    for name, counts in whole.counts.items():
-        assert (both.counts[name] == counts).all(), name
-    keys = [text.key for text in both.sample.texts()]
-    assert keys == [text.key for text in whole.sample.texts()]
+    for name in whole.names:
+        assert (both[name].sum(axis=0) == whole[name].sum(axis=0)).all(), name
+    for name, array in whole.examples.items():
+        np.testing.assert_array_equal(both.examples[name], array, name)
 
 
-def test_a_small_sample_is_that_of_the_smallest_hashes():
-    texts = texts_of(20)
-    sums, few = counted(texts), AtlasSums(CELLS, ("next", "confidence"))
-    few.sample.most = 4
-    for number in range(20)[::-1]:
-        few.update(f"text {number}", texts[number], scores_of(number))
-    keys = [text.key for text in sums.sample.texts()]
-    assert [text.key for text in few.sample.texts()] == keys[:4]
-    assert keys == sorted(keys)
-    kept = few.sample.texts()[0]
-    weights = texts[int(kept.name.split()[1])].weights[2]
-    strongest = np.sort(weights.reshape(-1))[::-1][: min(24, weights.size)]
-    assert kept.weights[2, : len(strongest)] == pytest.approx(strongest, abs=1e-3)
-    query, key = kept.links[2, 0]
-    assert weights[query, key] == weights.max()
+def test_a_large_corpus_keeps_the_texts_with_the_smallest_hashes(rng):
+    keys = rng.integers(0, 2**64, 200, np.uint64)
+    sums = Sums(), Sums()
+    for number, key in enumerate(keys):
+        example = {"key": np.array([key]).view(np.int64), "words": np.arange(1, 1 + number % 7)}
+        counts = {f"{EXAMPLE}{name}": array for name, array in example.items()}
+        sums[number % 2].add(str(number), str(number), counts, length=3)
+    for both in (sums[0] + sums[1], sums[1] + written(sums[0])):
+        chosen = np.argsort(keys)[:128]
+        assert both.examples["key"][:, 0].view(np.uint64).tolist() == keys[chosen].tolist()
+        assert np.count_nonzero(both.examples["words"], axis=1).tolist() == (chosen % 7).tolist()
 
 
-def test_other_heads_are_refused():
-    sums = counted(texts_of(1))
-    text = texts_of(1)[0]
-    short = MeasuredText(text.values, text.weights[:3], text.visible, (3,), text.tokens)
-    with pytest.raises(RecordError, match="Expected the attention of 4 heads"):
-        sums.update("another", short, scores_of(0))
-    with pytest.raises(RecordError, match="other heads or scores"):
-        sums + AtlasSums(CELLS[:2], ("next", "confidence"))
+def test_the_strongest_links_of_a_text_are_kept():
+    (text,) = texts_of(1)
+    examples = counted([text]).examples
+    strongest = np.sort(text.weights[2].reshape(-1))[::-1][:24]
+    assert examples["weights"][0, 2, : len(strongest)] == pytest.approx(strongest, abs=1e-3)
+    query, key = examples["links"][0, 2, 0]
+    assert text.weights[2, query, key] == text.weights[2].max()
+
+
+def test_cross_attention_is_refused():
+    (text,) = texts_of(1)
+    with pytest.raises(RecordError, match="Expected attention from a text to itself"):
+        add(Sums(), 0, text._replace(weights=text.weights[:, :-1]))
 
 
 def test_bins_and_ends_cover_every_pair_once():

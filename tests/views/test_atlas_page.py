@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from headscope.atlases import AtlasSums, MeasuredText, atlas_of
+from headscope.atlases import atlas_of, text_counts
+from headscope.corpus import Sums
 from headscope.errors import FileError
 from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens
@@ -26,15 +27,21 @@ def bundle(monkeypatch):
 def atlas(rng):
     """Three heads over some texts; one word would end a script."""
     scores = (*(pattern.name for pattern in PATTERNS), "confidence")
-    sums, tally = AtlasSums(CELLS, scores), Tally()
+    sums, tally = Sums(), Tally()
     values = rng.random((9, len(tally.rows), 3))
-    for number, of_heads in enumerate(values):
+    for number in range(len(values)):
         length = 3 + number
         pieces = ("[CLS]", *["it", HOSTILE, "dog"][: length - 2], *["a"] * (length - 5), "[SEP]")
         weights = rng.dirichlet(np.ones(length), size=(3, length)).astype(np.float32)
         visible = (np.ones((length, length), bool),) * 2
-        text = MeasuredText(of_heads, weights, visible, (2, 1), Tokens(pieces=pieces))
-        sums.update(f"text {number}", text, rng.random((len(scores), 3)))
+        counts = text_counts(
+            f"text {number}",
+            Tokens(pieces=pieces),
+            weights=weights,
+            visible=visible,
+            scores=rng.random((len(scores), 3)),
+        )
+        sums.add(str(number), str(number), counts, length=length, facts={"scores": list(scores)})
     return atlas_of(Heads(Tally.of_values(PATTERNS, CELLS, values)), sums)
 
 

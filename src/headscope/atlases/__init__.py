@@ -3,16 +3,18 @@
 NumPy only; a model is run by `headscope.studies.atlas`.
 """
 
-from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour
-from headscope.atlases._classes import CLASSES, RELATIONS
-from headscope.atlases._comparison import AtlasComparison, HeadPair, ScoreDifference
-from headscope.atlases._file import atlas_of, load_atlas
-from headscope.atlases._frequent_pairs import FrequentPair
-from headscope.atlases._offset_bins import SIDE, bin_names, offset_bins
-from headscope.atlases._sample import SampledText
-from headscope.atlases._similarity import PARTS
-from headscope.atlases._strata import Example, Stratum
-from headscope.atlases._sums import STEP, AtlasSums, MeasuredText
+from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour, atlas_of, load_atlas
+from headscope.atlases._comparison import PARTS, AtlasComparison, HeadPair, ScoreDifference
+from headscope.atlases._counts import (
+    CLASSES,
+    RELATIONS,
+    SIDE,
+    STEP,
+    bin_names,
+    offset_bins,
+    text_counts,
+)
+from headscope.atlases._examples import Example, FrequentPair, SampledText, Stratum
 
 __all__ = [
     "CLASSES",
@@ -24,11 +26,9 @@ __all__ = [
     "Atlas",
     "AtlasComparison",
     "AtlasHead",
-    "AtlasSums",
     "Example",
     "FrequentPair",
     "HeadPair",
-    "MeasuredText",
     "Neighbour",
     "SampledText",
     "ScoreDifference",
@@ -37,4 +37,5 @@ __all__ = [
     "bin_names",
     "load_atlas",
     "offset_bins",
+    "text_counts",
 ]

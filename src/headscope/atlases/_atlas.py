@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,15 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from headscope.atlases._classes import CLASSES, RELATIONS
-from headscope.atlases._frequent_pairs import FrequentPair
-from headscope.atlases._offset_bins import SIDE, bin_names
-from headscope.atlases._sample import SampledText
-from headscope.atlases._strata import Stratum, strata
-from headscope.atlases._sums import STEP
+from headscope.atlases._counts import CLASSES, RELATIONS, SIDE, STEP, bin_names
+from headscope.atlases._examples import (
+    FrequentPair,
+    SampledText,
+    Stratum,
+    frequent_pairs,
+    sample_of,
+    strata,
+)
+from headscope.corpus import WHOLE, Sums
 from headscope.errors import RecordError
-from headscope.patterns import Heads, Label
-from headscope.results import Kept, Result, TextTable
+from headscope.patterns import Heads, Label, heads_of_kept, kept_of_heads
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import arrays_below, load_kept, reading
 
 if TYPE_CHECKING:
     from headscope.atlases._comparison import AtlasComparison
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 CONFIDENCE = "confidence"
 """The score of a head without a label: the largest weight of a query, mean over queries."""
 NEIGHBOURS = 8
+HEADS = "heads."
+"""Before the names of the arrays of the heads in a file."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +116,8 @@ class Atlas(Result):
     Args:
         heads: labels and measures of the heads.
         scores: names of the scores whose distribution is known.
-        counts: whole numbers over all texts, see `headscope.atlases.AtlasSums`.
-        sample: a uniform sample of the texts, with the strongest links of each head.
+        counts: whole numbers over all texts, see `headscope.atlases.text_counts`.
+        examples: arrays of a uniform sample of the texts, with the strongest links of each head.
         pairs: for each head, the pairs of words that get most of its attention.
     """
 
@@ -118,7 +126,7 @@ class Atlas(Result):
     heads: Heads
     scores: tuple[str, ...]
     counts: Mapping[str, np.ndarray]
-    sample: tuple[SampledText, ...]
+    examples: Mapping[str, np.ndarray]
     pairs: tuple[tuple[FrequentPair, ...], ...]
 
     @property
@@ -140,6 +148,11 @@ class Atlas(Result):
     def tokens(self) -> int:
         """Number of tokens in all texts."""
         return int(self.counts["totals"][1])
+
+    @cached_property
+    def sample(self) -> tuple[SampledText, ...]:
+        """A uniform sample of the texts: those with the smallest hashes."""
+        return sample_of(self.examples)
 
     @cached_property
     def alike(self) -> Float[np.ndarray, "head other_head"]:
@@ -255,9 +268,7 @@ class Atlas(Result):
 
     def even_of(self, at: int) -> int:
         """The index of uniform attention in the layer of a head, in the counts of maps."""
-        # Maps of heads come first, then one of uniform attention for each layer.
-        layers = list(dict(self.cells))
-        return len(self.cells) + layers.index(self.cells[at][0])
+        return _even_of(self.cells, at)
 
     def neighbours_of(self, at: int) -> tuple[Neighbour, ...]:
         """The heads that are most similar to the head at an index of `cells`."""
@@ -315,9 +326,19 @@ class Atlas(Result):
         return row
 
     def _kept(self) -> Kept:
-        from headscope.atlases._file import kept_of_atlas
-
-        return kept_of_atlas(self)
+        heads, arrays = kept_of_heads(self.heads)
+        # Heads have different numbers of pairs: one flat table, in which words are numbers.
+        flat = [(head, pair) for head, pairs in enumerate(self.pairs) for pair in pairs]
+        words = sorted({word for _, pair in flat for word in (pair.query, pair.key)})
+        number = {word: at for at, word in enumerate(words)}
+        ends = [[head, number[pair.query], number[pair.key], pair.is_words] for head, pair in flat]
+        shares = [[pair.share, pair.even] for _, pair in flat]
+        kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
+        kept |= {f"counts.{name}": each for name, each in self.counts.items()}
+        kept |= {f"sample.{name}": each for name, each in self.examples.items()}
+        kept["pairs.ends"] = np.array(ends, np.int32).reshape(-1, 4)
+        kept["pairs.shares"] = np.array(shares, np.float64).reshape(-1, 2)
+        return {"heads": heads, "scores": list(self.scores), "words": words}, kept
 
     @property
     def _queries(self) -> int:
@@ -340,6 +361,52 @@ class Atlas(Result):
         queries = self.counts["queries"][:, None]
         sums = self.counts["classes"][of].reshape(len(CLASSES), len(CLASSES)) / STEP
         return np.divide(sums, queries, out=np.full(sums.shape, np.nan), where=queries > 0)
+
+
+def atlas_of(heads: Heads, sums: Sums) -> Atlas:
+    """The atlas made from the labels of a run and from its sums, see `text_counts`."""
+    counts = {}
+    for name in sums.names:
+        if name.startswith(WHOLE):
+            counts[name.removeprefix(WHOLE)] = sums.total(name)
+    even = [_even_of(heads.cells, at) for at in range(len(heads.cells))]
+    pairs = frequent_pairs(counts, sample_of(sums.examples), even)
+    # The sketch is not kept: the pairs that were read from it are.
+    del counts["pairs"]
+    return Atlas(heads, tuple(sums.facts["scores"]), counts, sums.examples, pairs)
+
+
+@reads(Atlas.KIND)
+def load_atlas(path: str | os.PathLike[str]) -> Atlas:
+    """Read an atlas that `Atlas.save` wrote.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or was not written by headscope.
+    """
+    document, arrays = load_kept(path, Atlas.KIND)
+    with reading(path, Atlas.KIND):
+        heads = heads_of_kept(dict(document["heads"]), arrays_below(arrays, HEADS))
+        words: list[str] = document["words"]
+        pairs: list[list[FrequentPair]] = [[] for _ in heads.cells]
+        flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
+        for (head, query, key, is_words), (share, even) in flat:
+            pair = FrequentPair(words[query], words[key], share, even, bool(is_words))
+            pairs[head].append(pair)
+        atlas = Atlas(
+            heads,
+            tuple(map(str, document["scores"])),
+            arrays_below(arrays, "counts."),
+            arrays_below(arrays, "sample."),
+            tuple(map(tuple, pairs)),
+        )
+        assert atlas.sample is not None, "whatever does not fit is found here"
+        return atlas
+
+
+def _even_of(cells: Sequence[tuple[int, int]], at: int) -> int:
+    """The index of uniform attention in the layer of a head, in the counts of maps."""
+    # Maps of heads come first, then one of uniform attention for each layer.
+    return len(cells) + list(dict(cells)).index(cells[at][0])
 
 
 def _known(number: float) -> float:

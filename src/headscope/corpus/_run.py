@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
+from headscope._progress import Progress
 from headscope.corpus._engines import Engine, given, pool, this_process
 from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import forget_own, texts_under_way
 from headscope.corpus._measurer import Job, Kept
-from headscope.corpus._progress import ProgressLine, RunStatus
 from headscope.corpus._scheduler import Scheduler
 from headscope.corpus._task import ModelTrial, PartTask, code_version
 from headscope.corpus._text import CorpusText
@@ -185,17 +185,21 @@ class _RunSteps:
 
     def finished(self) -> FinishedRun:
         scheduler: Scheduler | None = None
-        status = RunStatus(self.corpus.texts, self.job.stage)
-        status.under_way = lambda: texts_under_way(self.folder.path)
+        finished = failed = 0
         trial: list[ModelTrial] = []
 
         def task_of(part: str) -> PartTask:
             facts = self._facts(trial[0])
             return PartTask(self.job, str(self.folder.path), part, facts, trial[0].is_exact)
 
-        def on_finished(part: str, failed: int) -> None:
-            status.finished += self.corpus.parts.get(part, 0)
-            status.failed += failed
+        def on_finished(part: str, lost: int) -> None:
+            nonlocal finished, failed
+            finished += self.corpus.parts.get(part, 0)
+            failed += lost
+
+        def look() -> tuple[int, int]:
+            done = finished + texts_under_way(self.folder.path)
+            return min(self.corpus.texts, done), failed
 
         scheduler = Scheduler(self.engine, self.folder, task_of, on_finished)
         try:
@@ -203,8 +207,11 @@ class _RunSteps:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
             trial.append(scheduler.try_out(self.job, self.corpus.sampled))
             facts = self._begun(self._facts(trial[0]))
-            left = self._left(facts, status)
-            with ProgressLine(status.line, shows=self.progress and bool(left)):
+            left = self._left(facts, on_finished)
+            what, shows = self.job.stage or "Measuring", self.progress and bool(left)
+            total = self.corpus.texts
+            progress = Progress(what, "text", total, done=finished, shows=shows)
+            with progress, progress.watching(look):
                 scheduler.run(left)
         finally:
             scheduler.end()
@@ -225,17 +232,15 @@ class _RunSteps:
             differing(f"{self.folder.path} was begun", begun, facts)
         return facts
 
-    def _left(self, facts: dict[str, Any], status: RunStatus) -> list[str]:
+    def _left(self, facts: dict[str, Any], on_finished: Callable[[str, int], None]) -> list[str]:
         """Parts that are not finished."""
         left = []
         for part in (*self.job.beside, *sorted(self.corpus.parts)):
             if self.folder.is_finished(part):
                 document = self.folder.document_of(part, facts)
-                status.finished += self.corpus.parts.get(part, 0)
-                status.failed += len(document["failed"])
+                on_finished(part, len(document["failed"]))
             else:
                 left.append(part)
-        status.before = status.finished
         done = len(self.corpus.parts) + len(self.job.beside) - len(left)
         if done and left and self.progress:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,12 @@ WHOLE = "whole/"
 """Begins the name of a count that has no rows but one sum over all texts: for large arrays of which
 no interval is asked. Arrays of several sizes are added up from their beginning.
 """
+EXAMPLE = "example/"
+"""Begins the name of an array that is not added up but kept of a uniform sample of the texts: those
+with the smallest ``example/key``, a number of 64 bits. The sample is the same in any order and for
+any parts.
+"""
+EXAMPLES = 128
 
 Counts = Mapping[str, Shaped[np.ndarray, "..."]]
 """What is counted of one text: arrays by name, which add up."""
@@ -55,6 +61,7 @@ class Sums:
         self._hashed = False
         self._rows: dict[str, dict[str, np.ndarray]] = {}
         self._whole: dict[str, np.ndarray] = {}
+        self._examples: dict[int, Counts] = {}
 
     def add(
         self, name: str, document: str, counts: Counts, *, length: int, facts: Facts | None = None
@@ -76,12 +83,17 @@ class Sums:
         self._texts.add(key_of("text", name))
         self.lengths[length] += 1
         self.facts |= {fact: value for fact, value in (facts or {}).items() if value}
-        in_rows = {name: array for name, array in counts.items() if not name.startswith(WHOLE)}
+        kinds: dict[str, dict[str, np.ndarray]] = {WHOLE: {}, EXAMPLE: {}, "": {}}
+        for count, array in counts.items():
+            kind = next(kind for kind in kinds if count.startswith(kind))
+            kinds[kind][count] = array
+        in_rows = kinds[""]
         if in_rows:
             self._documents.add(key_of("document", document))
             self._add_row(self._row_of(document), in_rows)
             self._hash_many()
-        self._add_whole({name: counts[name] for name in counts if name not in in_rows})
+        self._add_whole(kinds[WHOLE])
+        self._add_examples([kinds[EXAMPLE]] if kinds[EXAMPLE] else [])
 
     def check(self, name: str, facts: Facts) -> None:
         """Raise where a text cannot be added.
@@ -141,6 +153,17 @@ class Sums:
         nothing = np.zeros_like(some)
         return np.stack([self._rows[row].get(name, nothing) for row in self.rows])
 
+    @property
+    def examples(self) -> dict[str, Shaped[np.ndarray, "example ..."]]:
+        """The arrays of the sample, those of the smallest key first; shorter ones end in zeros."""
+        kept = [self._examples[key] for key in sorted(self._examples)]
+        stacked = {}
+        for name in kept[0] if kept else ():
+            size = np.max([each[name].shape for each in kept], axis=0)
+            padded = [np.pad(a[name], [(0, n) for n in size - a[name].shape]) for a in kept]
+            stacked[name.removeprefix(EXAMPLE)] = np.stack(padded)
+        return stacked
+
     def total(self, name: str) -> Shaped[np.ndarray, "..."]:
         """Sum over all texts."""
         return self[name].sum(axis=0)
@@ -165,6 +188,7 @@ class Sums:
             for row, counts in each._rows.items():
                 both._add_row(row if each._hashed else both._row_of(row), counts)
             both._add_whole(each._whole)
+            both._add_examples(each._examples.values())
         both._hash_many()
         return both
 
@@ -174,6 +198,7 @@ class Sums:
         document["lengths"] = sorted(self.lengths.items())
         in_rows = sorted(self.names - self._whole.keys())
         arrays = self._whole | {f"counts.{name}": self[name] for name in in_rows}
+        arrays |= {f"{EXAMPLE}{name}": array for name, array in self.examples.items()}
         for name, numbers in ((TEXTS, self._texts), (DOCUMENTS, self._documents)):
             arrays[name] = np.array(sorted(numbers), np.uint64).view(np.int64)
         return document, arrays
@@ -200,7 +225,7 @@ class Sums:
         for name, array in arrays.items():
             if name.startswith(WHOLE):
                 sums._whole[name] = array
-            if name.startswith((TEXTS, DOCUMENTS, WHOLE)):
+            if name.startswith((TEXTS, DOCUMENTS, WHOLE, EXAMPLE)):
                 continue
             if len(array) != len(rows):
                 raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
@@ -208,6 +233,9 @@ class Sums:
                 # Most rows have none of most counts; one row says that they are counted at all.
                 if not at or array[at].any():
                     sums._rows[row][name.removeprefix("counts.")] = array[at]
+        named = {name: array for name, array in arrays.items() if name.startswith(EXAMPLE)}
+        for at in range(len(named.get(f"{EXAMPLE}key", ()))):
+            sums._add_examples([{name: array[at] for name, array in named.items()}])
         return sums
 
     def _differing(self, facts: Facts) -> str:
@@ -227,10 +255,21 @@ class Sums:
 
     def _add_whole(self, counts: Counts) -> None:
         for name, array in counts.items():
-            both = self._whole.get(name, np.zeros_like(array)), array
-            size = np.max([each.shape for each in both], axis=0)
-            one, other = (np.pad(each, [(0, n) for n in size - each.shape]) for each in both)
-            self._whole[name] = one + other
+            there = self._whole.get(name)
+            if there is None:
+                self._whole[name] = np.array(array)
+            elif there.shape == array.shape and there.dtype == array.dtype:
+                there += array
+            else:
+                size = np.maximum(there.shape, array.shape)
+                both = [np.pad(a, [(0, n) for n in size - a.shape]) for a in (there, array)]
+                self._whole[name] = both[0] + both[1]
+
+    def _add_examples(self, examples: Iterable[Counts]) -> None:
+        for each in examples:
+            self._examples[int(each[f"{EXAMPLE}key"].view(np.uint64)[0])] = each
+        for key in sorted(self._examples)[EXAMPLES:]:
+            del self._examples[key]
 
     def _hash_many(self) -> None:
         """Where there are more documents than rows may be, each goes to the row of its hash."""

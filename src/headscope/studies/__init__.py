@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
-from headscope.studies._atlas import atlas
 from headscope.studies._heads import heads
 from headscope.studies.ablation._file import load_ablation
 from headscope.studies.ablation._result import Ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
+from headscope.studies.atlas import atlas
 from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
 from headscope.studies.faithfulness import Faithfulness, faithfulness, load_faithfulness
 from headscope.studies.mechanism import Mechanism, load_mechanism, mechanism

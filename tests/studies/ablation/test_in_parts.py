@@ -203,7 +203,7 @@ def test_progress_names_the_two_runs_of_a_screen(masked, tokenizer, capsys):
         "2 of 2",
     ]
     hs.ablate(masked, "masked-word", tokenizer=tokenizer, texts=texts, heads=[(1, 2)], part_size=2)
-    assert capsys.readouterr().err.startswith("2 of 2 texts, 0 left")
+    assert capsys.readouterr().err.startswith("Measuring: 2 of 2 texts")
 
 
 @pytest.mark.parametrize("by", ["mean attention", "mean output"])
