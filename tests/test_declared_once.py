@@ -75,8 +75,8 @@ STUDY_EDITS = {
     ],
     "cli/_app.py": [
         (
-            '    "norms": "',
-            '    "lengths": "Measure how long texts are.",\n    "norms": "',
+            '    "_texts": (',
+            '    "_lengths": ("lengths",),\n    "_texts": (',
         )
     ],
 }

@@ -102,7 +102,7 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is not an encoder-decoder"),
         (
             ["--pairs", "a.jsonl", "--save", "a.csv"],
-            "Expected a .safetensors file for the result, got a.csv; use a.saf",
+            "Expected a .safetensors file for --save, got a.csv; use a.saf",
         ),
         (
             ["--pairs", "a.jsonl", "--confidence", "2"],

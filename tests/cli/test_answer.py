@@ -30,7 +30,7 @@ def ask(llava, *more, image="cat.png"):
 
 
 def test_an_answer_is_printed_and_kept(here, llava, capsys):
-    assert ask(llava, "--out", "answer.safetensors") == 0
+    assert ask(llava, "--save", "answer.safetensors") == 0
     told = capsys.readouterr().out
     kept = hs.load("answer.safetensors")
     assert str(kept) in told

@@ -244,7 +244,7 @@ def broken_record():
         ),
         (
             ["view", "broken.safetensors", "b"],
-            "headscope: broken.safetensors is a record file, which already holds its texts",
+            "headscope: broken.safetensors is a record file, which already holds its input",
         ),
         (
             ["capture", "a", "--out", "run.bin"],
@@ -275,7 +275,7 @@ def test_a_folder_without_write_permission_is_said(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from headscope.cli._run import check_writable
+from headscope.cli._files import check_writable
 if os.geteuid() == 0:
     os.setuid(65534)
 check_writable(Path({str(closed)!r}) / "page.html")

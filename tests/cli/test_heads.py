@@ -87,7 +87,7 @@ def test_a_figure_is_drawn(here, folder, capsys):
 
 
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
-    monkeypatch.setattr("headscope.cli._study.find_spec", lambda name: None)
+    monkeypatch.setattr("headscope.cli._files.find_spec", lambda name: None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
     assert capsys.readouterr().err.startswith(
         "headscope: a.parquet needs pyarrow, which is not installed: pip"
@@ -134,7 +134,7 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
         (["--texts", "bad.csv"], "headscope: bad.csv has the fields "),
         (
             ["a", "--out", "b.xlsx"],
-            "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx",
+            "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx",
         ),
         (["a " * 99], "headscope: The text has 101 tokens"),
         (

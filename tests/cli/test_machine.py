@@ -201,7 +201,7 @@ REFUSED_BY_COMMAND = [
     ),
     (["generate", "x", " ", "--model", "a/b", "--out", "r"], 1, "The prompt is empty"),
     (["support", "--batch-size", "0"], 2, "Must be >= 1"),
-    (["support", "--out", "table.csv"], 1, "Expected .md or .json for --out"),
+    (["support", "--out", "table.csv"], 1, "Expected .md, .json for --out"),
     (
         [
             "generate",

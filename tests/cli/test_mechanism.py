@@ -76,7 +76,10 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
         (["--at", "9-9"], "headscope: There is no head 9-9"),
         (["--plot", "b.svg"], "headscope: Expected 1 to 12 heads with --at for --plot"),
         (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
-        (["--out", "b.xlsx"], "headscope: Expected .csv, .json, .parquet for --out, got b.xlsx"),
+        (
+            ["--out", "b.xlsx"],
+            "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx",
+        ),
     ],
 )
 def test_bad_input_is_one_line(arguments, line, here, folder, capsys):

@@ -234,4 +234,6 @@ def test_a_record_file_holds_what_was_read(here, models, capsys):
     assert run(["view", "run.safetensors"]) == 0
     capsys.readouterr()
     assert run(["view", "run.safetensors", "--image", "cat.png"]) == 1
-    assert "run.safetensors is a record file and already holds its input" in capsys.readouterr().err
+    assert (
+        "run.safetensors is a record file, which already holds its input" in capsys.readouterr().err
+    )

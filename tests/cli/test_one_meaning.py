@@ -1,12 +1,19 @@
 """An option of the command line means the same in every command."""
 
+import shlex
 from collections import defaultdict
 from functools import cache
+from types import NoneType
+from typing import get_args
 
 import pytest
 
+import headscope as hs
 from headscope.cli import run
 from headscope.cli._app import app
+from headscope.testing import random_record
+
+from .conftest import header_of
 
 COMMANDS = sorted(name for name in app if not name.startswith("-"))
 PAGE = {"figure", "serve", "view"}
@@ -37,7 +44,10 @@ def uses():
         for argument in app[command].assemble_argument_collection(parse_docstring=True):
             name = argument.names[0] if argument.names else ""
             if argument.show and name.startswith("--"):
-                kind = str(argument.hint).removesuffix(" | None")
+                kind = argument.hint
+                if NoneType in get_args(kind):
+                    kind = get_args(kind)[0]
+                kind = str(kind).replace("list[int]", "tuple[int, ...]")
                 told = " ".join((argument.parameter.help or "").split())
                 found[name][command] = kind.removeprefix("<class '").removesuffix("'>"), told
     return found
@@ -63,15 +73,6 @@ def test_options_mean_the_same_in_every_command():
     assert wrong == {}
 
 
-def test_names_that_meant_several_things_have_one_each():
-    """--layers and --heads were switches, numbers and places; --rows counted, and combined."""
-    assert set(uses()["--layers"]) == {"answer", "figure"}
-    assert set(uses()["--heads"]) == PAGE | {"answer"}
-    assert set(uses()["--rows"]) == {"capture"}
-    for name, where in (("--keep-heads", {"capture", "generate"}), ("--single-heads", {"ablate"})):
-        assert set(uses()[name]) == where
-
-
 @pytest.mark.parametrize("task", ["next_word", "next-word", "masked_word", "minimal_pairs"])
 def test_names_of_several_words_take_hyphens_and_underscores(task, capsys):
     assert run(["ablate", "--task", task]) == 1
@@ -80,3 +81,38 @@ def test_names_of_several_words_take_hyphens_and_underscores(task, capsys):
     assert "needs a file of examples" in capsys.readouterr().err
     assert run(["ablate", "--task", "gone_file.py:own_task", "--data", "a.txt"]) == 1
     assert "own-task" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_begins_with_two_examples_that_parse(command, capsys):
+    assert run([command, "--help"]) == 0
+    does, first, second, *_ = capsys.readouterr().out.split("\n\n")
+    assert does.endswith(".")
+    for example in (first, second):
+        words = shlex.split(" ".join(example.split()))
+        assert words[:2] == ["headscope", command]
+        app.parse_args(words[1:], exit_on_error=False, print_error=False)
+
+
+def test_an_option_is_that_of_the_signature():
+    """Type, default, choices and help of options that commands read of functions."""
+    rows, window = (
+        next(each for each in app["coref"].assemble_argument_collection() if each.name == name)
+        for name in ("--word-rows", "--window")
+    )
+    assert get_args(rows.hint) == ("mean", "first", "max")
+    assert rows.field_info.default == "mean"
+    assert rows.parameter.help.startswith("How rows of a word's tokens become one")
+    assert (window.hint, window.field_info.default) == (int, 128)
+
+
+@pytest.mark.parametrize("view", ["model", "pair", "scatter"])
+def test_names_of_views_for_print_open_what_took_over(view, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record = random_record()
+    hs.save(record, "run.safetensors")
+    assert run(["view", "run.safetensors", "--view", view, "--out", "a.html"]) == 0
+    assert (
+        header_of(tmp_path / "a.html")["selection"]
+        == hs.view(record, view=view).header["selection"]
+    )

@@ -8,7 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._declared import flag, plain_help
+from headscope.cli._signature import flag, plain_help
 from headscope.testing import random_record
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import Option, PageOptions, PageSelection, WrittenOptions, declared

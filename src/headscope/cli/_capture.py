@@ -1,158 +1,456 @@
-"""headscope capture."""
+"""Commands that run a model on one input, or on many: records, written texts, answers, effects."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from headscope.cli._corpus import CorpusOptions, is_folder
-from headscope.cli._media import Media
-from headscope.cli._page import Words
-from headscope.cli._run import ModelOptions, captured, check_record_name, say, say_checked, say_what
-from headscope.cli._study import outcomes_of, text_or_chat
-from headscope.errors import CaptureError, FileError, RunError, TextError
+from headscope.cli._files import (
+    RECORD,
+    Results,
+    RunResults,
+    check_folder,
+    check_suffix,
+)
+from headscope.cli._left_out import left_out
+from headscope.cli._places import parse_heads, parse_places
+from headscope.cli._run import (
+    Count,
+    FitOptions,
+    Flag,
+    Media,
+    ModelOptions,
+    Words,
+    captured,
+    check_model,
+    note_where,
+    quiet,
+    say,
+    say_what,
+    say_where,
+    say_written,
+    status,
+)
+from headscope.cli._signature import made_from
+from headscope.cli._study import (
+    Chat,
+    CorpusOptions,
+    Study,
+    alone_or_all,
+    text_or_chat,
+    warnings_as_lines,
+)
+from headscope.errors import (
+    FileError,
+    HeadscopeError,
+    InterventionError,
+    RecordError,
+    RunError,
+    TextError,
+)
 
-HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
+if TYPE_CHECKING:
+    from headscope.capturing import Outcome
+    from headscope.record import Record
+
+ENDED = {
+    "end": "the model ended the text",
+    "length": "reached --max-new-tokens",
+    "criterion": "a stopping criterion was met",
+}
+Precision = Literal["float32", "float16"]
+KeptHeads = Annotated[
+    tuple[str, ...],
+    Parameter(
+        consume_multiple=True,
+        negative="",
+        help="Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by default "
+        "all.",
+    ),
+]
+KEPT = "precision routers"
+ROUTERS = "Store the router scores of mixture-of-experts layers, too."
+KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 
 
+@made_from(
+    "headscope.capturing.options:KeepOptions",
+    takes=f"{KEPT} rows top",
+    routers=ROUTERS,
+)
 def capture(
     text: str | None = None,
     text_b: str | None = None,
     /,
     *,
-    chat: Path | None = None,
     out: Path,
     texts: Path | None = None,
-    model: ModelOptions | None = None,
-    media: Media | None = None,
-    keep: tuple[
-        Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"], ...
-    ] = ("auto",),
-    precision: Literal["float32", "float16"] = "float32",
-    rows: int | None = None,
-    top: int = 0,
-    routers: Annotated[bool, Parameter(negative="")] = False,
-    keep_heads: Words = (),
-    corpus: CorpusOptions | None = None,
+    chat: Chat = None,
+    keep: tuple[KeepName, ...] = ("auto",),
+    keep_heads: KeptHeads = (),
+    media: Media = Media(),
+    model: ModelOptions = ModelOptions(),
+    corpus: CorpusOptions = CorpusOptions(),
+    **options: Any,
 ) -> None:
-    """Capture attention of a text, a sentence pair, a picture or a sound, and save the record; of
-    many texts, a record each.
+    """Capture attention and save the record.
+
+    headscope capture "I went to the store." --out run.safetensors
+
+    headscope capture --texts texts.txt --keep qk --out records
 
     Args:
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
         out: Write the record to this file (.safetensors), or the records of --texts and their
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
-        model: Model, and how it runs.
-        media: Pictures and sound that the model reads.
+        chat: A conversation.
         keep: What to store; may be given several times. weights; qk for queries and keys, from
             which weights follow exactly; values; before for queries and keys before positions are
             applied; statistics for numbers about every row without the row; norms for the norms of
             contributions. auto stores queries, keys and values, and weights as long as these stay
             below 256 MiB.
-        precision: Precision of the stored arrays.
-        rows: How many rows the statistics sample; by default all.
-        top: How many of the largest weights of each row the statistics list.
-        routers: Store the router scores of mixture-of-experts layers, too.
-        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
-            default all.
+        keep_heads: Heads to store.
+        media: Pictures and sound that the model reads.
+        model: Model, and how it runs.
         corpus: Who captures the texts of --texts.
+        **options: Of `headscope.capture`.
     """
     from headscope.capturing import parse_keep
 
-    kept: dict[str, Any] = {
-        "keep": "auto" if keep == ("auto",) else keep,
-        "precision": precision,
-        "rows": rows,
-    }
-    kept |= {
-        "top": top,
-        "routers": routers,
-        "heads": [parse_head(each) for each in keep_heads] or None,
-    }
-    parse_keep(**kept)
+    options |= {"keep": "auto" if keep == ("auto",) else keep, "heads": parse_heads(keep_heads)}
+    parse_keep(**options)
     text = text_or_chat(text, chat, text_b, texts)
-    options, run_options = model or ModelOptions(), corpus or CorpusOptions()
     if texts is not None:
-        check_none_beside_texts(text, media, options)
-        _capture_file(texts, out, options, corpus=run_options, kept=kept)
+        beside = {
+            "a text": text,
+            "--target": model.target,
+            "--target-tokenizer": model.target_tokenizer,
+            "a picture or sound": media.given,
+        }
+        for what, given in beside.items():
+            if given:
+                raise TextError(f"Expected --texts alone, got {what} with it; leave one out")
+        _capture_file(texts, Study(RunResults(out), corpus, model), options)
         return
-    if run_options.is_given:
+    if corpus != CorpusOptions():
         raise RunError(
             "--workers, --dask and --part-size are for the texts of a file: give --texts"
         )
-    _capture_one((text, text_b), out, options, media=media or Media(), kept=kept)
+    check_suffix("--out", out, (RECORD,))
+    say_what(captured(media.parsed(text, text_b, model), model, out, **options))
+    say_written(out)
 
 
-def _capture_one(
-    given: tuple[str | None, str | None],
-    out: Path,
-    options: ModelOptions,
-    *,
-    media: Media,
-    kept: dict[str, Any],
-) -> None:
-    """The record of one input to a file."""
-    check_record_name(out)
-    media.check(*given)
-    # Layer by layer, so that a record may be larger than memory.
-    record = captured(given, options, out, media=media, writes=True, **kept)
-    say_what(record)
-    say_checked(record)
-    say(f"Wrote {out.resolve()} ({out.stat().st_size / 1e6:.2f} MB)")
-
-
-def check_none_beside_texts(text: str | None, media: Media | None, options: ModelOptions) -> None:
-    """Raise where a file of texts was given and something else to read with it.
-
-    Raises:
-        TextError: naming it.
-    """
-    beside = {
-        "a text": text,
-        "--target": options.target,
-        "--target-tokenizer": options.target_tokenizer,
-        "a picture or sound": media and media.given,
-    }
-    for what, given in beside.items():
-        if given:
-            raise TextError(f"Expected --texts alone, got {what} with it; leave one of them out")
-
-
-def _capture_file(
-    texts: Path, out: Path, options: ModelOptions, *, corpus: CorpusOptions, kept: dict[str, Any]
-) -> None:
+def _capture_file(texts: Path, asked: Study, options: dict[str, Any]) -> None:
     """The records of the texts of a file to a folder."""
-    if not is_folder(out):
+    folder = asked.results.folder
+    if folder is None:
         raise FileError(
-            f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
+            f"Expected a folder for --out with --texts, got {asked.results.out}; leave the suffix "
+            "out"
         )
-    given = outcomes_of(texts)
-    with corpus.reading(options, out, given=given) as (source, how):
+    from headscope.capturing import parse_texts
+
+    given = alone_or_all(parse_texts(texts))
+    with asked.reading(given) as (source, how):
         from headscope.capturing import MOST_UNKNOWN, capture_many
 
         how["max_unknown"] = 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN
-        records = capture_many(*source, given, progress=True, **kept, **how)
-    say(f"Wrote {len(records):,} records to {out.resolve()}")
+        how["progress"] = True
+        records: Any = capture_many(*source, given, **how, **options)
+    say(f"Wrote {len(records):,} records to {folder.resolve()}")
 
 
-def parse_head(given: str) -> tuple:
-    """A head as it is given on the command line: 12-7, or cross:3-0.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Writing:
+    """How a model writes."""
+
+    max_new_tokens: Count = None
+    """Maximum number of tokens to generate; by default that of the model's own generation_config,
+    or 32.
+    """
+    sample: Flag = False
+    """Sample tokens instead of taking the most probable one."""
+    temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
+    """Sampling temperature: above 1 more random, below 1 less."""
+    top_p: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1))] = None
+    """Sample from the most probable tokens that together have this probability."""
+    seed: int | None = None
+    """Random seed."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those that were given, so that the defaults of the model hold."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return given | ({"do_sample": True} if given.pop("sample") else {})
+
+
+@made_from("headscope.capturing.options:KeepOptions", takes=KEPT, routers=ROUTERS)
+def generate(
+    *prompts: str,
+    texts: Path | None = None,
+    chat: Chat = None,
+    model: str,
+    out: Path,
+    target_tokenizer: str | None = None,
+    writing: Writing = Writing(),
+    keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
+    keep_heads: KeptHeads = (),
+    machine: FitOptions = FitOptions(),
+    **options: Any,
+) -> None:
+    """Generate text and record attention at every step.
+
+    headscope generate "Once upon a time" --model path/to/a/llama --out story.safetensors
+
+    headscope generate --texts prompts.txt --model path/to/a/llama --out stories
+
+    Args:
+        prompts: The text to continue, or several; for an encoder-decoder, the source.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the field
+            text or prompt, or messages.
+        chat: A conversation.
+        model: Hub name or folder of a generative model.
+        out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
+            with 1.safetensors, 2.safetensors ...
+        target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
+        writing: How tokens are chosen.
+        keep: What to store, as in headscope capture; may be given several times.
+        keep_heads: Heads to store.
+        machine: Where and how the model runs.
+        **options: Of `headscope.generate`.
+    """
+    options |= {"heads": parse_heads(keep_heads)}
+    given = _prompts_of(prompts, texts, chat)
+    in_folder = texts is not None or len(given) > 1
+    if in_folder:
+        check_folder(out)
+    else:
+        check_suffix("--out", out, (RECORD,))
+    check_model(model, machine.revision)
+    check_model(target_tokenizer)
+    options |= writing.options | {"keep": "auto" if keep == ("auto",) else keep}
+    options |= machine.read_many() | {"allow_unfit": machine.allow_unfit}
+    left_out.begin("prompt", len(given))
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import load_model
+    named = ModelOptions(
+        target_tokenizer=target_tokenizer, trust_remote_code=machine.trust_remote_code
+    )
+    with status(f"Loading {model}"), quiet():
+        loaded = load_model(model, writes=True, allow_unfit=machine.allow_unfit, **machine.loading)
+        options["target_tokenizer"] = named.tokenizer_of_target()
+    with warnings_as_lines("one at a time"):
+        if len(given) == 1:
+            _write(
+                _generated(loaded, given[0], options), out / "1.safetensors" if in_folder else out
+            )
+        else:
+            _write_all(loaded, given, options, out)
+
+
+def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None) -> list[Outcome]:
+    """The prompts from the command line or from a file.
 
     Raises:
-        CaptureError: where it is no head.
+        TextError: where there is no prompt, or both are given.
+        FileError: where the file cannot be read.
     """
-    matched = HEAD.fullmatch(given)
-    if matched is None:
-        raise CaptureError(
-            f"Expected layer and head for --keep-heads, such as 12-7 or cross:3-0, got {given!r}"
+    from headscope.capturing import parse_prompt, parse_prompts
+
+    if chat is not None:
+        return [parse_prompt(text_or_chat(None, chat, prompts, texts))]
+    if bool(prompts) == (texts is not None):
+        raise TextError("Expected one or more prompts, or a file of them with --texts")
+    if texts is None:
+        return [parse_prompt(prompt, "prompt") for prompt in prompts]
+    return alone_or_all(parse_prompts(texts))
+
+
+def _generated(loaded: tuple[Any, Any], prompt: Any, options: dict[str, Any]) -> Any:
+    from headscope.capturing import generate
+
+    with status("Generating"), quiet():
+        return generate(*loaded, prompt, **options)
+
+
+def _write_all(
+    loaded: tuple[Any, Any], given: list[Outcome], options: dict[str, Any], folder: Path
+) -> None:
+    from headscope.capturing import generate_many
+
+    lost: set[int] = set()
+
+    def lose(index: int, error: HeadscopeError) -> None:
+        lost.add(index)
+        left_out.number(index, error)
+
+    # A prompt that is left out is reported before the record of any later one comes.
+    numbers = (number for number in range(len(given)) if number not in lost)
+    with quiet():
+        for record in generate_many(*loaded, given, on_error=lose, progress=True, **options):
+            _write(record, folder / f"{next(numbers) + 1}.safetensors")
+
+
+def _write(record: Record, out: Path) -> None:
+    from headscope.storage import save
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    save(record, out)
+    written = record.generation
+    if written is not None:
+        count = len(written)
+        say(
+            f"{written.text!r}: {count} tokens generated ({ENDED[written.stop]}), mean probability "
+            f"{sum(written.probabilities) / count:.2g}, mean entropy "
+            f"{sum(written.entropies) / count:.2g} nats"
         )
-    stack, layer, head = matched.groups()
-    return (int(layer), int(head)) if stack is None else (stack, int(layer), int(head))
+    say_what(record)
+    say_written(out)
+
+
+@made_from(
+    "headscope.studies:answer",
+    takes="layers keep_sinks",
+    layers="Layers that the mean is over; by default all.",
+)
+def answer(
+    question: str,
+    /,
+    *,
+    image: Annotated[tuple[Path, ...], Parameter(negative="")],
+    model: str,
+    heads: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
+    at: Words = (),
+    relative: Flag = False,
+    results: Results = Results(),
+    writing: Writing = Writing(),
+    machine: FitOptions = FitOptions(),
+    **options: Any,
+) -> None:
+    """Ask about a picture, and see which patches each word of the answer attends to.
+
+    headscope answer "What is this?" --image cat.png --model path/to/a/llava --out answer.html
+
+    headscope answer "How many?" --image a.png --model path/to/a/llava --at 12 --plot answer.svg
+
+    Args:
+        question: What is asked; it is put into the chat template of the model.
+        image: A picture; give it several times if the text has a place for each.
+        model: Hub name or folder of a vision-language model.
+        heads: Heads that the mean is over, in each of the layers; by default all.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; several for single
+            heads of several layers, instead of --layers and --heads.
+        relative: With --plot: draw the difference to the mean over all words of the answer.
+        results: Where the result is written.
+        writing: How tokens are chosen.
+        machine: Where and how the model runs.
+        **options: Of `headscope.answer`.
+    """
+    results.check()
+    if at and (heads or "layers" in options):
+        raise RecordError("--at names layers and heads; remove --layers and --heads")
+    options |= {"heads": list(heads)} if heads else {}
+    options |= _chosen(at) | writing.options | {"allow_unfit": machine.allow_unfit}
+    given = Media(image).parsed(question, None)
+    check_model(model, machine.revision)
+    given = given.in_memory()
+    with status("Loading PyTorch and transformers"):
+        from headscope.capturing import load_for
+        from headscope.studies import answer as answer_of
+    with status(f"Loading {model}"), quiet():
+        loaded = load_for(
+            model, given, writes=True, allow_unfit=machine.allow_unfit, **machine.loading
+        )
+    note_where(loaded[0])
+    with status("Answering"), quiet():
+        result = answer_of(*loaded, None, given, **options)
+    say(str(result))
+    say_where()
+    if result.record is not None and result.record.verification:
+        say(result.record.verification)
+    results.write(result, **({"relative": True} if relative else {}))
+
+
+def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
+    """The heads that the mean is over, as `headscope.answer` takes them."""
+    places = parse_places(at, "--at")
+    # An entry without heads means a whole layer.
+    if not any(own for _, own in places):
+        return {"layers": [layer for layer, _ in places]} if places else {}
+    if not all(own for _, own in places):
+        raise RecordError("--at names whole layers and single heads; give either of them")
+    return {"heads": [(layer, head) for layer, own in places for head in own]}
+
+
+def effect(
+    text: str | None = None,
+    text_b: str | None = None,
+    /,
+    *,
+    chat: Chat = None,
+    zero: Words = (),
+    uniform: Words = (),
+    control: Words = (),
+    stack: str | None = None,
+    results: Results = Results(),
+    media: Media = Media(),
+    model: ModelOptions = ModelOptions(),
+) -> None:
+    """Measure what disabling heads changes.
+
+    headscope effect "The rabbit hopped." --zero 1-8
+
+    headscope effect "The rabbit hopped." --uniform 2-0,3 --control 2-1 2-2 --out effect.html
+
+    Args:
+        text: The text to read; leave it out for models of pictures or sounds alone.
+        text_b: The second text of a sentence pair.
+        chat: A conversation.
+        zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
+            heads of layer 2.
+        uniform: Heads that attend uniformly; written as for --zero.
+        control: Heads that are disabled in the same way, one after the other, to show what any such
+            change does; written as for --zero.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        results: Where the result is written.
+        media: Pictures and sound that the model reads.
+        model: Model, and how it runs; it is loaded with the head that was saved with it.
+    """
+    results.check()
+    zeroed, evened, controls = (parse_places(each) for each in (zero, uniform, control))
+    if not zero and not uniform:
+        raise InterventionError(
+            "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
+        )
+    given = media.parsed(text_or_chat(text, chat, text_b), text_b, model)
+    model.check()
+    with status("Loading PyTorch and transformers"):
+        from headscope.interventions import Uniform, Zero
+        from headscope.studies import effect as effect_of
+    given = given.in_memory()
+    reads: dict[str, Any] = {"truncate": model.truncate, "allow_unfit": model.allow_unfit}
+    reads |= model.loading
+    if model.target_tokenizer:
+        reads["target_tokenizer"] = model.tokenizer_of_target()
+
+    def changes(kind: Any, places: list[tuple[int, list[int]]]) -> list[Any]:
+        return [kind(stack=stack, layer=layer, heads=heads or None) for layer, heads in places]
+
+    made = [*changes(Zero, zeroed), *changes(Uniform, evened)]
+    # Controls change other heads in the same way as the heads in question.
+    alike = [[each] for each in changes(Zero if zero else Uniform, controls)]
+    with status("Running the model"), quiet():
+        result = effect_of(model.model, None, given, interventions=made, controls=alike, **reads)
+    say(str(result))
+    facts = result.comparison.a.model
+    say(f"{facts.name} ran on {facts.ran}")
+    results.write(result)

@@ -1,36 +1,35 @@
-"""headscope headvis."""
+"""headscope headvis, of an extra."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from headscope.cli._run import ModelOptions, note_where, say
-from headscope.cli._study import capturing, loaded, parse_texts
+from headscope.cli._run import ModelOptions, say
+from headscope.cli._study import Study, parse_texts
 
 
 def headvis(
-    *, texts: Path, out: Path, model: ModelOptions | None = None, stack: str | None = None
+    *, texts: Path, out: Path, stack: str | None = None, model: ModelOptions = ModelOptions()
 ) -> None:
-    """Write a tree of HeadVis: metrics of every head, and whole texts with the largest weights of
-    each row, for its front end, the importers of Neuronpedia and headscope serve.
+    """Write a tree of HeadVis: what every head of a model attends to.
 
-    One process writes the tree, as a whole. It holds whole texts, under their licence.
+    headscope headvis --texts texts.txt --out tree
+
+    headscope headvis --texts texts.txt --model path/to/a/llama --out tree
 
     Args:
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b. Its name is that of the data set.
-        out: Write the tree to this folder, which may not exist or must be empty.
-        model: Model, and how it runs.
+        out: Write the tree to this folder, which may not exist or must be empty: metrics of every
+            head, and whole texts, under their licence, with the largest weights of each row.
         stack: Attention stack of the model, such as decoder or cross; by default the first.
+        model: Model, and how it runs.
     """
     from headscope.headvis import check_tree_folder, read_headvis, write_headvis
 
     check_tree_folder(out)
-    options = model or ModelOptions()
     given = parse_texts(None, None, texts)
-    model_, tokenizer = loaded(given, options)
-    how = capturing(given, options)
-    folder = write_headvis(out, model_, tokenizer, given, dataset=texts.stem, stack=stack, **how)
-    note_where(model_)
+    with Study(model=model).reading(given) as (source, how):
+        folder = write_headvis(out, *source, given, dataset=texts.stem, stack=stack, **how)
     say(read_headvis(folder).summary)
     say(f"Wrote {folder.resolve()}; it holds whole texts, under their licence")

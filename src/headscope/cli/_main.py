@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headscope._missing_packages import missing_package
-from headscope.cli._kinds import overwriting, without_force
+from headscope.cli._files import overwriting, without_force
 from headscope.cli._left_out import left_out
 from headscope.errors import HeadscopeError
 
@@ -88,6 +88,9 @@ def _run(arguments: Sequence[str]) -> int:
     left_out.begin()
     ran.set("")
     arguments, force = without_force(arguments)
+    if not arguments or arguments[0] in ("--help", "-h"):
+        # Their docstrings are read for the list of commands.
+        _ = [app[name] for name in app]
     token = overwriting.set(force)
     try:
         with warnings.catch_warnings():

@@ -1,152 +1,90 @@
-"""Options of commands that show a record: what the page holds and what it shows first.
+"""Commands that show a record: as the viewer page, and as a figure for print.
 
-Options with simple values are declared in `headscope.views.options`. Options that are objects in
-Python are files here: `PageFiles`.
+Options with simple values are declared in `headscope.views.options` and
+`headscope.views.figure_options`. Options that are objects in Python are files here.
 """
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
 from typing_extensions import TypedDict
 
-from headscope.cli._declared import parameters
-from headscope.cli._evidence import check_evidence, evidence_of
-from headscope.cli._layers_and_heads import layer_number
-from headscope.cli._run import RECORD_SUFFIX, ModelOptions, captured
-from headscope.errors import FileError, TextError
-from headscope.views.options import TOKEN_OPTIONS, WrittenOptions, declared
+from headscope.cli._files import PAGES, PICTURES, RECORD, check_suffix
+from headscope.cli._page_files import FigureFiles, PageFiles
+from headscope.cli._places import layer_number, parse_places, position_or_word
+from headscope.cli._run import (
+    Flag,
+    Media,
+    ModelOptions,
+    Words,
+    captured,
+    say,
+    say_what,
+    say_where,
+    say_written,
+    status,
+)
+from headscope.cli._signature import parameters
+from headscope.cli._study import (
+    Chat,
+    Study,
+    parse_texts,
+    text_or_chat,
+)
+from headscope.errors import FigureError, FileError, HeadscopeError, TextError
+from headscope.views.figure_options import WrittenFigureOptions
+from headscope.views.options import (
+    MOVED_VIEWS,
+    TOKEN_OPTIONS,
+    ViewName,
+    WrittenOptions,
+    declared,
+)
 
 if TYPE_CHECKING:
-    from headscope.comparison import Comparison
-    from headscope.linguistics import Sentence
     from headscope.record import Record
     from headscope.views import View
 
-    Choices = dict[str, Any]
+TRAY = 'Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix"'
+OF_ONE = ("treebank", "links", "comparison", "quantities")
+"""Files of one text."""
+
+
+def _declared(name: str, kind: type, more: Mapping[str, Any], tray: str) -> Any:
+    """The declared options as a type that cyclopts reads."""
+    fields: Any = parameters({**declared(kind), **more}, tray=tray)
+    return TypedDict(name, fields, total=False)  # ty: ignore[invalid-argument-type]
+
+
+VIEW = declared(WrittenOptions)["view"]
+# A page takes the names of views that are drawn only for print, too, as `headscope.view` does.
+EVERY_VIEW = replace(VIEW, type=Literal.__getitem__((*get_args(ViewName), *MOVED_VIEWS)))
+if TYPE_CHECKING:
+    PageChoices = dict[str, Any]
+    FigureChoices = dict[str, Any]
 else:
-    Choices = TypedDict(
-        "Choices",
-        parameters(
-            declared(WrittenOptions),
-            tray='Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix".',
+    PageChoices = Annotated[
+        _declared("PageChoices", WrittenOptions, {"view": EVERY_VIEW}, f"{TRAY}."),
+        Parameter(name="*", group="Page"),
+    ]
+    FigureChoices = Annotated[
+        _declared(
+            "FigureChoices",
+            WrittenFigureOptions,
+            {},
+            f"{TRAY}, up to six; or kinds for the clearest head of each kind on this text.",
         ),
-        total=False,
-    )
-PageChoices = Annotated[Choices, Parameter(name="*", group="Page")]
-"""The options of `headscope.view` that were given."""
-Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
-Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
+        Parameter(name="*", group="Figure"),
+    ]
 
 
-@Parameter(name="*", group="Page")
-@dataclass(frozen=True)
-class PageFiles:
-    """Files that the page holds besides the record."""
-
-    evidence: Annotated[bool, Parameter(negative="")] = False
-    """Say what kinds of heads there are; seen on this one text, which the page says."""
-    evidence_of: Path | None = None
-    """The same over texts (.txt, .jsonl, .csv, .parquet), heads that were kept, or relations
-    of a .conllu.
-    """
-    comparison: Path | None = None
-    """The record (.safetensors) that this one is compared with: the page shows how they differ."""
-    quantities: Path | None = None
-    """Further quantities: a .npz with an array for each, axes layer, query, key, or layer, head,
-    query, key. It is called as the quantity is, or cross/NAME for stack cross.
-    """
-    beside: Words = ()
-    """Further records (.safetensors), or texts that the same model reads; the tray calls them b, c
-    ...: --tray 2-0 "2-0 record=b".
-    """
-    links: Path | None = None
-    """Gold links that are shown next to what heads look at: a .json with a list of [tokens of a
-    dependent, tokens of its head, label], tokens being positions from 0; for trees see --treebank.
-    """
-    treebank: Path | None = None
-    """A file in CoNLL-U: the gold tree of one of its sentences is shown next to what heads look
-    at.
-    """
-    sentence: str | None = None
-    """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by
-    default.
-    """
-
-    def check(self) -> None:
-        """Raise where evidence or a sentence cannot be read, before any work.
-
-        Raises:
-            HeadscopeError: saying why.
-        """
-        check_evidence(self.evidence, self.evidence_of)
-        if self.sentence is not None and self.treebank is None:
-            raise TextError(
-                f"--sentence {self.sentence} is of no treebank; name its file with --treebank"
-            )
-        if self.treebank is not None:
-            if self.links is not None:
-                raise TextError("--links and --treebank both give gold links; give one of them")
-            # Read now, so that a mistake is reported before the model is loaded; it is kept.
-            _ = self.gold
-
-    @cached_property
-    def gold(self) -> Sentence:
-        """The chosen sentence of the treebank.
-
-        Raises:
-            HeadscopeError: without a treebank, or where it cannot be read or has no such sentence.
-        """
-        if self.treebank is None:
-            raise TextError("There is no treebank; name its file with --treebank")
-        return sentence_of(self.treebank, self.sentence)
-
-    def given(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
-        """The options of `headscope.view` that these files give.
-
-        Args:
-            record: the record that is shown.
-            model: the model that reads the texts of the evidence.
-            known: evidence over texts that was computed for another record of the same model.
-
-        Raises:
-            HeadscopeError: errors of these files or the model.
-        """
-        options: dict[str, Any] = {}
-        if self.evidence_of and known is not None:
-            options["evidence"] = known
-        elif self.evidence or self.evidence_of:
-            options["evidence"] = evidence_of(record, self.evidence_of, model)
-        if self.comparison is not None:
-            options["comparison"] = compared_with(self.comparison, record)
-        if self.quantities is not None:
-            options["quantities"] = read_quantities(self.quantities)
-        if self.beside:
-            options["beside"] = [self._beside(each, model) for each in self.beside]
-        if self.links is not None:
-            options["links"] = read_links(self.links)
-        if self.treebank is not None:
-            options["links"] = self.gold
-        return options
-
-    def _beside(self, given: str, model: ModelOptions) -> Record:
-        """A further record: read from its file, or captured with the model of the first."""
-        from headscope.storage import load
-
-        return (
-            load(Path(given))
-            if given.endswith(RECORD_SUFFIX)
-            else captured((given, None), model, None)
-        )
-
-
-def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> View:
+def shown_page(record: Record, choices: Mapping[str, Any], files: Mapping[str, Any]) -> View:
     """The view of a record.
 
     Args:
@@ -162,94 +100,202 @@ def shown_page(record: Record, choices: Choices, files: Mapping[str, Any]) -> Vi
     options: dict[str, Any] = {**choices, **files}
     if options.get("layer") is not None:
         stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
-        numbers = [layer.layer for layer in stack or ()]
-        options["layer"] = layer_number(options["layer"], numbers)
+        options["layer"] = layer_number(options["layer"], [each.layer for each in stack or ()])
     for name in TOKEN_OPTIONS:
         if name in options:
             options[name] = [position_or_word(each) for each in options[name]]
     return view(options.pop("comparison", record), **options)
 
 
-def position_or_word(given: str) -> int | str:
-    """A token from the command line: a position from 0, or its word."""
-    return int(given) if given.lstrip("-").isdecimal() else given
+def view(
+    text: str | None = None,
+    text_b: str | None = None,
+    /,
+    *,
+    out: Path | None = None,
+    texts: Path | None = None,
+    chat: Chat = None,
+    norms: Flag = False,
+    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    media: Media = Media(),
+    page: PageChoices | None = None,
+    files: PageFiles = PageFiles(),
+    model: ModelOptions = ModelOptions(),
+) -> None:
+    """Capture a text, picture or sound and write the viewer page.
 
+    headscope view "I went to the store." "At the store, I bought strawberries." --open
 
-def compared_with(file: Path, record: Record) -> Comparison:
-    """The comparison of a record with that of a file.
+    headscope view run.safetensors --view matrix --layer 2 --heads 0 --out page.html
 
-    Raises:
-        HeadscopeError: where the file holds no record, or one that cannot be compared.
+    Args:
+        text: The text to read, or a record file (.safetensors) to show; by default the sentence of
+            --treebank.
+        text_b: The second text of a sentence pair.
+        out: Write the page to this file (.html); by default headscope.html. With --texts a folder,
+            by default headscope-pages, with 1.html, 2.html ...
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text and text_b; each gets a page.
+        chat: A conversation.
+        norms: Also store norms, shown as quantities: contributions, ALTI and rollout.
+        open_: Open the page in the browser.
+        media: Pictures and sound that the model reads.
+        page: What the page holds and shows first.
+        files: What the page holds besides.
+        model: Model, and how it runs.
     """
-    from headscope.comparison import compare
     from headscope.storage import load
+    from headscope.views.file_page import open_page
 
-    if file.suffix != RECORD_SUFFIX:
-        raise FileError(f"--comparison is {file}; give a record ({RECORD_SUFFIX})")
-    return compare(load(file), record)
-
-
-def read_quantities(file: Path) -> dict[str, Any]:
-    """The option ``quantities`` of `headscope.view`: each array of a file as a list of layers.
-
-    Raises:
-        FileError: where it cannot be read.
-    """
-    from headscope.storage.npz import read_npz, reading
-
-    with reading(file, "arrays"):
-        arrays = read_npz(file)
-    quantities: dict[str, Any] = {}
-    for name, array in arrays.items():
-        stack, _, quantity = name.rpartition("/")
-        if array.ndim < 3:
-            raise FileError(
-                f"{file}: {name!r} has the shape {array.shape}; give the axes layer, query, key, "
-                "or layer, head, query, key"
+    files.check()
+    text = text_or_chat(text, chat, text_b, texts)
+    keep = "alti" if norms else "auto"
+    if texts is not None:
+        if text is not None or media.given or open_:
+            raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
+        _write_pages(texts, out or Path("headscope-pages"), model, keep, page or {}, files)
+        return
+    out = out or Path("headscope.html")
+    check_suffix("--out", out, PAGES)
+    if text is None and files.gold is not None:
+        text = files.gold.text
+    if str(text).endswith(RECORD):
+        beside = {repr(text_b): text_b, "--image, --video and --sound": media.given}
+        for what, given in beside.items():
+            if given:
+                raise TextError(
+                    f"{text} is a record file, which already holds its input; remove {what}"
+                )
+        if norms:
+            raise TextError(
+                f"{text} is a record file; norms can only be stored when it is captured: "
+                "headscope capture --keep norms"
             )
-        if stack:
-            quantities.setdefault(quantity, {})[stack] = list(array)
-        else:
-            quantities[quantity] = list(array)
-    return quantities
+        record = load(text)
+    else:
+        record = captured(media.parsed(text, text_b, model), model, None, keep=keep)
+    given = files.given(record, model)
+    with status("Writing the page"):
+        path = shown_page(record, page or {}, given).save(out)
+    say_what(record)
+    say_written(path)
+    if open_:
+        open_page(path.resolve().as_uri())
 
 
-def read_links(file: Path) -> list[Any]:
-    """The option ``links`` of `headscope.view`, from a list in JSON.
-
-    Raises:
-        FileError: where it cannot be read, or holds no list.
-    """
-    try:
-        links = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"--links is {file}: {error.strerror}") from None
-    except ValueError as error:
-        raise FileError(f"--links is {file}, which is not JSON: {error}") from None
-    if not isinstance(links, list):
-        raise FileError(
-            f"--links is {file}; give a list of [tokens of a dependent, tokens of its head, label]"
-        )
-    return [tuple(link) if isinstance(link, list) else link for link in links]
-
-
-def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
-    """A sentence of a treebank by its name, or by its number, counted from 0; by default the first.
+def _write_pages(
+    texts: Path,
+    folder: Path,
+    model: ModelOptions,
+    keep: str,
+    page: Mapping[str, Any],
+    files: PageFiles,
+) -> None:
+    """Write a page for each text of a file, named by its number, with the model loaded once.
 
     Raises:
-        FileError: where the treebank cannot be read or has no such sentence.
+        HeadscopeError: errors of the file, the folder or the model.
     """
-    from headscope.linguistics import read_treebank
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
+    for name in OF_ONE:
+        if getattr(files, name) is not None:
+            raise TextError(f"--{name} is of one text; leave --texts out")
+    given = parse_texts(None, None, texts)
+    with Study(model=model).reading(given) as (source, reading):
+        from headscope.capturing import capture_many
 
-    bank = read_treebank(treebank)
-    # Names win over numbers, since a sent_id may be a number itself.
-    named = {str(number): sentence for number, sentence in enumerate(bank)} | {
-        each.name: each for each in bank
-    }
-    match = named.get("0" if wanted is None else wanted)
-    if match is None:
-        raise FileError(
-            f"{treebank} has no sentence {wanted!r}; give a sent_id, such as "
-            f"{bank.sentences[0].name!r}, or a number from 0 to {len(bank) - 1}"
+        folder.mkdir(parents=True, exist_ok=True)
+        reading.pop("allow_unfit")
+        lost, on_error = set(), reading.pop("on_error")
+
+        def lose(number: int, error: HeadscopeError) -> None:
+            lost.add(number)
+            on_error(number, error)
+
+        known: Any = None
+        # A text that is left out is reported before the record of any later one comes.
+        numbers = (number for number in range(len(given)) if number not in lost)
+        for record in capture_many(*source, given, keep=keep, on_error=lose, **reading):
+            options = files.given(record, model, known)
+            # Evidence over texts is the same for all pages and computed once.
+            known = options.get("evidence")
+            path = shown_page(record, page, options).save(folder / f"{next(numbers) + 1}.html")
+            say_written(path, f": {record.summary}")
+    say_where()
+
+
+def figure(
+    file: Path,
+    /,
+    *,
+    out: Path,
+    at: Words = (),
+    choices: FigureChoices | None = None,
+    files: FigureFiles = FigureFiles(),
+    dpi: float = 300.0,
+    model: ModelOptions = ModelOptions(),
+) -> None:
+    """Draw a figure of a record for print: .svg, .pdf or .png.
+
+    headscope figure run.safetensors --view matrix --at 2-0 --out matrix.pdf
+
+    headscope figure run.safetensors --tray 2-0 7-3 --out heads.svg
+
+    Args:
+        file: The record (.safetensors), as headscope capture keeps it.
+        out: Write the figure to this file (.svg, .pdf or .png).
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer
+            and --heads.
+        choices: What is drawn, and how.
+        files: What is shown with the record.
+        dpi: Dots in an inch of a PNG.
+        model: Which model reads the texts of the evidence.
+    """
+    from headscope.storage import load
+    from headscope.views.figures import figure as draw
+    from headscope.views.figures.fonts import missing_words
+
+    options = _figure_options(choices or {}, at)
+    check_suffix("--out", out, PICTURES)
+    files.check()
+    if (files.evidence or files.evidence_of) and options["view"] != "scatter":
+        raise FigureError(
+            f"--evidence and --evidence-of need --view scatter, got --view {options['view']}"
         )
-    return match
+    record = load(file)
+    drawn = draw(record, **options, **files.given(record, model))
+    path = drawn.save(out, dpi=dpi)
+    if drawn.missing:
+        sys.stderr.write(f"{missing_words(drawn.missing)}\n")
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def _figure_options(choices: Mapping[str, Any], at: tuple[str, ...]) -> dict[str, Any]:
+    """The options of `headscope.figure` from the command line.
+
+    Raises:
+        FigureError: where layer and heads are given twice, or are of several layers.
+    """
+    options: dict[str, Any] = dict(choices)
+    places = parse_places(at, "--at")
+    if len(places) > 1:
+        raise FigureError(
+            f"Expected one layer and its heads for --at, such as 2-0,3, got {' '.join(at)}; for "
+            "heads of several layers give --tray"
+        )
+    chosen: dict[str, Any] = {}
+    for layer, heads in places:
+        one = {"head": heads[0]} if len(heads) == 1 else {"heads": heads or None}
+        chosen = {"layer": layer} | one
+    for name in sorted(chosen.keys() & options.keys()):
+        raise FigureError(f"--at and --{name} both say where to look; give one of them")
+    for side in ("query", "key"):
+        if side in options:
+            options[side] = position_or_word(options[side])
+    if options.get("tray") == ["kinds"]:
+        options["tray"] = "kinds"
+    options.setdefault("view", "compare" if "tray" in options else "head")
+    options |= chosen
+    # In the order of the declaration, in which the figure's metadata has them.
+    return {name: options[name] for name in declared(WrittenFigureOptions) if name in options}

@@ -1,8 +1,7 @@
-"""Options, messages and checks of commands that run a model."""
+"""Options of commands that run a model, and what these commands print."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import warnings
@@ -13,22 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import CycloptsError, Group, Parameter
 from cyclopts.validators import Number
 
-from headscope.cli._kinds import check_kind, overwriting
-from headscope.errors import FileError
+from headscope.errors import FileError, TextError
 
 if TYPE_CHECKING:
-    from headscope.cli._media import Media
+    from headscope.capturing import ParsedInput
     from headscope.record import Record
 
 MODEL = Group("Model")
 """The group of a model's options in the help of every command."""
-RECORD_SUFFIX = ".safetensors"
 ran: ContextVar[str] = ContextVar("ran", default="")
 """Where and how the model of this command ran."""
 DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
+Flag = Annotated[bool, Parameter(negative="")]
+Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
+Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
+Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
 
 
 def _device(_: Any, given: str | None) -> None:
@@ -54,11 +55,11 @@ class MachineOptions:
     """
     revision: str | None = None
     """Branch, tag or commit of the model on the hub; by default the main branch."""
-    batch_size: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    batch_size: Count = None
     """Maximum number of texts that run at once; by default as many as have 4096 tokens
     (support: 2).
     """
-    trust_remote_code: Annotated[bool, Parameter(negative="")] = False
+    trust_remote_code: Flag = False
     """Run code that comes with the model's files."""
 
     @property
@@ -74,11 +75,9 @@ class MachineOptions:
         return {} if self.batch_size is None else {"batch_size": self.batch_size}
 
 
-def check_model(name: str | None, revision: str | None) -> None:
-    """Raise where no model can have this name, a revision has no model, or the hub cannot be
-    reached.
-
-    These errors are reported before torch is imported.
+def check_model(name: str | None, revision: str | None = None) -> None:
+    """Raise where no model or tokenizer can have this name, a revision has no model, or the hub
+    cannot be reached, before torch is imported.
 
     Raises:
         ModelError: naming the form of a model's name, or what could not be reached.
@@ -93,20 +92,20 @@ def check_model(name: str | None, revision: str | None) -> None:
         reached(name, revision)
 
 
-def check_tokenizer(name: str | None) -> None:
-    """Raise where no tokenizer can have this name, or the hub cannot be reached, before torch is
-    imported.
+@Parameter(name="*", group=MODEL)
+@dataclass(frozen=True)
+class FitOptions(MachineOptions):
+    """Where a model runs, and which models do."""
 
-    Raises:
-        ModelError: naming the form of a tokenizer's name, or what could not be reached.
+    allow_unfit: Flag = False
+    """Run a model or texts that do not fit the question anyway: an untrained head, a model that
+    sees the word it predicts, texts of mostly unknown tokens.
     """
-    if name is not None:
-        check_model(name, None)
 
 
 @Parameter(name="*", group=MODEL)
 @dataclass(frozen=True)
-class ModelOptions(MachineOptions):
+class ModelOptions(FitOptions):
     """Which model runs, where, and what it reads."""
 
     model: str | None = None
@@ -115,12 +114,8 @@ class ModelOptions(MachineOptions):
     """Text for the decoder of an encoder-decoder; by default what the model generates."""
     target_tokenizer: str | None = None
     """Hub name or folder of the tokenizer of the target side, if it has its own."""
-    truncate: Annotated[bool, Parameter(negative="")] = False
+    truncate: Flag = False
     """Truncate texts that are too long for the model, instead of stopping."""
-    allow_unfit: Annotated[bool, Parameter(negative="")] = False
-    """Run a model or texts that do not fit the question anyway: an untrained head, a model that
-    sees the word it predicts, texts of mostly unknown tokens.
-    """
 
     def check(self) -> None:
         """Raise where no model can have this name, before torch is imported.
@@ -129,54 +124,94 @@ class ModelOptions(MachineOptions):
             ModelError: naming the form of a model's name.
         """
         check_model(self.model, self.revision)
-        check_tokenizer(self.target_tokenizer)
+        check_model(self.target_tokenizer)
+
+    def for_many(self) -> dict[str, Any]:
+        """How many texts are read, as studies take it."""
+        return {"truncate": self.truncate, "allow_unfit": self.allow_unfit} | self.read_many()
+
+    def tokenizer_of_target(self) -> Any:
+        """The tokenizer of the target side, loaded; None where it has none of its own."""
+        if self.target_tokenizer is None:
+            return None
+        from headscope.capturing import load_tokenizer
+
+        trusted = self.trust_remote_code
+        with quiet():
+            return load_tokenizer(self.target_tokenizer, trust_remote_code=trusted)
 
 
-def captured(
-    texts: tuple[str | None, str | None],
-    options: ModelOptions,
-    out: Path | None,
-    *,
-    media: Media | None = None,
-    writes: bool = False,
-    kind: str | None = None,
-    **more: Any,
-) -> Record:
-    """The record of a text, picture or sound; errors of the input are raised before the model is
-    loaded.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Media:
+    """Pictures, video and sound that the model reads, with a text or without."""
+
+    image: Annotated[tuple[Path, ...], Parameter(negative="")] = ()
+    """A picture; give it several times if the text has a place for each."""
+    video: Path | None = None
+    """A video: a folder of pictures, a GIF, a .npy file, or a film (headscope[video])."""
+    sound: Path | None = None
+    """A sound file (.wav), at the sampling rate of the model."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options of `headscope.capture`."""
+        image = self.image[0] if len(self.image) == 1 else list(self.image)
+        given = {"image": image or None, "video": self.video, "sound": self.sound}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def parsed(
+        self, text: Any, text_b: str | None, options: ModelOptions | None = None
+    ) -> ParsedInput:
+        """The input, parsed before anything is loaded.
+
+        Raises:
+            CycloptsError: where nothing was given, which is wrong usage.
+            FileError: a file that does not exist.
+            TextError: saying what cannot be combined.
+        """
+        from headscope.capturing import parse_call
+
+        if text is None and not self.given:
+            raise CycloptsError(
+                msg="Expected a text, or a picture, video or sound with --image, --video or --sound"
+            )
+        others = (("video", self.video), ("sound", self.sound))
+        for what, path in (*(("picture", path) for path in self.image), *others):
+            if path is not None and not path.exists():
+                raise FileError(f"The {what} {path} does not exist")
+        if text_b is not None and self.given:
+            raise TextError(f"A picture, video or sound goes with one text only; remove {text_b!r}")
+        target = {"target": options.target} if options else {}
+        return parse_call(text, text_b, target | self.given)
+
+
+def captured(given: ParsedInput, options: ModelOptions, out: Path | None, **more: Any) -> Record:
+    """The record of an input, which is parsed already; its errors come before the model is loaded.
 
     Args:
-        texts: the text, and the second of a pair.
+        given: the input.
         options: the model and how it runs.
-        out: the file that will be written; None for none.
-        media: pictures and sound.
-        kind: kind of that file, as a suffix; by default that of its name.
-        writes: whether the record goes to ``out`` layer by layer, after a line that says what will
-            be stored.
+        out: file that the record goes to layer by layer, after a line that says what will be
+            stored; None for none.
         **more: options of `headscope.capture`.
 
     Raises:
         HeadscopeError: errors of the input, the model or the file to write.
     """
-    if out is not None:
-        check_writable(out, kind)
-    from headscope.capturing import parse_call
-
-    files = media.given if media else {}
-    given = parse_call(*texts, {"target": options.target} | files)
     options.check()
     with status("Loading PyTorch and transformers"):
-        from headscope.capturing import budget, capture, load_for, load_tokenizer
+        from headscope.capturing import budget, capture, load_for
     # Pictures and sound are read while the model is not loaded yet, so that a broken file is
     # reported soon.
     given = given.in_memory()
     with status(f"Loading {options.model or 'the demo model'}"), quiet():
         model, tokenizer = load_for(options.model, given, **options.loading)
-        target_tokenizer = (
-            load_tokenizer(options.target_tokenizer) if options.target_tokenizer else None
-        )
-    reads: dict[str, Any] = {"truncate": options.truncate, "target_tokenizer": target_tokenizer}
-    if writes:
+    reads: dict[str, Any] = {
+        "truncate": options.truncate,
+        "target_tokenizer": options.tokenizer_of_target(),
+    }
+    if out is not None:
         with status("Counting what is kept"), quiet():
             counted = budget(model, tokenizer, given, **reads, **more)
         say(f"This {counted}")
@@ -190,9 +225,14 @@ def say(line: str) -> None:
     print(line)  # noqa: T201
 
 
-def say_what(record: Record) -> None:
-    """Print what a record holds, whether some of its positions have no names, and whether some
-    layers were not seen.
+def say_written(path: Path, after: str = "") -> None:
+    """Print which file was written, and its size."""
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB){after}")
+
+
+def say_what(record: Record, *, checked: bool = True) -> None:
+    """Print what a record holds, whether some of its positions have no names, whether some layers
+    were not seen, and what it was checked against.
     """
     say(record.summary)
     if record.model.ran:
@@ -201,6 +241,8 @@ def say_what(record: Record) -> None:
         say(f"Some positions have no token and are numbered: {record.numbered}")
     if record.unseen:
         say(f"Layers whose attention could not be captured are left out: {record.unseen}")
+    if checked and record.verification:
+        say(record.verification)
 
 
 def note_where(model: Any) -> None:
@@ -215,12 +257,6 @@ def say_where() -> None:
     """Print where and how the model of a study ran, where one did."""
     if ran.get():
         say(ran.get())
-
-
-def say_checked(record: Record) -> None:
-    """Print what a record was checked against, where it was."""
-    if record.verification:
-        say(record.verification)
 
 
 @contextmanager
@@ -262,55 +298,3 @@ def quiet() -> Generator[None]:
         for library, level in levels:
             library.set_verbosity(level)
         transformers.enable_progress_bar()
-
-
-def check_record_name(out: Path) -> None:
-    """Raise where a record would be written to a file of another kind.
-
-    Raises:
-        FileError: with the name to use.
-    """
-    if out.suffix != RECORD_SUFFIX:
-        raise FileError(
-            f"Expected a {RECORD_SUFFIX} file for --out, got {out}; use "
-            f"{out.with_suffix(RECORD_SUFFIX)}"
-        )
-
-
-def check_folder(folder: Path) -> None:
-    """Raise where files could not be written into a folder, before any long work.
-
-    Raises:
-        FileError: saying why.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"Expected a folder for --out, got the file {folder}")
-    if not folder.exists():
-        check_writable(folder)
-    elif not os.access(folder, os.W_OK):
-        raise FileError(f"Cannot write {folder}: no permission to write to the folder")
-
-
-def check_writable(out: Path, kind: str | None = None) -> None:
-    """Raise where a file could not be written, or would replace one of another kind, before any
-    long work.
-
-    Args:
-        out: the file.
-        kind: its kind, as a suffix; by default that of its name.
-
-    Raises:
-        FileError: saying why.
-    """
-    if out.is_dir():
-        raise FileError(f"Expected a file for --out, got the folder {out}")
-    if not out.absolute().parent.is_dir():
-        raise FileError(
-            f"Cannot write {out}: there is no folder {out.absolute().parent}; create it first"
-        )
-    if not os.access(out.absolute().parent, os.W_OK):
-        raise FileError(
-            f"Cannot write {out}: no permission to write to the folder {out.absolute().parent}"
-        )
-    if not overwriting.get():
-        check_kind(out, out.suffix.lower() if kind is None else kind)

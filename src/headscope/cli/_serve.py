@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from headscope.cli._compare import compared_atlases
-from headscope.cli._page import PageChoices, PageFiles, Words, shown_page
+from headscope.cli._files import RECORD
+from headscope.cli._page import PageChoices, shown_page
+from headscope.cli._page_files import PageFiles
+from headscope.cli._records import compared_atlases
 from headscope.cli._run import (
-    RECORD_SUFFIX,
+    Count,
     ModelOptions,
     check_model,
     quiet,
@@ -42,37 +44,6 @@ if TYPE_CHECKING:
     from headscope.views import View
 
 NOT_OF_MODELS = "Options of a page are for a record file; in the page of a model choose them there"
-Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
-
-
-@Parameter(name="*", group="Page")
-@dataclass(frozen=True)
-class ServedFiles(PageFiles):
-    """Files that the page of a record holds besides it, and the second model of a live one."""
-
-    beside: Words = ()
-    """Of a record file: further records (.safetensors), or texts that the same model reads; the
-    tray calls them b, c ...: --tray 2-0 "2-0 record=b". With --model: one second model (hub name or
-    folder), to compare the first with on what is typed.
-    """
-
-    @property
-    def second_model(self) -> str | None:
-        """The second model next to the one that is served; None without one.
-
-        Raises:
-            HeadscopeError: where several are given, or what only a record file has.
-        """
-        if replace(self, beside=()) != ServedFiles():
-            raise HeadscopeError(NOT_OF_MODELS)
-        if len(self.beside) > 1:
-            raise HeadscopeError(
-                f"Expected one model for --beside, got {', '.join(self.beside)}; give one"
-            )
-        for name in self.beside:
-            check_model(name, None)
-            return name
-        return None
 
 
 @Parameter(name="*", group="Live model")
@@ -104,25 +75,23 @@ def serve(
     port: int = 0,
     chat: Path | None = None,
     page: PageChoices | None = None,
-    files: ServedFiles | None = None,
-    model: ModelOptions | None = None,
-    live: LiveChoices | None = None,
+    files: PageFiles = PageFiles(),
+    model: ModelOptions = ModelOptions(),
+    live: LiveChoices = LiveChoices(),
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
-    """Show a record in the browser and send only what is looked at; or a model, to type texts and
-    change heads; or an atlas of heads, or two of them side by side.
+    """Show a record in the browser, layer by layer; or a model, or an atlas of heads.
 
-    With a record file it is shown, however large or remote it is; with the folder that `headscope
-    atlas` wrote, its atlas; with two of them both side by side, their heads matched one to one;
-    with a tree of HeadVis, whoever wrote it, what it holds of each head.
-    With --model, or without a record file, the model is loaded once and reads what is typed in the
-    page. The server listens on this machine only, and answers only requests with the token of the
-    printed address.
+    headscope serve run.safetensors --open
+
+    headscope serve --model path/to/a/model
 
     Args:
-        record: The record file (.safetensors) to show, the folder of an atlas or of a
-            tree of HeadVis; with --model the text that the page begins with.
-        other: The folder of a second atlas, to compare the first with.
+        record: The record file (.safetensors) to show, however large or remote, the folder of an
+            atlas or of a tree of HeadVis; with --model, which reads what is typed in the page, the
+            text that it begins with. The server listens on this machine only, and answers only
+            requests with the token of the printed address.
+        other: The folder of a second atlas, to show beside the first, heads matched one to one.
         port: Port to listen on; by default any free one.
         chat: A conversation to read in place of a text: a .json file with a list of messages, each
             with role and content.
@@ -134,8 +103,7 @@ def serve(
         open_: Open the page in the browser.
     """
     check_server()
-    options, choices = model or ModelOptions(), live or LiveChoices()
-    if record is not None and options.model is None and Path(record).is_dir():
+    if record is not None and model.model is None and Path(record).is_dir():
         with listening_on(port) as listening:
             _serve_atlas(Path(record), other, listening, open_)
         return
@@ -146,18 +114,17 @@ def serve(
         )
     begins = text_or_chat(record, chat)
     # With --model a file's name is still a record; any other text is what the page begins with.
-    is_file = record is not None and (record.endswith(RECORD_SUFFIX) or options.model is None)
-    if is_file and choices.atlas is not None:
+    is_file = record is not None and (record.endswith(RECORD) or model.model is None)
+    if is_file and live.atlas is not None:
         raise HeadscopeError(
             "--atlas is of the model of --model; an atlas by itself is shown with headscope serve "
-            f"{choices.atlas}"
+            f"{live.atlas}"
         )
-    files = files or ServedFiles()
-    second = None if is_file else files.second_model
+    second = None if is_file else _second_model(files)
     # The port is opened first: if it is taken, that is reported before the model is loaded.
     with listening_on(port) as listening:
         if record is not None and is_file:
-            view = _view_of(Path(record), page or {}, files, options)
+            view = _view_of(Path(record), page or {}, files, model)
             token = new_token()
             _say_where(listening, token, open_)
             server_of(view, token).run(sockets=[listening])
@@ -166,8 +133,26 @@ def serve(
             raise HeadscopeError(NOT_OF_MODELS)
         from headscope.live.serving import UnloadedModel
 
-        named = UnloadedModel(options.model, begins or "", choices.limits, second, choices.atlas)
-        _serve_model(named, options, listening, opens=open_)
+        named = UnloadedModel(model.model, begins or "", live.limits, second, live.atlas)
+        _serve_model(named, model, listening, opens=open_)
+
+
+def _second_model(files: PageFiles) -> str | None:
+    """The second model next to the one that is served; None without one.
+
+    Raises:
+        HeadscopeError: where several are given, or what only a record file has.
+    """
+    if replace(files, beside=()) != PageFiles():
+        raise HeadscopeError(NOT_OF_MODELS)
+    if len(files.beside) > 1:
+        raise HeadscopeError(
+            f"Expected one model for --beside, got {', '.join(files.beside)}; give one"
+        )
+    for name in files.beside:
+        check_model(name)
+        return name
+    return None
 
 
 def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, opens: bool) -> None:

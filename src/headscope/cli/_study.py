@@ -1,35 +1,171 @@
-"""Reading, checking and writing for commands that study a model over texts."""
+"""What commands that study a model over texts have in common: the texts, the model, the run in
+parts, and the files of the result.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
-from importlib.util import find_spec
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Group, Parameter
+
+from headscope.cli._files import RunResults, check_folder
 from headscope.cli._left_out import left_out
-from headscope.cli._run import (
-    ModelOptions,
-    check_writable,
-    note_where,
-    quiet,
-    say,
-    say_where,
-    status,
-)
-from headscope.cli._table_file import TABLES, write_table
-from headscope.errors import FigureError, FileError, HeadscopeError, TextError
+from headscope.cli._run import Count, ModelOptions, note_where, quiet, say, say_where, status
+from headscope.errors import FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
 
-PAGE = ".html"
-FEW = "are too few to tell up to"
-"""Part of the warning about too few texts of `headscope.studies.heads` and other studies."""
-PICTURES = (".svg", ".pdf", ".png")
+FAILED = "failed.jsonl"
+TEXTS = (
+    "A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields text, "
+    "text_b and group (the document of a text; intervals are then over documents)."
+)
+Chat = Annotated[
+    Path | None,
+    Parameter(
+        help="A conversation to read in place of a text: a .json file with a list of messages, "
+        "each with role and content."
+    ),
+]
+
+
+@Parameter(name="*", group=Group("Many texts"))
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Who measures the texts."""
+
+    workers: Count = None
+    """Number of processes that run at once."""
+    dask: str | None = None
+    """Address of a Dask scheduler that runs the parts, such as tcp://10.0.0.1:8786; local starts
+    one on this machine, with --workers processes.
+    """
+    part_size: Count = None
+    """Texts in a part, which is kept when it is done; by default 64 to 1,000."""
+
+    @contextmanager
+    def running(self, folder: Path | None) -> Generator[dict[str, Any]]:
+        """Options of `headscope.corpus.RunOptions`, for a ``with`` block; what was left out is
+        counted at its end.
+
+        Raises:
+            RunError: where Dask is not installed, or no scheduler answers.
+            FileError: where the folder cannot be written to.
+        """
+        if folder is not None:
+            check_folder(folder)
+        reasons: list[HeadscopeError] = []
+        options: dict[str, Any] = {"part_size": self.part_size, "out": folder}
+        options["on_error"] = lambda _, error: reasons.append(error)
+        if self.dask is None:
+            # Without a folder, one that goes with the command; one worker is this process.
+            is_alone = self.workers is None and folder is None
+            yield options | {"workers": 1 if is_alone else self.workers}
+        else:
+            from headscope.corpus import dask_cluster
+
+            if self.workers is not None and self.dask != "local":
+                raise RunError(
+                    "--workers is for this machine or --dask local; a cluster has its own workers"
+                )
+            with dask_cluster(self.dask, self.workers) as executor:
+                yield options | {"executor": executor}
+        if reasons:
+            # How many there were, and where they are named, stands on the last line.
+            why = " ".join(str(reasons[0]).split())
+            sys.stderr.write(f"headscope: the first input that was left out: {why}\n")
+            where = "see above" if folder is None else f"see {folder / FAILED}"
+            left_out.count(len(reasons), where)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study is asked, whatever its texts are."""
+
+    results: RunResults = RunResults()
+    corpus: CorpusOptions = CorpusOptions()
+    model: ModelOptions = ModelOptions()
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the texts are measured as a run in parts: with workers, or with a folder."""
+        return self.results.folder is not None or self.corpus != CorpusOptions()
+
+    @contextmanager
+    def reading(
+        self,
+        given: list[Any] | None = None,
+        groups: Any = None,
+        *,
+        what: str = "text",
+        **needs: bool,
+    ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
+        """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
+        of the model where the study runs in parts; and how it reads.
+
+        Args:
+            given: the texts; None for texts that are annotated.
+            groups: the documents of the texts, where these are known.
+            what: one of them is called.
+            **needs: what the model must have, as of `loaded`.
+        """
+        if given is not None:
+            left_out.begin(what, len(given))
+        how: dict[str, Any] = self.model.for_many() | ({} if groups is None else {"groups": groups})
+        if self.in_parts:
+            self.model.check()
+            with self.corpus.running(self.results.folder) as more:
+                yield (self.model.model, None), how | self.model.loading | more
+            return
+        source = loaded(self.model, **needs)
+        how["progress"] = True
+        if given is not None:
+            # One of many texts may be left out; a single one that cannot be read is an error.
+            how["on_error"] = _stop if len(given) == 1 else left_out.number
+        yield source, how
+
+    def tell(self, result: Any, **look: Any) -> None:
+        """Print a result, and write its files.
+
+        Args:
+            result: a `headscope.results.Result`.
+            **look: options of its figure.
+        """
+        if not self.in_parts and isinstance(getattr(result, "left_out", None), dict):
+            left_out.take(result.left_out)
+        say(str(result))
+        say_where()
+        self.results.write(result, **look)
+
+
+@dataclass(frozen=True)
+class TextStudy(Study):
+    """What a study of plain texts is asked."""
+
+    text: Annotated[str | None, Parameter(help="The text to read.")] = None
+    text_b: Annotated[str | None, Parameter(help="The second text of a sentence pair.")] = None
+    texts: Annotated[Path | None, Parameter(help=TEXTS)] = None
+    chat: Chat = None
+
+    def given(self) -> tuple[list[Outcome], Any]:
+        """The texts, parsed, and the documents that they are of, where these are known."""
+        from headscope.capturing import groups_in
+
+        self.results.check(self.texts, folder=True)
+        parsed = parse_texts(self.text, self.text_b, self.texts, self.chat)
+        return parsed, groups_in(self.texts)
+
+
+def _stop(_: int, error: HeadscopeError) -> None:
+    raise error
 
 
 def parse_texts(
@@ -47,11 +183,23 @@ def parse_texts(
             "Expected a text (or a pair), or a file of texts with --texts, or of a conversation "
             "with --chat"
         )
-    if texts is not None:
-        return outcomes_of(texts)
     from headscope.capturing import parse_call
+    from headscope.capturing import parse_texts as parsed
 
-    return [parse_call(text or "", text_b)]
+    return [parse_call(text or "", text_b)] if texts is None else alone_or_all(parsed(texts))
+
+
+def alone_or_all(outcomes: Any) -> list[Outcome]:
+    """Parsed texts of a file; where there are many, one that cannot be read is left out later, with
+    its number.
+
+    Raises:
+        HeadscopeError: why a single text cannot be read.
+    """
+    listed = list(outcomes)
+    if len(listed) == 1 and isinstance(listed[0], HeadscopeError):
+        raise listed[0]
+    return listed
 
 
 def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
@@ -76,8 +224,7 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
         held = json.loads(chat.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FileError(f"Cannot read {chat}: {error}") from None
-    if isinstance(held, dict):
-        held = held.get("messages")
+    held = held.get("messages") if isinstance(held, dict) else held
     if not is_conversation(held):
         raise FileError(
             f"Expected a conversation in {chat}: a list such as "
@@ -86,80 +233,15 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
     return held
 
 
-def outcomes_of(texts: Path) -> list[Outcome]:
-    """The parsed texts of a file; where there are many, one that cannot be read is left out later,
-    with its number.
-
-    Raises:
-        HeadscopeError: why a single text cannot be read.
-    """
-    from headscope.capturing import parse_texts
-
-    outcomes = list(parse_texts(texts))
-    if len(outcomes) == 1 and isinstance(outcomes[0], HeadscopeError):
-        raise outcomes[0]
-    return outcomes
-
-
-def check_results(out: Path | None, plot: Path | None, texts: Path | None) -> None:
-    """Raise where a result could not be written, or a file could not be read, before any long work.
-
-    Raises:
-        FileError: saying why.
-        FigureError: where figures cannot be drawn.
-    """
-    for name, path, kinds in (("--out", out, TABLES), ("--plot", plot, PICTURES)):
-        if path is None:
-            continue
-        check_writable(path)
-        if path.suffix not in kinds:
-            raise FileError(f"Expected {', '.join(kinds)} for {name}, got {path}")
-    for path in (out, texts):
-        if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise FileError(
-                f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', "
-                "or use .csv"
-            )
-    if plot is not None and find_spec("matplotlib") is None:
-        raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
-
-
-def check_result(out: Path | None) -> None:
-    """Raise where a result could not be written as a table or as a page, before any long work.
-
-    Raises:
-        FileError: saying why.
-    """
-    if out is None or out.suffix != PAGE:
-        check_results(out, None, None)
-    else:
-        check_writable(out)
-
-
-def write_result(result: Any, out: Path | None) -> None:
-    """Write a result that can be viewed: its page for an .html file, else its table."""
-    if out is None:
-        return
-    if out.suffix == PAGE:
-        with status("Writing the page"):
-            result.view().save(out)
-    else:
-        write_table(result, out)
-    say(f"Wrote {out.resolve()}")
-
-
-def loaded(
-    texts: list[Outcome], options: ModelOptions, *, classifies: bool = False
-) -> tuple[Any, Any]:
-    """The model and its tokenizer; errors of the texts are raised before.
+def loaded(options: ModelOptions, *, classifies: bool = False) -> tuple[Any, Any]:
+    """The model and its tokenizer.
 
     Args:
-        texts: texts that it will read.
         options: the model and how it runs.
         classifies: whether it must have a trained classifier.
 
     Raises:
-        HeadscopeError: errors of the texts or the model.
+        HeadscopeError: errors of the options or the model.
     """
     if options.target is not None or options.target_tokenizer is not None:
         raise TextError(
@@ -178,33 +260,6 @@ def loaded(
     return model, tokenizer
 
 
-def capturing(
-    texts: list[Outcome], options: ModelOptions, path: Path | None = None
-) -> dict[str, Any]:
-    """Options of `headscope.capture_many`: a progress bar on terminals, and a line for each text
-    that is left out.
-
-    With a file of texts, also ``groups``, the documents of the texts, where the file has that
-    field.
-    """
-    left_out.begin(of=len(texts))
-    # One of many texts may be left out; a single one that cannot be read is an error.
-    on_error = _stop if len(texts) == 1 else left_out.number
-    shared = {
-        "truncate": options.truncate,
-        "allow_unfit": options.allow_unfit,
-    } | options.read_many()
-    return shared | {"progress": True, "on_error": on_error} | groups_of(path)
-
-
-def groups_of(path: Path | None) -> dict[str, Any]:
-    """The option ``groups`` of a study over the texts of a file; empty where it names none."""
-    from headscope.capturing import groups_in
-
-    groups = groups_in(path)
-    return {} if groups is None else {"groups": groups}
-
-
 @contextmanager
 def warnings_as_lines(*parts: str) -> Generator[None]:
     """Print our warnings that contain one of these parts each time that they are given."""
@@ -212,37 +267,3 @@ def warnings_as_lines(*parts: str) -> Generator[None]:
         for part in parts:
             warnings.filterwarnings("always", message=f".*{part}")
         yield
-
-
-def few_texts_as_a_line() -> AbstractContextManager[None]:
-    """Print a study's warning about too few texts for any label as a line of ours."""
-    return warnings_as_lines(FEW)
-
-
-def tell(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
-    """Print a result, write its table, and draw it.
-
-    Args:
-        result: a `headscope.results.Result`.
-        out: file of its table, if wanted.
-        plot: file of its figure, if wanted.
-        **look: options of the figure.
-    """
-    say(str(result))
-    say_where()
-    write_files(result, out, plot, **look)
-
-
-def write_files(result: Any, out: Path | None, plot: Path | None, **look: Any) -> None:
-    """Write the table of a result, and draw it, where files were given for these."""
-    if out is not None:
-        write_table(result, out)
-        say(f"Wrote {out.resolve()}")
-    if plot is not None:
-        with status("Drawing"):
-            path = result.plot(plot, **look)
-        say(f"Wrote {path.resolve()}")
-
-
-def _stop(_: int, error: HeadscopeError) -> None:
-    raise error

@@ -8,14 +8,11 @@ import os
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import TYPE_CHECKING
 
 from headscope._progress import counted
-from headscope.cli._run import MachineOptions, check_model, check_writable, quiet, say, status
-from headscope.errors import FileError
+from headscope.cli._files import check_suffix
+from headscope.cli._run import Count, MachineOptions, check_model, quiet, say, status
 
 if TYPE_CHECKING:
     from headscope.testing import Support
@@ -90,15 +87,14 @@ def support(
     /,
     *,
     out: Path | None = None,
-    workers: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
-    machine: MachineOptions | None = None,
+    workers: Count = None,
+    machine: MachineOptions = MachineOptions(),
 ) -> None:
     """Check whether a model is supported, or every model type that transformers knows.
 
-    Each model is given a batch of made-up texts, pictures or sounds. The columns show the largest
-    difference between the layer outputs recomputed from the capture and the model's own, and
-    between the captured weights and those that the model returns itself under eager attention. All
-    model types take minutes, with as many processes as there are cores.
+    headscope support path/to/a/model
+
+    headscope support --out support.md
 
     Args:
         model: Hub name or folder; by default tiny random models of every model type.
@@ -106,11 +102,7 @@ def support(
         workers: Number of processes that run at once.
         machine: Where and how the model runs.
     """
-    if out is not None:
-        check_writable(out)
-        if out.suffix not in (".md", ".json"):
-            raise FileError(f"Expected .md or .json for --out, got {out}")
-    machine = machine or MachineOptions()
+    check_suffix("--out", out, (".md", ".json"))
     size = machine.batch_size or EXAMPLES
     if model is None:
         rows = _every_type(size, workers or os.cpu_count() or 1)

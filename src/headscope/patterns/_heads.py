@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -49,7 +49,7 @@ class Heads(Result):
     tally: Tally | TallySums
     confidence: float = 0.95
     alpha: float = 0.05
-    correction: str = "holm"
+    correction: Literal["holm", "benjamini-hochberg"] = "holm"
     levels: Mapping[str, float] | None = None
     margin: float = MARGIN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -382,7 +382,7 @@ def coref(
     tokenizer: Any = None,
     passages: Iterable[Passage] | str | os.PathLike[str] | None = None,
     *,
-    rows: str = "mean",
+    rows: Literal["mean", "first", "max"] = "mean",
     random_weights: bool = False,
     reading: dict[str, Any] | None = None,
     **options: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -67,7 +67,7 @@ def counts_of(
         record: of its `text`, or of the text as it was `written`.
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         trees: whether the best trees are decoded, too.
-        universal: whether subtypes of relations are left off.
+        universal: whether subtypes of relations are left off: nsubj for nsubj:pass.
         stack: which stack of the record; by default the first.
         text: what the model read; the record says it too.
 
@@ -160,7 +160,7 @@ class Relations(HeadAnswers):
     Args:
         rows: how rows of a word's tokens become one; see `headscope.linguistics.word_attention`.
         trees: whether the best trees are decoded, too.
-        universal: whether subtypes of relations are left off.
+        universal: whether subtypes of relations are left off: nsubj for nsubj:pass.
         stack: which stack of the records; by default the first.
         **options: ``confidence`` of the intervals (0.95); ``correction`` for trying many things,
             ``"holm"`` or ``"benjamini-hochberg"``; ``seed`` (0) and number (10) of the ``splits``
@@ -416,8 +416,8 @@ def relations(
     tokenizer: Any = None,
     treebank: Treebank | Iterable[Sentence] | str | os.PathLike[str] | None = None,
     *,
-    text: str = "words",
-    rows: str = "mean",
+    text: Literal["words", "written"] = "words",
+    rows: Literal["mean", "first", "max"] = "mean",
     trees: bool = True,
     random_weights: bool = False,
     **options: Any,

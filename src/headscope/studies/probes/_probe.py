@@ -56,11 +56,11 @@ class ProbeOptions(LoadOptions, RunOptions, total=False):
     0.1, 0.2.
     """
     seeds: Sequence[int]
-    """Probes are trained with each, and scores are means; (0,) by default. The first draws and
-    divides sentences.
+    """Random seeds: probes are trained with each, and scores are means; 0 alone by default. The
+    first draws and divides sentences.
     """
     epochs: int | None
-    """At most; by default 20 to 30. The one that did best on sentences set aside is kept."""
+    """Most epochs; by default 20 to 30. The one that did best on sentences set aside is kept."""
     rate: float | None
     """Of Adam."""
     vectors: str | os.PathLike[str] | None
@@ -72,7 +72,7 @@ class ProbeOptions(LoadOptions, RunOptions, total=False):
     aside.
     """
     rank: int
-    """Of the map of ``structural``; 64 by default."""
+    """Rank of the map of ``structural``; 64 by default."""
     least: int
     """How often a label of ``relation`` or ``edge`` must be among the sentences learnt from; 50 by
     default.

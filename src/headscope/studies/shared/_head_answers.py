@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -40,7 +40,7 @@ class EvidenceOptions(TypedDict, total=False):
 
     confidence: float
     """Of the intervals; 0.95."""
-    correction: str
+    correction: Literal["holm", "benjamini-hochberg"]
     """For trying many things, ``"holm"`` (by default) or ``"benjamini-hochberg"``."""
     seed: int
     """Of the first split of the documents into halves; 0."""
@@ -165,7 +165,7 @@ class HeadAnswers(Result):
         return self.options["confidence"]
 
     @property
-    def correction(self) -> str:
+    def correction(self) -> Literal["holm", "benjamini-hochberg"]:
         """For trying many things."""
         return self.options["correction"]
 

@@ -1,0 +1,222 @@
+"""Commands that read records and results from files, and run no model."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.cli._files import RECORD, Results, check_suffix, write_table
+from headscope.cli._places import layer_number
+from headscope.cli._run import Flag, Paths, say, say_written, status
+from headscope.cli._signature import EVERY_STACK, made_from
+from headscope.errors import FileError, HeadscopeError, RecordError
+
+if TYPE_CHECKING:
+    from headscope.atlases import AtlasComparison
+
+
+def check(*files: Path) -> None:
+    """Check that records and results are undamaged.
+
+    headscope check run.safetensors
+
+    headscope check records/*.safetensors
+
+    Args:
+        files: Records and saved results (.safetensors), of which every array is compared with its
+            checksum; exit code 1 if one is damaged.
+    """
+    if not files:
+        raise FileError("Expected records or saved results to check (.safetensors)")
+    damaged = []
+    for path in files:
+        try:
+            say(f"{path} is whole: {_content(path)}")
+        except FileError as error:
+            damaged.append(path)
+            if len(files) == 1:
+                raise
+            say(str(error))
+    if damaged:
+        raise FileError(f"{len(damaged)} of {len(files)} files are damaged or cannot be read")
+
+
+def _content(path: Path) -> str:
+    """What an undamaged file holds.
+
+    Raises:
+        FileError: where it is damaged, or was not written by headscope.
+    """
+    from headscope.storage import RECORD as KIND
+    from headscope.storage import STATISTIC, RecordFile, check_record, kind_of, load
+
+    if path.suffix != RECORD:
+        raise FileError(f"{path} is no record or result ({RECORD})")
+    file = RecordFile(path)
+    said = f"{len(file.arrays)} arrays are as their checksums say"
+    if not path.is_file() or kind_of(path) == KIND:
+        record = load(path)
+        check_record(file, record)
+        return f"{said}; {record.summary}"
+    from headscope.evidence import load_statistic
+    from headscope.results import load as load_result
+
+    # A statistic is part of a result: headscope.load does not return it alone. Reading a result
+    # compares every array with its checksum.
+    is_statistic = kind_of(path, STATISTIC) == STATISTIC
+    try:
+        return f"{said}; {(load_statistic if is_statistic else load_result)(path)!r}"
+    except RecordError as error:  # made with a pattern of the user's own, which is not in the file
+        return f"{said} ({error})"
+
+
+def export(
+    record: str,
+    /,
+    *,
+    out: Path,
+    stack: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    words: Flag = False,
+) -> None:
+    """Export the weights of a record as .csv, .parquet, .nc or .npz.
+
+    headscope export run.safetensors --out weights.parquet
+
+    headscope export run.safetensors --layer 2 --head 0 --words --out head.csv
+
+    Args:
+        record: The record file (.safetensors), or its address such as
+            hf://datasets/me/records/run.safetensors.
+        out: Write the weights to this file. .csv and .parquet have a row for each weight: layer,
+            head, query, query_token, key, key_token, weight; .nc is NetCDF with the axes layer,
+            head, query, key; .npz has the same arrays for NumPy.
+        stack: Attention stack of the model, such as decoder or cross; by default the first.
+        layer: Layer number, from 0; -1 is the last. By default all layers.
+        head: Head number, from 0. By default all heads.
+        words: Between whole words in place of tokens: the sum over the pieces of the word that is
+            attended to, the mean over those of the word that looks.
+    """
+    import numpy as np
+
+    from headscope.storage import load, written_whole
+
+    check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
+    loaded = load(record)
+    chosen = loaded[stack or next(iter(loaded.stacks))]
+    layer = None if layer is None else layer_number(layer, [each.layer for each in chosen])
+    chosen = chosen.words() if words else chosen
+    with status("Writing"):
+        if out.suffix in (".csv", ".parquet"):
+            columns = chosen.columns(layer, head) if out.suffix == ".csv" else {}
+            lists = {name: column.tolist() for name, column in columns.items()}
+            write_table(out, lists, partial(chosen.to_arrow, layer, head))
+        elif out.suffix == ".nc":
+            if find_spec("scipy") is None:
+                raise HeadscopeError(
+                    "NetCDF needs scipy, which is not installed: pip install "
+                    "'headscope[statistics]'"
+                )
+            with written_whole(out) as temporary:
+                # The engine that needs no further library than scipy.
+                chosen.to_xarray(layer, head).to_netcdf(temporary, engine="scipy")
+        else:
+            query, key = (np.array(side.labels) for side in (chosen.query, chosen.key))
+            weights = chosen.weights(layer, head)
+            # An open file: NumPy adds .npz to names that do not end so, as the temporary one.
+            with written_whole(out) as temporary, temporary.open("wb") as file:
+                np.savez_compressed(file, weights=weights, query_token=query, key_token=key)
+    say(loaded.summary)
+    say_written(out)
+
+
+@made_from(
+    "headscope.comparison:compare",
+    takes="stack match=heads min_overlap=least",
+    stack=EVERY_STACK,
+    match="How heads are matched: by number, or each with the nearest one (best); auto uses "
+    "numbers for models of one type with the same number of heads. Of two atlases best is one to "
+    "one, and what auto uses.",
+    min_overlap="Minimum share of the tokens that both records must have, from 0 to 1.",
+)
+def compare(
+    a: Path,
+    b: Path,
+    /,
+    *,
+    spread: Paths = (),
+    results: Results = Results(),
+    **options: Any,
+) -> None:
+    """Compare two records head by head.
+
+    headscope compare run.safetensors other.safetensors --out page.html
+
+    headscope compare step1/atlas step2/atlas
+
+    Args:
+        a: The first record (.safetensors), from headscope capture; or the folder of an atlas.
+        b: The second.
+        spread: Pairs of records, one after the other, that differ only by chance, such as two
+            seeds: heads that move no more than in these are marked.
+        results: Where the result is written; the page of two atlases is a folder.
+        **options: Of `headscope.compare`.
+    """
+    results.check(folder=a.is_dir())
+    if a.is_dir() or b.is_dir():
+        given = {"--stack": "stack" in options, "--spread": spread}
+        given["--min-overlap"] = "least" in options
+        for name, is_given in given.items():
+            if is_given:
+                raise HeadscopeError(f"{name} is for records; leave it out to compare two atlases")
+        match = options.get("heads", "auto")
+        comparison = compared_atlases(a, b, "best" if match == "auto" else match)
+        say(str(comparison))
+        if results.folder is not None:
+            with status("Writing the page"):
+                page = comparison.view().save(results.folder)
+            say(f"Wrote {page.resolve()}")
+        results.write(comparison)
+        return
+    for path in (a, b, *spread):
+        if path.suffix != RECORD:
+            raise FileError(
+                f"{path} is not a record; expected a {RECORD} file from headscope capture"
+            )
+    if len(spread) % 2:
+        raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
+    from headscope.comparison import compare as compared
+    from headscope.storage import load
+
+    # Files in pairs: the first and second, the third and fourth ...
+    pairs = zip(spread[::2], spread[1::2], strict=True)
+    nulls = [(load(first), load(second)) for first, second in pairs]
+    with status("Comparing"):
+        comparison = compared(load(a), load(b), spread=nulls, **options)
+    say(str(comparison))
+    results.write(comparison)
+
+
+def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:
+    """The atlases of two folders side by side, called as their folders are.
+
+    Raises:
+        HeadscopeError: where one of them holds something else, or they cannot be compared.
+    """
+    from headscope.atlases import Atlas
+    from headscope.results import load
+
+    atlases = []
+    for path in (a, b):
+        atlas = load(path)
+        if not isinstance(atlas, Atlas):
+            raise HeadscopeError(
+                f"Expected two atlases, and {path} holds {atlas!r}; make one with headscope atlas"
+            )
+        atlases.append(atlas)
+    # Folders of one name, such as step1/atlas and step2/atlas, say nothing by it.
+    names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
+    return atlases[0].compare(atlases[1], heads=match, names=names)

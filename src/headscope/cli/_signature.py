@@ -1,0 +1,331 @@
+"""Commands made from the signatures of public functions: types, defaults and choices of options are
+read from their source, and the help is the first sentence about the argument in the docstring. No
+library that such a function needs is imported for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_origin
+
+from cyclopts import Parameter, convert
+
+from headscope.views.figure_options import FigureOptions
+from headscope.views.options import Option, PageOptions
+
+SOURCE = Path(__file__).parents[2]
+ARGUMENT = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+SENTENCE = re.compile(r".+?(?=\.\s+[A-Z`]|\.?$)")
+CODE = re.compile(r"``(.+?)``|`(.+?)`")
+PLAIN_TYPES = {
+    "bool": bool,
+    "os.PathLike[str]": Path,
+    "str": str,
+    "Sequence[int]": tuple[int, ...],
+    "int": int,
+    "float": float,
+}
+"""By how it is written in an annotation."""
+EVERY_STACK = "Attention stack of the model, such as decoder or cross; by default all."
+SHARED = {
+    "stack": "Attention stack of the model, such as decoder or cross; by default the first.",
+    "confidence": "Confidence level of the intervals; 0.95 by default.",
+    "alpha": "Significance level, over all tests together; 0.05 by default.",
+    "correction": "Correction for multiple tests: holm (default) controls the family-wise error "
+    "rate, benjamini-hochberg the false discovery rate.",
+    "random_weights": "Repeat with the same architecture and random weights, as a baseline.",
+    "resume": "Save intermediate results to this file (.safetensors), and continue from it if it "
+    "exists.",
+    "seed": "Random seed.",
+}
+"""Help of options that mean the same in many functions, whose docstrings say what is theirs."""
+
+
+class Argument(NamedTuple):
+    """What the source says about one argument: its type, its default and its first sentence."""
+
+    type: Any
+    default: Any
+    help: str
+
+
+class Command:
+    """A function of the command line whose ``**options`` are read from other signatures.
+
+    Args:
+        function: of the command; its parameter ``asked`` becomes one for each field of its type.
+        sources: functions or classes as ``package:name``; an option is that of the first of them
+            that has it.
+        takes: names of the options, with ``given=python`` where the name is another in Python.
+        helps: the help of options whose docstring does not fit the command line.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        sources: Sequence[str],
+        takes: str,
+        helps: Mapping[str, str],
+    ) -> None:
+        self.function, self.sources, self.helps = function, sources, SHARED | dict(helps)
+        pairs = [each.partition("=") for each in takes.split()]
+        self.names = {given: python or given for given, _, python in pairs}
+        for name in ("__name__", "__doc__", "__module__"):
+            setattr(self, name, getattr(function, name))
+        self.__annotations__ = {}
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        own = inspect.signature(self.function, eval_str=True).parameters
+        listed = []
+        for parameter in own.values():
+            if parameter.name == "asked":
+                listed += _fields(parameter.annotation)
+            elif parameter.kind is not parameter.VAR_KEYWORD:
+                listed.append(parameter)
+        known: dict[str, Argument] = {}
+        for source in reversed(self.sources):
+            known |= options_of(*source.split(":"))
+        listed += [self._parameter(given, known[name]) for given, name in self.names.items()]
+        return inspect.Signature(sorted(listed, key=lambda each: each.kind))
+
+    def _parameter(self, name: str, option: Argument) -> inspect.Parameter:
+        is_on = option.type is bool and option.default is True
+        more: dict[str, Any] = {} if is_on else {"negative": ""}
+        if get_origin(option.type) is tuple:
+            more["consume_multiple"] = True
+        kind = option.type | None if option.default is None else option.type
+        help_ = self.helps.get(name) or option.help
+        told = Parameter(help=help_, show_default="default" not in help_, **more)
+        return inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=Annotated[kind, told],
+        )
+
+    def __call__(self, *args: Any, **given: Any) -> Any:
+        """Run the command with its options by their names in Python; those not given are left out,
+        so that the defaults of the function hold.
+        """
+        options = {}
+        for name, python in self.names.items():
+            if given.get(name) is not None:
+                options[python] = given[name]
+            given.pop(name, None)
+        asked = inspect.signature(self.function, eval_str=True).parameters.get("asked")
+        if asked is None:
+            return self.function(*args, **given, **options)
+        names = [each.name for each in _fields(asked.annotation)]
+        texts = dict(zip(("text", "text_b"), args, strict=False))
+        held = texts | {name: given.pop(name) for name in names if name in given}
+        return self.function(asked.annotation(**held), **given, **options)
+
+
+def made_from(
+    *sources: str, takes: str = "", **helps: str
+) -> Callable[[Callable[..., Any]], Command]:
+    """Make a `Command` of a function."""
+    return lambda function: Command(function, sources, takes, helps)
+
+
+def _fields(kind: type) -> list[inspect.Parameter]:
+    """The fields of a class as parameters; those that are texts are given by their place."""
+    return [
+        each.replace(
+            kind=each.POSITIONAL_ONLY if each.name in ("text", "text_b") else each.KEYWORD_ONLY
+        )
+        for each in inspect.signature(kind, eval_str=True).parameters.values()
+    ]
+
+
+@cache
+def options_of(module: str, name: str) -> dict[str, Argument]:
+    """The arguments of a function, or the fields of a class, with those of its bases and those of
+    ``**options``, by name.
+
+    Args:
+        module: that defines or imports it.
+        name: of the function or class.
+    """
+    module, node = _definition(module, name)
+    options: dict[str, Argument] = {}
+    if isinstance(node, ast.ClassDef):
+        for base in node.bases:
+            if isinstance(base, ast.Name):
+                options |= options_of(module, base.id)
+        told = _arguments(node)
+        for field, below in zip(node.body, [*node.body[1:], None], strict=True):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = told.get(field.target.id) or _text_of(below)
+                kind = _type_of(field.annotation, module)
+                options[field.target.id] = Argument(
+                    kind, _value(field.value, module), _sentence(text)
+                )
+            elif isinstance(field, ast.FunctionDef) and field.name == "__init__":
+                options |= _of_function(field, module, told)
+    elif isinstance(node, ast.FunctionDef):
+        options |= _of_function(node, module, _arguments(node))
+    return options
+
+
+def _of_function(node: ast.FunctionDef, module: str, told: dict[str, str]) -> dict[str, Argument]:
+    options: dict[str, Argument] = {}
+    more = node.args.kwarg.annotation if node.args.kwarg else None
+    if isinstance(more, ast.Subscript) and isinstance(more.slice, ast.Name):
+        options |= options_of(module, more.slice.id)
+    positional = [*node.args.posonlyargs, *node.args.args]
+    lacking: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
+    defaults = [*lacking, *node.args.defaults, *node.args.kw_defaults]
+    for each, default in zip([*positional, *node.args.kwonlyargs], defaults, strict=True):
+        kind = _type_of(each.annotation, module)
+        options[each.arg] = Argument(
+            kind, _value(default, module), _sentence(told.get(each.arg, ""))
+        )
+    return options
+
+
+@cache
+def _statements(module: str) -> dict[str, ast.AST | str]:
+    """What a module defines, by name: the statement, or the module that it is imported from."""
+    path = SOURCE.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    named: dict[str, ast.AST | str] = {}
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    checked = [inner for node in body if isinstance(node, ast.If) for inner in node.body]
+    for node in body + checked:
+        if isinstance(node, ast.ImportFrom):
+            named |= {each.asname or each.name: node.module or "" for each in node.names}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            named[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            named[node.targets[0].id] = node.value
+    return named
+
+
+def _definition(module: str, name: str) -> tuple[str, ast.AST | None]:
+    """Where a name is defined, and its statement; None outside of this package."""
+    statement = _statements(module).get(name)
+    if not isinstance(statement, str):
+        return module, statement
+    return _definition(statement, name) if statement.startswith("headscope") else (module, None)
+
+
+def _type_of(annotation: ast.AST | None, module: str) -> Any:
+    """The type of an option: of a union the first of `PLAIN_TYPES` that it has."""
+    parts = _parts(annotation)
+    for node in parts:
+        defined = _definition(module, node.id)[1] if isinstance(node, ast.Name) else node
+        if isinstance(defined, ast.Subscript) and ast.unparse(defined.value) == "Literal":
+            return Literal.__getitem__(ast.literal_eval(defined.slice))
+    texts = [ast.unparse(node) for node in parts]
+    for word, kind in PLAIN_TYPES.items():
+        if word in texts:
+            return kind
+    return str
+
+
+def _parts(annotation: ast.AST | None) -> list[ast.AST]:
+    """The types of a union."""
+    if isinstance(annotation, ast.BinOp):
+        return [*_parts(annotation.left), *_parts(annotation.right)]
+    return [] if annotation is None else [annotation]
+
+
+def _value(node: ast.AST | None, module: str) -> Any:
+    """A default that is written out, or the value of a constant; None for any other."""
+    if isinstance(node, ast.Name):
+        module, node = _definition(module, node.id)
+    try:
+        return ast.literal_eval(node) if isinstance(node, ast.expr) else None
+    except ValueError:
+        return None
+
+
+def _text_of(below: ast.AST | None) -> str:
+    is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+    return str(below.value.value) if is_text else ""
+
+
+def _arguments(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
+    """What a docstring says about each argument."""
+    _, _, below = (ast.get_docstring(node) or "").partition("Args:\n")
+    return dict(ARGUMENT.findall(below.partition("\n\n")[0]))
+
+
+def _sentence(text: str) -> str:
+    """The first sentence of a docstring as a line of help."""
+    sentence = SENTENCE.match(CODE.sub(_without_quotes, " ".join(text.split())))
+    line = sentence[0] if sentence else ""
+    # A word of code keeps its small letter.
+    first = line[:1] if text.startswith("`") else line[:1].upper()
+    return f"{first}{line[1:]}." if line else ""
+
+
+def _without_quotes(mark: re.Match[str]) -> str:
+    code = mark[1] or mark[2]
+    return code.strip('"') or code
+
+
+def hyphenated(kind: Any, tokens: Sequence[Any]) -> Any:
+    """A name that may be written with hyphens or underscores: next-word, next_word; called by
+    cyclopts. The function of a file of the user's own, own.py:my_task, stays as it is.
+    """
+    if ":" not in tokens[0].value:
+        tokens = [token.evolve(value=token.value.replace("_", "-")) for token in tokens]
+    return convert(kind, tokens)
+
+
+def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
+    """The fields of a ``TypedDict`` with a command-line option for each declared option.
+
+    Options that are not given are not in the dictionary, so that no default is repeated here.
+
+    Args:
+        options: declared options, by name.
+        **helps: the help of an option whose value has another form here than in Python.
+    """
+    fields = {}
+    for name, option in options.items():
+        kind = option.written
+        is_list = get_origin(kind) is list
+        help_ = helps.get(name) or plain_help(option.help)
+        fields[name] = Annotated[
+            kind,
+            Parameter(
+                help=help_,
+                negative=_off(option) if kind is bool else "",
+                consume_multiple=is_list,
+            ),
+        ]
+    return fields
+
+
+def flag(name: str) -> str:
+    """The name on the command line of an option of Python."""
+    return f"--{name.replace('_', '-')}"
+
+
+def plain_help(text: str) -> str:
+    """The docstring of an option as a line of help: without markup, and with the command-line names
+    of other options.
+    """
+    known = PageOptions.__annotations__.keys() | FigureOptions.__annotations__
+
+    def shown(mark: re.Match[str]) -> str:
+        code = mark[1] or mark[2]
+        return flag(code) if code in known else _without_quotes(mark)
+
+    return CODE.sub(shown, text)
+
+
+def _off(option: Option) -> str:
+    """The name that turns a switch off; empty where it is off by default."""
+    if option.default is None or not option.default.value:
+        return ""
+    return option.default.off or f"--no-{option.name.replace('_', '-')}"
