@@ -158,16 +158,12 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
                 "--view",
                 "matrix",
                 "--evidence",
-                "--x",
-                "entropy",
-                "--sort",
-                "-entropy",
             ]
         )
         == 0
     )
     options = seen[0].options
-    assert (options["view"], options["x"], options["sort"]) == ("matrix", "entropy", "-entropy")
+    assert options["view"] == "matrix"
     assert options["evidence"].texts == 1
 
 

@@ -99,7 +99,7 @@ class Command:
         more: dict[str, Any] = {} if is_on else {"negative": ""}
         if get_origin(option.type) is tuple:
             more["consume_multiple"] = True
-        kind = option.type | None if option.default is None else option.type
+        kind: Any = option.type | None if option.default is None else option.type
         help_ = self.helps.get(name) or option.help
         told = Parameter(help=help_, show_default="default" not in help_, **more)
         return inspect.Parameter(
