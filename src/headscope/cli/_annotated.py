@@ -154,7 +154,7 @@ def probe(
 @made_from(
     "headscope.studies:alignment_study",
     "headscope.studies:AlignmentStudy",
-    takes="special confidence resume",
+    takes="special confidence resume random_weights",
     special="Whether the most attended token may be one that belongs to no word, such as the end "
     "of the source.",
 )
@@ -163,7 +163,6 @@ def align(
     *,
     pairs: Paths = (),
     from_one: Flag = False,
-    random_weights: Flag = False,
     add: Paths = (),
     **options: Any,
 ) -> None:
@@ -179,7 +178,6 @@ def align(
             links (0-1 is sure, 0p1 possible, source first, words separated by white space), or .txt
             with lines of source ||| target ||| links.
         from_one: Links count words from 1, not from 0.
-        random_weights: Repeat with the same architecture and random weights, as a baseline.
         add: Results of other sentences, saved with --save or --resume, to add to this one.
         **options: Of `headscope.studies.alignment_study`.
     """
@@ -198,7 +196,7 @@ def align(
     if not listed and not parts:
         raise TextError("Expected a file of sentences with --pairs, or saved results with --add")
     if listed:
-        parts.insert(0, _aligned(asked, listed, random_weights=random_weights, **options))
+        parts.insert(0, _aligned(asked, listed, **options))
     study = reduce(added, parts)
     # Results that were added may have been saved with another level.
     study.confidence = confidence

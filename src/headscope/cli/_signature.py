@@ -32,18 +32,6 @@ PLAIN_TYPES = {
 }
 """By how it is written in an annotation."""
 EVERY_STACK = "Attention stack of the model, such as decoder or cross; by default all."
-SHARED = {
-    "stack": "Attention stack of the model, such as decoder or cross; by default the first.",
-    "confidence": "Confidence level of the intervals; 0.95 by default.",
-    "alpha": "Significance level, over all tests together; 0.05 by default.",
-    "correction": "Correction for multiple tests: holm (default) controls the family-wise error "
-    "rate, benjamini-hochberg the false discovery rate.",
-    "random_weights": "Repeat with the same architecture and random weights, as a baseline.",
-    "resume": "Save intermediate results to this file (.safetensors), and continue from it if it "
-    "exists.",
-    "seed": "Random seed.",
-}
-"""Help of options that mean the same in many functions, whose docstrings say what is theirs."""
 
 
 class Argument(NamedTuple):
@@ -52,6 +40,33 @@ class Argument(NamedTuple):
     type: Any
     default: Any
     help: str
+
+
+SHARED = {
+    "stack": Argument(
+        str,
+        None,
+        "Attention stack of the model, such as decoder or cross; by default the first.",
+    ),
+    "confidence": Argument(float, None, "Confidence level of the intervals; 0.95 by default."),
+    "alpha": Argument(float, None, "Significance level, over all tests together; 0.05 by default."),
+    "correction": Argument(
+        Literal["holm", "benjamini-hochberg"],
+        None,
+        "Correction for multiple tests: holm (default) controls the family-wise error rate, "
+        "benjamini-hochberg the false discovery rate.",
+    ),
+    "random_weights": Argument(
+        bool, None, "Repeat with the same architecture and random weights, as a baseline."
+    ),
+    "resume": Argument(
+        Path,
+        None,
+        "Save intermediate results to this file (.safetensors), and continue from it if it exists.",
+    ),
+    "seed": Argument(int, None, "Random seed."),
+}
+"""Options that mean the same in many functions, most of which take them among ``**options``."""
 
 
 class Command:
@@ -72,7 +87,7 @@ class Command:
         takes: str,
         helps: Mapping[str, str],
     ) -> None:
-        self.function, self.sources, self.helps = function, sources, SHARED | dict(helps)
+        self.function, self.sources, self.helps = function, sources, dict(helps)
         pairs = [each.partition("=") for each in takes.split()]
         self.names = {given: python or given for given, _, python in pairs}
         for name in ("__name__", "__doc__", "__module__"):
@@ -91,6 +106,7 @@ class Command:
         known: dict[str, Argument] = {}
         for source in reversed(self.sources):
             known |= options_of(*source.split(":"))
+        known |= SHARED
         listed += [self._parameter(given, known[name]) for given, name in self.names.items()]
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
 

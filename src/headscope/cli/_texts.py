@@ -16,7 +16,6 @@ from headscope.cli._study import TEXTS, CorpusOptions, TextStudy, warnings_as_li
 from headscope.errors import FigureError, FileError, RecordError
 
 HEADS = ("headscope.studies:heads", "headscope.patterns:heads", "headscope.patterns:Heads")
-MECHANISM = ("headscope.studies:mechanism", "headscope.patterns:mechanism")
 JUDGED = "stack confidence alpha correction random_weights margin"
 """Options of labels of heads."""
 FEW = "are too few to tell up to"
@@ -93,7 +92,7 @@ def norms(asked: TextStudy, **options: Any) -> None:
 
 
 @made_from(
-    *MECHANISM,
+    "headscope.studies:mechanism",
     takes="pattern stack confidence random_weights",
     pattern='Which keys to explain: a pattern such as sep or next, or a rule such as "word -> '
     'first"; by default the most attended ones.',
@@ -156,7 +155,7 @@ def _heads_of_a_layer(model: Any) -> range:
 @made_from(
     "headscope.studies:faithfulness",
     "headscope.studies:CounterfactualAttention",
-    takes="permutations seed layer confidence",
+    takes="permutations seed layer confidence random_weights",
     layer="Layer number, from 0; -1 is the last.",
 )
 def faithfulness(
@@ -164,7 +163,6 @@ def faithfulness(
     *,
     query: str = "0",
     adversary: Flag = False,
-    random_weights: Flag = False,
     **options: Any,
 ) -> None:
     """Check whether attention agrees with gradients and leave-one-out importance.
@@ -179,7 +177,6 @@ def faithfulness(
             such as [CLS].
         adversary: Also search for different attention that gives the same prediction: about half a
             minute per text.
-        random_weights: Repeat with the same architecture and random weights, as a baseline.
         **options: Of `headscope.faithfulness`.
     """
     given, groups = asked.given()
@@ -189,7 +186,7 @@ def faithfulness(
 
         shuffled = {name: options.pop(name) for name in ("permutations", "seed") if name in options}
         changed = CounterfactualAttention(adversary=STEPS if adversary else 0, **shuffled)
-        options |= {"query": position_or_word(query), "random_weights": random_weights}
+        options["query"] = position_or_word(query)
         result = faithfulness_of(*source, given, counterfactual=changed, **options, **how)
     asked.tell(result)
 
