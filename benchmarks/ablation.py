@@ -22,7 +22,7 @@ import torch
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import load_model
-from headscope.studies.ablation import _stacks
+from headscope.studies.ablate import sharing
 
 SAID = "the {} {} is {} in the {}"
 WORDS = (
@@ -39,7 +39,7 @@ WORDS = (
     "playing",
     "sitting",
 )
-AT_ONCE = _stacks.MOST_TOKENS
+AT_ONCE = sharing.MOST_TOKENS
 WAYS = ("model alone", "whole runs", "one by one", "several in a pass")
 
 
@@ -101,7 +101,7 @@ def run(way: str, model: torch.nn.Module, task: tasks.Task) -> np.ndarray | None
         for _ in range(72):
             one_pass(model, task)
         return None
-    _stacks.MOST_TOKENS = AT_ONCE if way == "several in a pass" else 0
+    sharing.MOST_TOKENS = AT_ONCE if way == "several in a pass" else 0
     return hs.ablate(model, task, share=way != "whole runs", layers=False).scores
 
 

@@ -86,7 +86,7 @@ def pytest_collection_finish():
     gc.set_threshold(10_000, 20, 20)
 
 
-DURABLE = ("tests/storage/", "tests/corpus/", "tests/studies/ablation/")
+DURABLE = ("tests/storage/", "tests/corpus/", "tests/studies/ablate/")
 """Where tests try whether files are on the disk when a call returns, and what is left of a run that
 ends in the middle: workers that die at once died faster than others finished a part.
 """

@@ -244,16 +244,6 @@ STUDIES = {
         reason="index out of range",
         numbers=changes_of,
     ),
-    "ablate in sums": StudyRun(
-        lambda count: texts(count // 2),
-        ablate,
-        {"heads": [(0, 1), (2, 3)], "layers": False, "random_weights": True},
-        needs="writer",
-        bad=BAD,
-        reason="index out of range",
-        numbers=changes_of,
-        many=3,
-    ),
     "ablate after a screen": StudyRun(
         lambda count: texts(count // 2),
         ablate,
@@ -279,15 +269,6 @@ STUDIES = {
         bad={"sentence1": BAD, "sentence2": "the cat", "label": 0.5},
         reason="expanded size",
         numbers=changes_of,
-    ),
-    "ablate by likeness in sums": StudyRun(
-        lambda count: [row(number) for number in range(count)],
-        alike,
-        {"heads": [(0, 1), (1, 2)], "layers": False},
-        bad={"sentence1": BAD, "sentence2": "the cat", "label": 0.5},
-        reason="expanded size",
-        numbers=changes_of,
-        many=3,
     ),
     "ablate by repeats": StudyRun(
         lambda count: tasks.repeated_runs(count // 2, period=4),

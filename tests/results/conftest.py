@@ -59,7 +59,7 @@ def with_twin(name):
 
 def ablation():
     found = hs.load(KEPT / "ablation.safetensors")
-    return replace(found, control=replace(found, scores=found.scores + 0.25))
+    return replace(found, control=found)
 
 
 def explained(rng):
@@ -196,7 +196,6 @@ def is_in_sums(result):
 
 SUMS = {
     "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
-    "Ablation": lambda: ablation().in_sums(),
 }
 """Every kind that is made of sums alone where there are more than 2,000 texts."""
 EVERY = {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.corpus import Sums
 from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
@@ -239,31 +240,17 @@ def kept_ablation(path):
     rng = np.random.default_rng(0)
     cells = (("self", 0, 0), ("self", 0, 1), ("self", 0, -1))
     facts = {"task": "t", "metric": "m", "by": "zero"}
-    plain = Ablation(
-        cells, rng.random((5, 3)), rng.random(5), **facts, totals={"loss": (1.0, 2.0, 3.0, 4.0)}
-    )
-    return dataclasses.replace(
-        plain, control=Ablation(cells, rng.random((5, 3)), rng.random(5), **facts)
-    ).save(path)
+    plain, beside = (Ablation(cells, ablated_sums(rng), **facts) for _ in "ab")
+    totals = {"loss": (1.0, 2.0, 3.0, 4.0)}
+    return dataclasses.replace(plain, totals=totals, control=beside).save(path)
 
 
-def kept_journal(path):
-    from headscope.studies.ablation._journal import Journal
-
-    journal = Journal(path, {"model": "m", "task": "t"})
-    for batch in range(2):
-        for cell in (None, ("self", 0, 0), ("self", 0, 1)):
-            journal.add(batch, cell, np.arange(4.0).reshape(2, 2) + batch)
-    journal.close()
-    return path
-
-
-def used_journal(path):
-    from headscope.studies.ablation._journal import Journal
-
-    journal = Journal(path, {"model": "m", "task": "t"})
-    shown(journal.changed, [journal[key].sum() for key in list(journal._found)])
-    journal.close()
+def ablated_sums(rng):
+    sums = Sums("example")
+    for number in range(5):
+        counts = {"examples": np.int64(1), "graded": np.int64(1), "intact": np.array(rng.random())}
+        sums.add(f"{number}", f"text {number}", counts | {"changes": rng.random(3)}, length=7)
+    return sums
 
 
 def kept_parquet(path):
@@ -318,7 +305,6 @@ CASES = {
     "coref.safetensors": (kept_coref, used(hs.load)),
     "alignment.safetensors": (kept_alignment, used(hs.load)),
     "ablation.safetensors": (kept_ablation, used(hs.load)),
-    "journal.jsonl": (kept_journal, used_journal),
     "texts.txt": (written("a b\n\nc d e\nf\n"), used_rows),
     "texts.jsonl": (written(JSONL), used_rows),
     "texts.csv": (written('text,label\n"a, b",1\nc,yes\n"d ""e""",0\n'), used_rows),

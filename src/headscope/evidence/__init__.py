@@ -26,6 +26,7 @@ from headscope.evidence._ratio import (
 )
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
 from headscope.evidence._statistic_sums import StatisticSums
+from headscope.evidence._wilson import wilson
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_groups
 
@@ -64,4 +65,5 @@ __all__ = [
     "shuffled_tokens",
     "superiority",
     "uniform_map",
+    "wilson",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from jaxtyping import Float
 
@@ -46,24 +48,44 @@ class RecordMeans:
             raise InterventionError(f"The records do not fit the model: they have no {place.name}")
         return self._totals[key][list(heads)] / np.maximum(self._counts[key], 1)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The sums by name; those of several texts are added up from their beginning."""
+        arrays = {}
+        for (stack, layer), total in self._totals.items():
+            arrays[f"total {stack} {layer}"] = total
+            arrays[f"count {stack} {layer}"] = np.atleast_1d(self._counts[stack, layer])
+        return arrays
+
+    @staticmethod
+    def of_arrays(arrays: Mapping[str, np.ndarray], *, outputs: bool) -> RecordMeans:
+        """What `arrays` gave, or sums of it."""
+        means = RecordMeans(outputs=outputs)
+        for name, array in arrays.items():
+            kind, stack, layer = name.split(" ")
+            sums = means._totals if kind == "total" else means._counts
+            sums[stack, int(layer)] = array
+        return means
+
+    def _add(self, key: Key, total: np.ndarray, count: np.ndarray) -> None:
+        """Add sums, which may be of longer or shorter texts than those before."""
+        known = self._totals.get(key, np.zeros_like(total)), self._counts.get(key, count * 0)
+        shape = tuple(map(max, total.shape[1:], known[0].shape[1:]))
+        self._totals[key] = _padded(known[0], shape) + _padded(total, shape)
+        self._counts[key] = _padded(known[1], shape) + _padded(count, shape)
+
     def _add_outputs(self, key: Key, layer: Layer) -> None:
         outputs = outputs_of(layer, tuple(range(layer.heads)))
-        total = outputs.sum(axis=1, dtype=np.float64)
-        self._totals[key] = self._totals.get(key, 0.0) + total
-        self._counts[key] = self._counts.get(key, np.zeros(())) + outputs.shape[1]
+        self._add(key, outputs.sum(axis=1, dtype=np.float64), np.array(float(outputs.shape[1])))
 
     def _add_map(self, key: Key, layer: Layer) -> None:
-        weights = layer.weights_of()
-        if key not in self._totals:
-            self._totals[key] = np.zeros((layer.heads, 0, 0))
-            self._counts[key] = np.zeros((0, 0))
-        larger = tuple(
-            max(0, own - known)
-            for own, known in zip(weights.shape[1:], self._counts[key].shape, strict=True)
-        )
-        more = tuple((0, size) for size in larger)
-        self._totals[key] = np.pad(self._totals[key], ((0, 0), *more))
-        self._counts[key] = np.pad(self._counts[key], more)
-        inside = np.s_[: weights.shape[1], : weights.shape[2]]
-        self._totals[key][:, *inside] += weights
-        self._counts[key][inside] += 1
+        weights = layer.weights_of().astype(np.float64)
+        self._add(key, weights, np.ones(weights.shape[1:]))
+
+
+def _padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array with zeros behind its last axes, as large as these; a single number stays one."""
+    last = array.ndim - len(shape)
+    if last < 0:
+        return array
+    more = [(0, wanted - size) for wanted, size in zip(shape, array.shape[last:], strict=True)]
+    return np.pad(array, [(0, 0)] * last + more)

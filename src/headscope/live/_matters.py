@@ -18,7 +18,7 @@ from headscope.live._output import CLASSES, STATES, TOKENS
 from headscope.live._queue import Tell
 from headscope.live._stop import StopSignal, stoppable
 from headscope.live.contract import MattersDone, MattersValues
-from headscope.studies.ablation.prefix import Prefix
+from headscope.studies.ablate.sharing import Sharing
 
 METHODS = ("gradient", "exact")
 GRADIENT = "size of the slope of the negative log probability in nats, as the head is turned down"
@@ -177,9 +177,9 @@ def _without_each(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Se
     """How much the loss rises without each head; what lies below a head is computed once."""
     with torch.no_grad():
         places = plan_on(live.model, guess.loss).places
-        prefix = Prefix(live.model, places)
-        prefix.check(guess.loss, places[-1:])
-        with prefix.recording():
+        shared = Sharing(live.model, places)
+        shared.check(guess.loss, places[-1:])
+        with shared.recording():
             whole = float(guess.loss())
         count = sum(place.heads for place in places)
         cells: list[tuple[str, int, int]] = []
@@ -188,10 +188,10 @@ def _without_each(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Se
             for head in range(place.heads):
                 tell(_done(len(cells), count))
                 zero = Zero(stack=place.stack, layer=place.layer, heads=head)
-                with prefix.sharing(place), intervene(live.model, zero):
+                with shared.sharing(place), intervene(live.model, zero):
                     effects.append(float(guess.loss()) - whole)
                 cells.append((place.stack, place.layer, head))
-        prefix.forget()
+        shared.forget()
         tell(_done(count, count))
     return cells, effects
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._heads import heads
-from headscope.studies.ablation._file import load_ablation
-from headscope.studies.ablation._result import Ablation
+from headscope.studies.ablate._result import Ablation, load_ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
 from headscope.studies.answering._file import load_answer
 from headscope.studies.answering._result import AnswerWord, PictureAnswer
@@ -26,16 +25,19 @@ from headscope.studies.probes._probing import Probing
 from headscope.studies.relations import RelationHead, Relations, load_relations, relations
 from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, word_alignment
 
+# Its folder has the name of the function, which is imported at its first use.
+del ablate  # noqa: F821
+
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
-    from headscope.studies.ablation._study import AblationOptions, ablate
+    from headscope.studies.ablate._ablate import AblationOptions, ablate
     from headscope.studies.answering._study import answer
     from headscope.studies.probes import probe
 
 _WITH_TORCH = {
-    "AblationOptions": "headscope.studies.ablation._study",
-    "ablate": "headscope.studies.ablation._study",
+    "AblationOptions": "headscope.studies.ablate._ablate",
+    "ablate": "headscope.studies.ablate._ablate",
     "answer": "headscope.studies.answering._study",
     "effect": "headscope.studies._effect",
     "CounterfactualAttention": "headscope.studies._explainer",

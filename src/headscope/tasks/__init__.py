@@ -12,36 +12,33 @@ from headscope.tasks._names import NAMES, check_task
 if TYPE_CHECKING:
     from headscope.tasks._batches import ReadingOptions
     from headscope.tasks._classification import classification, pictures
-    from headscope.tasks._likeness_counts import LikenessCounts
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
     from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
-    from headscope.tasks._similarity import likeness
+    from headscope.tasks._similarity import judged_pairs, likeness
     from headscope.tasks._task import Task, parse_task
-    from headscope.tasks._whole import TotalSums, whole_task
+    from headscope.tasks._whole import total_counts, totals_of_counts
 
 _MODULES = {
     "_batches": ("ReadingOptions",),
     "_classification": ("classification", "pictures"),
-    "_similarity": ("likeness",),
-    "_likeness_counts": ("LikenessCounts",),
+    "_similarity": ("judged_pairs", "likeness"),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
     "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
     "_task": ("Task", "parse_task"),
-    "_whole": ("TotalSums", "whole_task"),
+    "_whole": ("total_counts", "totals_of_counts"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "NAMES",
-    "LikenessCounts",
     "ReadingOptions",
     "Task",
-    "TotalSums",
     "check_task",
     "classification",
     "function_of",
+    "judged_pairs",
     "likeness",
     "masked_word",
     "minimal_pairs",
@@ -55,8 +52,9 @@ __all__ = [
     "repeated_runs",
     "repeats",
     "task_of_rows",
+    "total_counts",
+    "totals_of_counts",
     "translation",
-    "whole_task",
 ]
 
 

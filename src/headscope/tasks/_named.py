@@ -62,7 +62,7 @@ def task_of_rows(
 ) -> Task:
     """A task by its name, on rows of a run that scores them in parts.
 
-    Of pairs that are judged together (``"likeness"``) it gives what `whole_task` judges. A row of
+    Of pairs that are judged together (``"likeness"``) it gives what `judged_pairs` judges. A row of
     ``"repeats"`` says which run of the draw it is, see `repeated_runs`.
 
     Args:

@@ -114,27 +114,27 @@ def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
         TextError: where all pairs are as alike.
     """
     golds = set(wanted.tolist())
-    is_binary = golds <= {0.0, 1.0}
-    metric = metric_of(len(golds) > 1, is_binary=is_binary)
-    return metric, _binary(wanted) if is_binary else _ranked(wanted)
-
-
-def metric_of(differs: bool, *, is_binary: bool) -> str:
-    """The metric of a likeness.
-
-    Args:
-        differs: whether how alike pairs are differs between them.
-        is_binary: whether it is 0 or 1 for each.
-
-    Raises:
-        TextError: where it does not differ.
-    """
-    if not differs:
+    if len(golds) < 2:
         raise TextError(
             "How alike the pairs are must differ between them; give both pairs that are and that "
             "are not"
         )
-    return "accuracy" if is_binary else "Spearman's rho"
+    if golds <= {0.0, 1.0}:
+        return "accuracy", _binary(wanted)
+    return "Spearman's rho", _ranked(wanted)
+
+
+def judged_pairs(values: Values) -> Task:
+    """What judges the pairs of a likeness that were scored one by one; it cannot score any.
+
+    Args:
+        values: of every pair: the cosine, and how alike the two are.
+
+    Raises:
+        TextError: where all pairs are as alike.
+    """
+    metric, finish = judged_by(values[:, 1])
+    return Task(({},), _not_alone, "likeness", metric, (GOLD,), finish=finish, totals=TOTALS)
 
 
 def _read(
@@ -194,7 +194,7 @@ def _cosines(
     return score
 
 
-def _not_alone(values: Values) -> np.ndarray:
+def _not_alone(*_: Any) -> Any:
     raise NotImplementedError("pairs are judged together, by `judged_by`")
 
 

@@ -65,12 +65,11 @@ def _draw(sheet: Sheet, ablation: Any, y: float) -> tuple[float, list[str]]:
         y = _stack(sheet, ablation, stack, y)
     notes = [
         "rows are layers, columns are heads, both from 0",
-        f"a dot: the change is significant ({ablation.test}, {ablation.correction} over "
+        f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
         f"all heads and over all layers, alpha {ablation.alpha:g})",
     ]
     if ablation.of_layers.any():
-        kind = "bootstrap" if ablation.sums is None else "t"
-        notes.append(f"whiskers: {ablation.confidence:.0%} {kind} interval over examples")
+        notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
     return y, notes
 
 

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from headscope.corpus import Counts, Sums
 from headscope.errors import RecordError
-from headscope.evidence import interval, least_p, p_flipped, p_text, parse_groups
+from headscope.evidence import interval_of_sums, least_p, median_of, p_flipped, p_text, wilson
 from headscope.evidence.correction import CORRECTIONS
-from headscope.results import Kept, Result, TextTable
-from headscope.studies.ablation._sums import AblationSums
+from headscope.results import Kept, Result, TextTable, reads
+from headscope.storage import Finite, array_of, check_document, load_kept, reading
 
-FIELDS = (
-    "stack",
-    "layer",
-    "head",
-    "score",
-    "change",
-    "low",
-    "high",
-    "p",
-    "corrected",
-    "significant",
-)
 MOST_COLUMNS = 16
 NAMED = 8
 """Heads that the printed table names at either end."""
 LEAST_FLIPS = 9999
+TEST = "paired sign-flip test"
 SAYS = {
     "disabled": "layer-head, both from 0",
     "change": "of the mean score without it",
@@ -42,6 +32,31 @@ SAYS = {
 """The legend of the tables."""
 
 Cell = tuple[str, int, int]
+MOST_NUMBERED = 2**14
+"""Layers and heads of a file; maps of them are as large as their largest number."""
+KEPT = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction")
+DOCUMENT: dict[str, Any] = {
+    **{name: str for name in KEPT if name not in ("confidence", "alpha")},
+    "confidence": Finite,
+    "alpha": Finite,
+    "totals": {str: [float]},
+    "random_totals": {str: [float]},
+    "estimates": ([[str, int, int, float]], None),
+    "cells": [[str, int, int]],
+    "sums": {},
+    "random_sums": ({}, None),
+}
+
+
+def counts_of(scores: Float[np.ndarray, " cell"]) -> Counts:
+    """What is counted of an example, from its scores by the intact model, and without each cell."""
+    intact = scores[0]
+    return {
+        "examples": np.ones((), np.int64),
+        "intact": np.array(intact),
+        "graded": np.array(intact not in (0, 1), np.int64),
+        "changes": scores[1:] - intact,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,32 +65,27 @@ class Ablation(Result):
 
     Args:
         cells: stack, layer and head that were disabled; the head is -1 where the whole layer was.
-        scores: ``[example cell]``, higher is better; of no example where ``sums`` are known.
-        intact: ``[example]`` of the model as it is; the same.
+        sums: of the `counts_of` the examples, by document; an example without one is its own. Of
+            more than 512 documents there is a row for each of 512 groups of them.
         task: name of the task.
-        metric: what the mean score is.
+        metric: what the mean score is; higher is better.
         by: what was done to the heads.
         model: name of the model.
         totals: other numbers, by name: of the intact model and then of each cell.
         shared: whether layers below the changed one were computed once; where not, why.
-        confidence: of the intervals over examples, or over their documents.
+        confidence: of the intervals over documents.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
-        correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads; over all layers by
-            themselves.
+        correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads, and over all layers.
         control: the same with random weights, where that was run.
-        groups: the document that each example is of; None where nobody knows.
-        tokens: median length of the examples; None where they are no tokens, or it was not kept.
         estimates: where heads were screened, the change of every one of them to first order, by
             stack, layer and head; else None.
-        sums: of a run over more than 2,000 examples, in place of the score of each; else None.
         left_out_of: how many of the examples were left out, in words; not kept in a file.
     """
 
     KIND: ClassVar[str] = "ablation"
 
     cells: tuple[Cell, ...]
-    scores: Float[np.ndarray, "example cell"]
-    intact: Float[np.ndarray, " example"]
+    sums: Sums
     task: str
     metric: str
     by: str
@@ -86,100 +96,83 @@ class Ablation(Result):
     alpha: float = 0.05
     correction: str = "holm"
     control: Ablation | None = None
-    groups: tuple[str | None, ...] | None = None
-    tokens: float | None = None
     estimates: Mapping[Cell, float] | None = None
-    sums: AblationSums | None = None
     left_out_of: str = ""
 
     @property
     def documents(self) -> int:
-        """Number of documents that the examples are of; an example without one counts as its
-        own.
-        """
-        if self.sums is not None:
-            return self.sums.documents
-        numbers = parse_groups(self.groups, self.examples)
-        return self.examples if numbers is None else len(np.unique(numbers))
+        """Number of documents; an example without one counts as its own."""
+        return self.sums.documents
 
     @property
     def examples(self) -> int:
         """Number of examples."""
-        return len(self.intact) if self.sums is None else self.sums.examples
+        return len(self.sums)
+
+    @property
+    def tokens(self) -> float | None:
+        """Median length of the examples; None where they are no tokens."""
+        return median_of(self.sums.lengths) if 0 not in self.sums.lengths else None
+
+    @cached_property
+    def _sizes(self) -> Float[np.ndarray, "document 1"]:
+        """How many examples each document has."""
+        return self.sums["examples"][:, None].astype(np.float64)
+
+    @property
+    def intact(self) -> Float[np.ndarray, " document"]:
+        """Mean score of the intact model in each document, or group of documents."""
+        return self.sums["intact"] / self._sizes[:, 0]
+
+    @cached_property
+    def changes(self) -> Float[np.ndarray, "document cell"]:
+        """Mean change of each document, or group; negative where what was disabled helps."""
+        return self.sums["changes"] / self._sizes
+
+    @property
+    def scores(self) -> Float[np.ndarray, "document cell"]:
+        """Mean score without each cell in each document, or group of documents."""
+        return self.intact[:, None] + self.changes
 
     @property
     def baseline(self) -> float:
         """Mean score of the intact model."""
-        if self.sums is not None:
-            return float(self.sums.intact.mean[0])
-        return float(self.intact.mean())
+        return float(self.sums.total("intact")) / self.examples
 
     @cached_property
     def baseline_interval(self) -> Float[np.ndarray, " 2"]:
-        """Interval of `baseline` over examples, or over their documents; Wilson's where answers are
-        right or wrong.
-        """
-        if self.sums is not None:
-            return self.sums.intact.interval(self.confidence)[0]
-        return interval(self.intact[:, None], groups=self.groups, confidence=self.confidence)[0]
+        """Interval of `baseline` over documents; Wilson's where answers are right or wrong."""
+        sums, sizes = self.sums["intact"][:, None], self._sizes
+        if len(sizes) < 2 or self.sums.total("graded") or not sums.any():
+            return interval_of_sums(sums, sizes, confidence=self.confidence)[0]
+        return wilson(sums, sizes, confidence=self.confidence, grouped=self._has_groups)[0]
+
+    @cached_property
+    def change(self) -> Float[np.ndarray, " cell"]:
+        """Mean change of the score."""
+        return self.sums.total("changes") / self.examples
+
+    @cached_property
+    def intervals(self) -> Float[np.ndarray, "cell 2"]:
+        """Intervals of `change`: documents are resampled, with and without the head together."""
+        changes = self.sums["changes"]
+        sizes = np.repeat(self._sizes, len(self.cells), axis=1)
+        return interval_of_sums(changes, sizes, confidence=self.confidence)
+
+    @cached_property
+    def p(self) -> Float[np.ndarray, " cell"]:
+        """Paired test of each change by flipping signs of documents, two-sided; see `p_flipped`."""
+        return p_flipped(self.sums["changes"], flips=self._flips)
+
+    @property
+    def least_p(self) -> float:
+        """The least that `p` can be: of few documents, or by the number of random flips."""
+        return least_p(len(self.sums.rows), flips=self._flips)
 
     @property
     def stacks(self) -> tuple[str, ...]:
         """Names of the stacks."""
         return tuple(dict.fromkeys(stack for stack, _, _ in self.cells))
-
-    @cached_property
-    def changes(self) -> Float[np.ndarray, "example cell"]:
-        """Change of each example's score; negative where what was disabled helps.
-
-        Raises:
-            RecordError: where sums alone are known.
-        """
-        if self.sums is not None:
-            raise RecordError(
-                f"Of {self.examples} examples sums alone are known; give fewer examples to have "
-                "the change of each, or leave out=, workers= and executor= out"
-            )
-        return self.scores - self.intact[:, None]
-
-    @cached_property
-    def change(self) -> Float[np.ndarray, " cell"]:
-        """Mean change of the score."""
-        if self.sums is not None:
-            return self.sums.changes.mean
-        return self.changes.mean(axis=0)
-
-    @cached_property
-    def intervals(self) -> Float[np.ndarray, "cell 2"]:
-        """Intervals of `change`: examples, or documents, are resampled, with and without the head
-        together. Of `sums` Student's, see `headscope.evidence.GroupSums`.
-        """
-        if self.sums is not None:
-            return self.sums.changes.interval(self.confidence, shares=False)
-        return interval(
-            self.changes, groups=self.groups, method="expanded", confidence=self.confidence
-        )
-
-    @cached_property
-    def p(self) -> Float[np.ndarray, " cell"]:
-        """Paired test of each change by flipping signs, two-sided; see
-        `headscope.evidence.p_flipped`. Of `sums` a paired t-test over examples, or documents.
-        """
-        if self.sums is not None:
-            return self.sums.changes.p_apart()
-        return p_flipped(self.changes, groups=self.groups, flips=self._flips)
-
-    @property
-    def least_p(self) -> float:
-        """The least that `p` can be: of few documents, or by the number of random flips."""
-        if self.sums is not None:
-            return 2.0 ** (1 - self.documents)
-        return least_p(self.documents, flips=self._flips)
-
-    @property
-    def test(self) -> str:
-        """What `p` is of."""
-        return "paired sign-flip test" if self.sums is None else "paired t-test"
 
     @property
     def _flips(self) -> int:
@@ -196,10 +189,8 @@ class Ablation(Result):
         corrected = np.full(len(self.cells), np.nan)
         for family in (self.of_layers, ~self.of_layers):
             own = self.p[family]
-            left_out = np.ones(self._family(family) - len(own))
-            corrected[family] = CORRECTIONS[self.correction](np.concatenate([own, left_out]))[
-                : len(own)
-            ]
+            tried = np.append(own, np.ones(self._family(family) - len(own)))
+            corrected[family] = CORRECTIONS[self.correction](tried)[: len(own)]
         return corrected
 
     def _family(self, family: Bool[np.ndarray, " cell"]) -> int:
@@ -229,26 +220,20 @@ class Ablation(Result):
         Raises:
             RecordError: where there is no such stack or value.
         """
-        rows, layers = self._values(what), self.layers(stack)
-        chosen = self._stack(stack)
-        own = [at for at, cell in enumerate(self.cells) if cell[0] == chosen and cell[2] >= 0]
-        grid = np.full(
-            (len(layers), max((self.cells[at][2] for at in own), default=-1) + 1), np.nan
-        )
-        for at in own:
-            grid[layers.index(self.cells[at][1]), self.cells[at][2]] = rows[at]
+        own = self._of_stack(what, stack)
+        layers, heads = self.layers(stack), [head for _, head in own if head >= 0]
+        grid = np.full((len(layers), max(heads, default=-1) + 1), np.nan)
+        for (layer, head), value in own.items():
+            if head >= 0:
+                grid[layers.index(layer), head] = value
         return grid
 
     def by_layer(
         self, what: str = "change", stack: str | None = None
     ) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
-        rows, layers, chosen = self._values(what), self.layers(stack), self._stack(stack)
-        values = np.full(len(layers), np.nan)
-        for (name, layer, head), value in zip(self.cells, rows, strict=True):
-            if name == chosen and head < 0:
-                values[layers.index(layer)] = value
-        return values
+        own = self._of_stack(what, stack)
+        return np.array([own.get((layer, -1), np.nan) for layer in self.layers(stack)])
 
     def layers(self, stack: str | None = None) -> list[int]:
         """Numbers of the layers of a stack."""
@@ -261,15 +246,10 @@ class Ablation(Result):
         """
         stacks, layers, heads = map(list, zip(*self.cells, strict=True))
         columns: dict[str, list[Any]] = {"stack": stacks, "layer": layers, "head": heads}
-        values = (
-            self._values("score"),
-            self.change,
-            *self.intervals.T,
-            self.p,
-            self.corrected,
-            self.significant,
-        )
-        columns |= {name: value.tolist() for name, value in zip(FIELDS[3:], values, strict=True)}
+        values = {"score": self._values("score"), "change": self.change}
+        values |= {"low": self.intervals[:, 0], "high": self.intervals[:, 1], "p": self.p}
+        values |= {"corrected": self.corrected, "significant": self.significant}
+        columns |= {name: column.tolist() for name, column in values.items()}
         columns |= _intact_columns("intact", self)
         if self.estimates is not None:
             columns["estimate"] = [self.estimates.get(cell, np.nan) for cell in self.cells]
@@ -278,23 +258,17 @@ class Ablation(Result):
             columns |= _intact_columns("random_intact", self.control)
         return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
-    def in_sums(self) -> Ablation:
-        """The same without the scores of single examples: sums, which do not grow with the
-        examples, Student's intervals and t-tests.
-        """
-        control = None if self.control is None else self.control.in_sums()
-        if self.sums is not None:
-            return replace(self, control=control)
-        sums = AblationSums.of(self.scores, self.intact, self.groups)
-        nothing = np.empty((0, len(self.cells)))
-        return replace(
-            self, scores=nothing, intact=nothing[:, 0], groups=None, sums=sums, control=control
-        )
-
     def _kept(self) -> Kept:
-        from headscope.studies.ablation._file import kept_of
-
-        return kept_of(self)
+        document: dict[str, Any] = {name: getattr(self, name) for name in KEPT}
+        document |= {"totals": dict(self.totals), "cells": self.cells}
+        if self.estimates is not None:
+            document["estimates"] = [[*cell, value] for cell, value in self.estimates.items()]
+        document["sums"], arrays = self.sums.kept()
+        if self.control is not None:
+            document["random_totals"] = dict(self.control.totals)
+            document["random_sums"], beside = self.control.sums.kept()
+            arrays |= {f"random {name}": array for name, array in beside.items()}
+        return document, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ablation:
@@ -303,21 +277,15 @@ class Ablation(Result):
         Raises:
             FileError: where the file does not exist, is cut, or is none of ours.
         """
-        from headscope.studies.ablation._file import load_ablation
-
         return load_ablation(path)
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""
         heads = ~self.of_layers
         up, down, sure = heads & (self.change > 0), heads & (self.change < 0), self.significant
-        return {
-            "heads": int(heads.sum()),
-            "raise": int(up.sum()),
-            "lower": int(down.sum()),
-            "raise significantly": int((up & sure).sum()),
-            "lower significantly": int((down & sure).sum()),
-        }
+        counts = {"heads": heads, "raise": up, "lower": down}
+        counts |= {"raise significantly": up & sure, "lower significantly": down & sure}
+        return {name: int(which.sum()) for name, which in counts.items()}
 
     def __repr__(self) -> str:
         counts = self.counts()
@@ -329,11 +297,17 @@ class Ablation(Result):
         return [*(table for table in tables if table is not None), self._control(), self._notes()]
 
     def _values(self, what: str) -> np.ndarray:
-        values = {"change": self.change, "score": self.baseline + self.change, "significant": None}
+        if what == "significant":
+            return self.significant.astype(float)
+        values = {"change": self.change, "score": self.baseline + self.change}
         if what not in values:
-            raise RecordError(f"An ablation has no {what!r}; it has {', '.join(values)}")
-        values_of = values[what]
-        return self.significant.astype(float) if values_of is None else values_of
+            raise RecordError(f"An ablation has no {what!r}; it has change, score, significant")
+        return values[what]
+
+    def _of_stack(self, what: str, stack: str | None) -> dict[tuple[int, int], float]:
+        """The values of one stack by layer and head."""
+        pairs, chosen = zip(self.cells, self._values(what), strict=True), self._stack(stack)
+        return {cell[1:]: value for cell, value in pairs if cell[0] == chosen}
 
     def _stack(self, stack: str | None) -> str:
         if stack is not None and stack not in self.stacks:
@@ -345,7 +319,11 @@ class Ablation(Result):
         """The score of the intact model, and for how many heads it falls or rises without them."""
         low, high = self.baseline_interval
         ends = "" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]"
-        examples = f"{self.examples} examples{self._of}{self._long}"
+        examples = f"{self.examples} examples"
+        if self._has_groups:
+            examples += f" of {self.documents} documents"
+        if self.tokens is not None:
+            examples += f", median {self.tokens:.0f} tokens"
         lines = [
             f"{self.model or 'a model'}: {self.task}, {examples}; disabled: {self.by}",
             f"intact: {self.metric} {self.baseline:.4g}{ends}"
@@ -366,34 +344,25 @@ class Ablation(Result):
         return "\n".join(lines)
 
     @property
-    def _of(self) -> str:
-        return f" of {self.documents} documents" if self._has_groups else ""
-
-    @property
     def _has_groups(self) -> bool:
-        return self.groups is not None if self.sums is None else self.sums.has_groups
-
-    @property
-    def _long(self) -> str:
-        return "" if self.tokens is None else f", median {self.tokens:.0f} tokens"
+        return self.documents != self.examples
 
     def _grid(self, stack: str) -> TextTable | None:
         grid, bars = self.grid(stack=stack), self.by_layer(stack=stack)
         if not 0 < grid.shape[1] <= MOST_COLUMNS:
             return None
         marks, whole = self.grid("significant", stack), self.by_layer("significant", stack)
-        shown = ~np.isnan(bars).all()
-        rows = [("layer", *map(str, range(grid.shape[1])), *(["all"] if shown else []))]
-        for at, layer in enumerate(self.layers(stack)):
-            cells = [
-                self._cell(value, mark) for value, mark in zip(grid[at], marks[at], strict=True)
-            ]
-            rows.append((str(layer), *cells, *([self._cell(bars[at], whole[at])] if shown else [])))
+        header = ["layer", *map(str, range(grid.shape[1]))]
+        if not np.isnan(bars).all():
+            header.append("all")
+            grid, marks = np.column_stack([grid, bars]), np.column_stack([marks, whole])
+        rows = [header]
+        for layer, *own in zip(self.layers(stack), grid, marks, strict=True):
+            rows.append([str(layer), *map(self._cell, *own)])
         of = f", {stack}" if len(self.stacks) > 1 else ""
         title = f"change of {self.metric} by layer and head{of}"
-        return TextTable.of_rows(
-            rows, title=title, align="right", says={"all": "without the whole layer"}
-        )
+        says = {"all": "without the whole layer"}
+        return TextTable.of_rows(rows, title=title, align="right", says=says)
 
     def _cell(self, value: float, mark: float) -> str:
         if np.isnan(value):
@@ -401,7 +370,7 @@ class Ablation(Result):
         return f"{self._short(value)}{'*' if mark == 1 else ' '}"
 
     def _short(self, value: float) -> str:
-        """All changes with as many digits as show the largest of a head with two."""
+        # All changes with as many digits as show the largest of a head with two.
         heads = self.change[~self.of_layers] if not self.of_layers.all() else self.change
         largest = float(np.abs(heads).max(initial=0.0))
         digits = int(np.clip(1 - np.floor(np.log10(largest)), 1, 6)) if largest > 0 else 1
@@ -413,22 +382,18 @@ class Ablation(Result):
         order = heads[np.argsort(self.change[heads], kind="stable")]
         if not len(order):
             return None
-        chosen = order
-        if len(order) > 2 * NAMED:
-            chosen = np.concatenate([order[:NAMED], order[-NAMED:]])
-        lines = self._rows(chosen)
-        if len(chosen) < len(order):
-            lines.insert(1 + NAMED, ("...", "", "", "", ""))
+        if len(order) <= 2 * NAMED:
+            return TextTable.of_rows(self._rows(order), says=SAYS)
+        lines = self._rows(np.concatenate([order[:NAMED], order[-NAMED:]]))
+        lines.insert(1 + NAMED, ("...", "", "", "", ""))
         return TextTable.of_rows(lines, says=SAYS)
 
     def _layers(self) -> TextTable | None:
-        """Whole layers with their evidence."""
         layers = np.flatnonzero(self.of_layers)
         return TextTable.of_rows(self._rows(layers), says=SAYS) if len(layers) else None
 
     def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
-        kind = "interval" if self.sums is None else "t interval"
-        rows = [("disabled", "change", f"{self.confidence:.0%} {kind}", "p", "corrected")]
+        rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
         for at in chosen:
             stack, layer, head = self.cells[at]
             name = f"{layer}-{head}" if head >= 0 else f"layer {layer}"
@@ -441,13 +406,9 @@ class Ablation(Result):
             # may be the least itself, where all of them reach it.
             times = family if self.correction == "holm" else 1
             corrected = p_text(self.corrected[at], least * times)
-            numbers = (
-                f"{self.change[at]:+.2g}",
-                ends,
-                p_text(self.p[at], least),
-                f"{corrected}{mark}",
-            )
-            rows.append((name if len(self.stacks) == 1 else f"{stack} {name}", *numbers))
+            numbers = f"{self.change[at]:+.2g}", ends, p_text(self.p[at], least)
+            name = name if len(self.stacks) == 1 else f"{stack} {name}"
+            rows.append((name, *numbers, f"{corrected}{mark}"))
         return rows
 
     def _control(self) -> str:
@@ -463,15 +424,76 @@ class Ablation(Result):
 
     def _notes(self) -> str:
         over = "documents" if self._has_groups else "examples"
-        test = (
-            f"*: {self.test} over {over}, {self.correction} over all heads (and over all layers), "
-        )
+        test = f"*: {TEST} over {over}, {self.correction} over all heads (and over all layers), "
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
 
 
 def _intact_columns(name: str, ablation: Ablation) -> dict[str, list[Any]]:
     """The score of the intact model and the ends of its interval, in every row."""
-    numbers = (ablation.baseline, *ablation.baseline_interval.tolist())
-    names = (name, f"{name}_low", f"{name}_high")
-    rows = len(ablation.cells)
-    return {of: [number] * rows for of, number in zip(names, numbers, strict=True)}
+    low, high = ablation.baseline_interval.tolist()
+    numbers = {name: ablation.baseline, f"{name}_low": low, f"{name}_high": high}
+    return {of: [number] * len(ablation.cells) for of, number in numbers.items()}
+
+
+@reads(Ablation.KIND)
+def load_ablation(path: str | os.PathLike[str]) -> Ablation:
+    """A saved ablation.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    with reading(path, Ablation.KIND):
+        return _ablation(*load_kept(path, Ablation.KIND))
+
+
+def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
+    """One of what a file holds, where its parts fit together.
+
+    Raises:
+        ValueError: where they do not; and others of `headscope.storage.reading`.
+    """
+    check_document(words, DOCUMENT)
+    cells = tuple((stack, layer, head) for stack, layer, head in words["cells"])
+    both = [words["totals"], words.get("random_totals", {})]
+    totals, beside = ({name: tuple(each) for name, each in own.items()} for own in both)
+    # A total is one number of the intact model and one without each cell.
+    are_whole = all(len(each) == len(cells) + 1 for own in both for each in own.values())
+    if not cells or len(set(cells)) < len(cells) or not are_whole:
+        raise ValueError("its heads, or the totals of these, are not of one ablation")
+    if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
+        raise ValueError("its layers and heads have numbers that no model has")
+    are_shares = 0 < words["confidence"] < 1 and 0 < words["alpha"] < 1
+    if not are_shares or words["correction"] not in CORRECTIONS:
+        raise ValueError("its options are none")
+    facts: dict[str, Any] = {name: words[name] for name in KEPT}
+    control, estimates = None, None
+    if words.get("random_sums") is not None:
+        # The screen ranked the heads of the trained model.
+        sums = _sums_of(words["random_sums"], arrays, "random ", len(cells))
+        control = Ablation(cells, sums, totals=beside, **facts)
+    if words.get("estimates") is not None:
+        estimates = {(stack, layer, head): each for stack, layer, head, each in words["estimates"]}
+        if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
+            raise ValueError("it has heads that its screen does not have")
+    own = _sums_of(words["sums"], arrays, "", len(cells))
+    return Ablation(cells, own, totals=totals, control=control, estimates=estimates, **facts)
+
+
+def _sums_of(
+    document: dict[str, Any], arrays: Mapping[str, np.ndarray], before: str, cells: int
+) -> Sums:
+    """The sums of a file; ``before`` begins the names of their arrays."""
+    own = {
+        name.removeprefix(before): array
+        for name, array in arrays.items()
+        if name.startswith("random ") == bool(before)
+    }
+    sums = Sums.of_kept((document, own), "example")
+    rows = len(sums.rows)
+    array_of(own, "counts.changes", "f", (rows, cells))
+    array_of(own, "counts.intact", "f", (rows,))
+    for name in ("examples", "graded"):
+        array_of(own, f"counts.{name}", "i", (rows,))
+    if not rows or (sums["examples"] < 1).any() or sums.total("examples") != len(sums):
+        raise ValueError("its examples are not those of its documents")
+    return sums

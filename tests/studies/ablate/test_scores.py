@@ -132,7 +132,7 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     holed = Task(whole.batches, score, "holed", groups=tuple("abcdefgh"[:count]))
     told = {}
     kept = [number for number in range(count) if number not in (0, 2)]
-    path = tmp_path / "kept.jsonl"
+    path = tmp_path / "kept.safetensors"
     part = ablate(
         bert,
         holed,
@@ -147,7 +147,7 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     full = ablate(bert, whole, **options)
     np.testing.assert_allclose(part.intact, full.intact[kept], atol=1e-5)
     np.testing.assert_allclose(part.scores, full.scores[kept], atol=1e-5)
-    assert part.groups == tuple("abcdefgh"[number] for number in kept)
+    assert part.sums.rows == tuple("abcdefgh"[number] for number in kept)
     with (
         pytest.warns(
             UserWarning, match="example 0 was left out: The score of 'holed' is not finite"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,19 +20,18 @@ from headscope.capturing.loading.fingerprint import fingerprint_of
 from headscope.capturing.loading.load import display_name
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.threads import one_at_a_time
-from headscope.corpus import OPTIONS, RunOptions, asks_for_run
+from headscope.corpus import OPTIONS, RunOptions, Sums, asks_for_run
 from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
+from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
-from headscope.studies.ablation._averaged import averaged
-from headscope.studies.ablation._journal import Journal
-from headscope.studies.ablation._result import Ablation, Cell
-from headscope.studies.ablation._run import TaskRun
-from headscope.studies.ablation._screen import TOP, check_screen, screened
+from headscope.studies.ablate._result import Ablation, Cell, counts_of
+from headscope.studies.ablate._run import NotedValues, TaskRun, means_of, slopes_of, without_cache
+from headscope.studies.shared._fold import Item
 from headscope.tasks import Task, parse_task
 
 By = Callable[..., Intervention]
@@ -41,7 +40,10 @@ MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 FOR_RUNS = ("texts", "tokenizer", "truncate", "masked", *LOADING)
 """Options of runs in parts alone."""
 RANDOM = ".random"
-"""What the name of the file that a run can go on from ends in, for random weights."""
+"""What stands before the suffix of the file that a run can go on from, for random weights."""
+JUDGING = ("confidence", "alpha", "correction")
+TOP = 10
+"""Default for the number of heads that are disabled after a screen."""
 
 
 class AblationOptions(RunOptions, LoadOptions, total=False):
@@ -75,7 +77,9 @@ class AblationOptions(RunOptions, LoadOptions, total=False):
     top: int | None
     """How many heads a screen leaves, 10."""
     resume: str | os.PathLike[str] | None
-    """A file in which every value is kept as it is found; a run that was killed resumes from it."""
+    """A ``.safetensors`` file that keeps what was found, layer by layer of each batch; a run that
+    was killed resumes from it.
+    """
     share: bool
     """Compute the layers below the changed one once (True), or run the whole model every time."""
     groups: Iterable[Any] | None
@@ -119,8 +123,7 @@ def ablate(
     ``change = mean_x score(x without the head) - score(x)``; negative where the head helps.
     Intervals are bootstrapped over examples, or over their documents (``groups``); each change is
     tested by flipping the signs of the paired differences, those of a document together, corrected
-    over all heads, and over all layers by themselves. Runs over more than 2,000 examples keep sums
-    alone, with Student's intervals and paired t-tests.
+    over all heads, and over all layers by themselves.
 
     Batch by batch: the model is run as it is and what every layer is given and returns is kept;
     then, for each head, layers that would be given the same again are passed over. That is tried
@@ -146,7 +149,7 @@ def ablate(
             average map by position over examples of the task), ``"mean output"`` (`MeanOutput`, one
             vector over examples and tokens: what the field calls mean ablation), or whatever makes
             an intervention of stack, layer and heads. Means are taken over the examples that are
-            scored, up to 64 of them.
+            scored.
         **options: see `AblationOptions`.
 
     Raises:
@@ -162,13 +165,13 @@ def ablate(
         ...     model,
         ...     headscope.tasks.next_word(tokenizer, texts),
         ...     by="uniform",
-        ...     resume="ablation.jsonl",
+        ...     resume="part.safetensors",
         ... )
         >>> result.plot("ablation.pdf")
         >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
     """
     if asks_for_run(options):
-        from headscope.studies.ablation._in_parts import ablated_over
+        from headscope.studies.ablate._job import ablated_over
 
         return ablated_over(model, task, by, dict(options))
     _check(options)
@@ -180,11 +183,12 @@ def ablate(
     result = _ablated(model, task, by, options)
     if not options.get("random_weights"):
         return result
-    # Another model, and so another file: the header of a journal holds the weights' fingerprint.
+    # Another model, and so another file, which names the weights' fingerprint.
     beside = options.get("resume")
-    again = AblationOptions(
-        **options | {"resume": None if beside is None else f"{os.fspath(beside)}{RANDOM}"}
-    )
+    if beside is not None:
+        beside = Path(beside)
+        beside = beside.with_name(f"{beside.stem}{RANDOM}{beside.suffix}")
+    again = AblationOptions(**options | {"resume": beside})
     control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
     return replace(result, control=replace(control, totals={}))
 
@@ -203,25 +207,31 @@ def _ablated(
         plan = plan_on(model, lambda: task.values(model, 0))
         cells, estimates = chosen or cells_of(plan, options), None
         if chosen is None and options.get("screen") is not None:
-            cells, estimates = screened(model, task, cells, options.get("top") or TOP)
-        make = parse_by(by, model, task)
+            heads = [cell for cell in cells if cell[2] >= 0]
+            slopes = slopes_of(model, task, heads)
+            # An example without a finite score is left out of the exact changes, too.
+            slopes = np.nanmean(np.where(np.isfinite(slopes), slopes, np.nan), axis=0)
+            estimates = estimates_of(heads, slopes, task.name, task.metric)
+            cells = left_by(estimates, cells, options.get("top"))
+        make = parse_by(by, lambda means: means_of(model, task, means))
         done = make(stack=cells[0][0], layer=cells[0][1]).does
         header = {
             "model": fingerprint_of(model),
             "task": task.fingerprint,
             "way of disabling heads": done,
         }
-        run = TaskRun(model, task, plan, make)
-        with closing(Journal(options.get("resume"), header)) as journal:
-            shared = run.all(
-                cells,
-                journal,
-                share=options.get("share", True),
-                progress=options.get("progress", False),
-            )
-            values = _values(task, journal, cells)
+        noted = NotedValues(options.get("resume"), header)
+        shared = TaskRun(model, task, plan, make).all(
+            cells,
+            noted,
+            share=options.get("share", True),
+            progress=options.get("progress", False),
+        )
+    batches = range(len(task.batches))
+    values = np.stack(
+        [task.joined([noted[number, cell] for number in batches]) for cell in (None, *cells)]
+    )
     facts = {"by": done, "model": display_name(model), "shared": shared, "estimates": estimates}
-    facts["tokens"] = median_length(task)
     return ablation_of(task, cells, values, options, facts=facts)
 
 
@@ -232,6 +242,7 @@ def ablation_of(
     options: Mapping[str, Any],
     *,
     facts: Mapping[str, Any],
+    lengths: Iterable[int] | None = None,
 ) -> Ablation:
     """The effects, from the examples that have a score with everything that was disabled.
 
@@ -241,6 +252,7 @@ def ablation_of(
         values: of the intact model, and without each cell.
         options: of `ablate`.
         facts: other fields of the result.
+        lengths: of the examples in tokens; by default those of the task.
 
     Raises:
         InterventionError: where no example has a score.
@@ -251,46 +263,21 @@ def ablation_of(
     # Differences are paired: an example without a score with one head disabled counts with none of
     # them.
     values[:, ~scored] = np.nan
-    intact, *others = values
-    without = np.stack([task.scores(own)[scored] for own in others], axis=1)
-    totals = {}
-    for name, total in task.totals.items():
-        totals[name] = tuple(total(own) for own in values)
-    result = Ablation(
-        cells,
-        without,
-        task.scores(intact)[scored],
-        task=task.name,
-        metric=task.metric,
-        totals=totals,
-        groups=_groups(task, scored),
-        confidence=options.get("confidence", 0.95),
-        alpha=options.get("alpha", 0.05),
-        correction=options.get("correction", "holm"),
-        **facts,
-    )
-    unscored = int((~scored).sum())
+    scores = np.stack([task.scores(own) for own in values])
+    totals = {name: tuple(total(own) for own in values) for name, total in task.totals.items()}
+    listed = lengths_of(task, len(scored)).tolist() if lengths is None else list(lengths)
+    sums = Sums("example")
+    for number in np.flatnonzero(scored).tolist():
+        group = None if task.groups is None else group_of(task.groups[number])
+        # Numbers of six digits sort as the examples were given.
+        item = Item(f"{number:06}", group, None)
+        sums.add(item.name, item.unit, counts_of(scores[:, number]), length=listed[number])
+    judging: dict[str, Any] = {name: options[name] for name in JUDGING if name in options}
+    names: dict[str, Any] = {"task": task.name, "metric": task.metric, "totals": totals}
+    result = Ablation(cells, sums, **names, **judging, **facts)
     given = len(scored) + len(task.left_out)
-    result.conserved(given, result.examples, unscored + len(task.left_out), "examples")
+    result.conserved(given, result.examples, given - int(scored.sum()), "examples")
     return result
-
-
-def _values(
-    task: Task, journal: Journal, cells: tuple[Cell, ...]
-) -> Float[np.ndarray, "cell example column"]:
-    """The values of all examples, of the intact model first."""
-    batches = range(len(task.batches))
-    return np.stack(
-        [task.joined([journal[number, cell] for number in batches]) for cell in (None, *cells)]
-    )
-
-
-def _groups(task: Task, scored: np.ndarray) -> tuple[str | None, ...] | None:
-    """The documents of the examples that have a score."""
-    if task.groups is None:
-        return None
-    pairs = zip(task.groups, scored, strict=True)
-    return tuple(group_of(group) for group, known in pairs if known)
 
 
 def _scored(
@@ -341,16 +328,82 @@ def _warn(number: int, error: HeadscopeError) -> None:
     warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
 
 
-def median_length(task: Task) -> float | None:
-    """Median length of the examples of a task, padding left out; None where they are no texts."""
-    # Only a mask tells the length of a text in a padded batch.
-    lengths: list[int] = []
+def lengths_of(task: Task, examples: int) -> np.ndarray:
+    """Lengths of the examples of a task, padding left out; 0 where they are no texts."""
+    lengths = []
     for batch in task.batches:
         mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+        # Only a mask tells the length of a text in a padded batch.
         if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
-            return None
-        lengths += mask.sum(dim=1).tolist()
-    return float(np.median(lengths)) if lengths else None
+            return np.zeros(examples, int)
+        lengths.append(mask.sum(dim=1).cpu().numpy())
+    # An example may have several rows, as pairs have: the first of all examples come first.
+    rows = sum(map(len, lengths)) // examples
+    if rows * examples != sum(map(len, lengths)):
+        return np.zeros(examples, int)
+    middle = [np.median(own.reshape(rows, -1), axis=0)[:, None] for own in lengths]
+    return task.joined(middle)[:, 0].astype(int)
+
+
+def estimates_of(
+    heads: Iterable[Cell], slopes: Float[np.ndarray, " head"], name: str, metric: str
+) -> dict[Cell, float]:
+    """What the mean score would change by without each head, to first order.
+
+    Args:
+        heads: stack, layer and head.
+        slopes: see `slopes_of`, mean over examples.
+        name: of the task.
+        metric: of the task.
+
+    Raises:
+        InterventionError: where the score moves with no head.
+    """
+    if not slopes.any():
+        raise InterventionError(
+            f"The {metric} of {name!r} does not move with any head by a little, as a "
+            "count of right answers does not; take a log likelihood or a loss, or leave the screen "
+            "out"
+        )
+    return dict(zip(heads, (-slopes).tolist(), strict=True))
+
+
+def left_by(
+    estimates: Mapping[Cell, float], cells: tuple[Cell, ...], top: int | None
+) -> tuple[Cell, ...]:
+    """The heads with the largest estimated changes in either direction, and all whole layers, in
+    their order.
+    """
+    ranked = sorted(estimates, key=lambda cell: -abs(estimates[cell]))
+    left = set(ranked[: top or TOP])
+    return tuple(cell for cell in cells if cell[2] < 0 or cell in left)
+
+
+def check_screen(options: Mapping[str, Any], by: Any) -> None:
+    """Raise where the options of a screen do not go together.
+
+    Raises:
+        InterventionError: saying which.
+    """
+    screen, top = options.get("screen"), options.get("top")
+    if screen is None:
+        if top is not None:
+            raise InterventionError(f"top={top} needs screen='gradient', which ranks the heads")
+        return
+    if screen != "gradient":
+        raise InterventionError(f"Expected 'gradient' for screen, got {screen!r}")
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
+        raise InterventionError(f"Expected a number of heads of at least 1 for top, got {top!r}")
+    # The slope tells what happens when a head's output shrinks to zero, and to nothing else.
+    if by != "zero":
+        raise InterventionError(
+            f"screen='gradient' estimates what zeros do, and by is {by!r}; give by='zero', or "
+            "leave the screen out"
+        )
+    if options.get("heads", True) is not True:
+        raise InterventionError(
+            "screen='gradient' chooses the heads itself; leave heads out, or the screen"
+        )
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -427,33 +480,22 @@ def _cells_text(cells: list[Cell]) -> str:
     return f"{cells[0][1]}-{cells[0][2]} to {cells[-1][1]}-{cells[-1][2]}"
 
 
-def parse_by(by: Any, model: nn.Module, task: Task) -> By:
+def parse_by(by: Any, averaged: Callable[[RecordMeans], RecordMeans]) -> By:
     """What makes the intervention of stack, layer and heads.
+
+    Args:
+        by: see `ablate`.
+        averaged: adds what heads do on all examples.
 
     Raises:
         InterventionError: where there is no such way.
     """
     if isinstance(by, str) and by in MEANS:
-        records = averaged(model, task)
-        return lambda **where: MEANS[by](records=records, **where)
+        means = averaged(RecordMeans(outputs=by == "mean output"))
+        return lambda **where: MEANS[by](records=means, **where)
     if isinstance(by, str) and by in WAYS:
         return WAYS[by]
     if isinstance(by, str) or not callable(by):
         ways = ", ".join(map(repr, (*WAYS, *MEANS)))
         raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
     return by
-
-
-@contextmanager
-def without_cache(model: nn.Module) -> Generator[None]:
-    """No cache while the block is open: layers that write to one cannot be passed over."""
-    config: Any = getattr(model, "config", None)
-    before = getattr(config, "use_cache", None)
-    if before is None:
-        yield
-        return
-    config.use_cache = False
-    try:
-        yield
-    finally:
-        config.use_cache = before

@@ -1,33 +1,139 @@
-"""Heads of a layer that are disabled in one pass give the same numbers as one by one."""
+"""Layers below the changed one are computed once, and heads of a layer disabled in one pass, with
+the same numbers as by whole runs.
+"""
 
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
 from headscope import SetWeights, Zero, ablate, intervene
-from headscope.studies.ablation import _stacks
-from headscope.studies.ablation._stacks import Stacks, _Operators
+from headscope.studies.ablate import sharing
+from headscope.studies.ablate.sharing import Sharing
 from headscope.tasks import Task, translation
 from headscope.testing import tiny_model
 
 from ...close import assert_close
-from .conftest import TEXTS, states_task
+from .conftest import TEXTS, ablated_places, states_task
+
+ALIKE = [
+    ("bert", "zero"),
+    ("gpt2", "uniform"),
+    ("llama", "zero"),
+    ("t5", "uniform"),
+    ("bart", "zero"),
+    ("mpt", "uniform"),
+    ("xlnet", "zero"),
+]
+
+
+FEWER = {"bart": {"encoder_layers": 1}, "t5": {"num_layers": 1}}
+
 
 SUMS = {"rtol": 1e-4, "atol": 1e-4}
 """Scores of these tasks are sums of many numbers of both signs."""
+SHARED = "layers below the changed one were computed once"
+
+
+@pytest.mark.parametrize(("name", "by"), ALIKE)
+def test_what_is_shared_is_exact(name, by, tokenizer):
+    model = tiny_model(name, **FEWER.get(name, {}))
+    task = states_task(tokenizer, TEXTS[:3])
+    if model.config.is_encoder_decoder:
+        task = translation(tokenizer, list(zip(TEXTS[:3], TEXTS[2:], strict=True)), batch=2)
+    found, whole = (ablate(model, task, by=by, share=share) for share in (True, False))
+    assert found.shared == SHARED
+    assert whole.shared == "the whole model was run every time"
+    assert_close(found.scores, whole.scores)
+    assert_close(found.intact, whole.intact)
+    assert np.abs(found.change).max() > 0
+
+
+def test_pictures_share_too():
+    model = tiny_model("vit")
+    size = (model.config.num_channels, *model.config.image_size)
+    images = torch.randn(3, *size, generator=torch.Generator().manual_seed(0))
+    task = Task(
+        [{"pixel_values": images}],
+        lambda model, batch: model(**batch)[0].double().sum((1, 2)),
+        "pictures",
+    )
+    found, whole = (ablate(model, task, share=share) for share in (True, False))
+    assert found.shared == SHARED
+    assert_close(found.scores, whole.scores)
+
+
+def test_layers_below_are_passed_over(bert, tokenizer, monkeypatch):
+    monkeypatch.setattr(sharing, "MOST_TOKENS", 0)
+    task, runs = states_task(tokenizer), []
+    ablated_places(bert, task)  # found once for each model
+    handles = [
+        layer.intermediate.register_forward_hook(lambda *_, at=at: runs.append(at))
+        for at, layer in enumerate(bert.encoder.layer)
+    ]
+    ablate(bert, task, heads=[(1, 0), (1, 1), (2, 0)], layers=False)
+    for handle in handles:
+        handle.remove()
+    # asking which layers there are; the first batch, which is kept; the check of each layer;
+    # two more batches that are kept; then each head from its layer on
+    counts = [1 + 1 + 1 + 2 + 3 * heads for heads in (0, 2, 3)]
+    assert [runs.count(at) for at in range(3)] == counts
+
+
+def test_one_module_for_all_layers_is_run_as_a_whole(tokenizer):
+    model = tiny_model("albert", num_hidden_layers=3)
+    found, whole = (ablate(model, states_task(tokenizer), share=share) for share in (True, False))
+    assert found.shared == "the whole model was run every time: layers share one module"
+    assert_close(found.scores, whole.scores)
+    assert np.abs(np.diff(found.change)).min() > 0
+
+
+def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
+    """Layer 0 leaves something in a box that layer 2 takes: passing over layer 0 would leave it
+    empty.
+    """
+    model, box = tiny_model("bert", num_hidden_layers=3), {}
+    first, last = (model.encoder.layer[at].output.dense for at in (0, 2))
+    handles = [
+        first.register_forward_hook(lambda *_: box.update(bias=1.0)),
+        last.register_forward_hook(lambda module, args, made: made + box.pop("bias", 0.0)),
+    ]
+    found, whole = (ablate(model, states_task(tokenizer), share=share) for share in (True, False))
+    for handle in handles:
+        handle.remove()
+    assert found.shared == (
+        "the whole model was run every time: passing over the layers below Layer 2 changes what "
+        "the model returns"
+    )
+    assert_close(found.scores, whole.scores)
+
+
+def test_scores_of_several_runs_that_follow_from_each_other(bert, tokenizer):
+    """The second run reads what the first one gave: nothing of it may be taken from the intact
+    model.
+    """
+    ids = tokenizer(TEXTS[:3], padding=True, return_tensors="pt")["input_ids"]
+
+    def score(model):
+        more = model(input_ids=ids)[0].argmax(-1) % 60
+        return model(input_ids=more)[0].double().sum((1, 2))
+
+    found, whole = (ablate(bert, score, share=share) for share in (True, False))
+    assert_close(found.scores, whole.scores)
+    assert found.task.endswith("score")
 
 
 @pytest.fixture
 def sizes(monkeypatch):
     """How many changes shared each pass, in the order of the passes."""
-    sizes, size_of = [], Stacks.size
+    sizes, passes = [], Sharing.passes
 
-    def noted(self, place, count):
-        sizes.append(size_of(self, place, count))
-        return sizes[-1]
+    def noted(self, *given):
+        made = passes(self, *given)
+        if not self.reason:
+            sizes.extend(len(one.numbers) for one in made)
+        return made
 
-    monkeypatch.setattr(Stacks, "size", noted)
+    monkeypatch.setattr(Sharing, "passes", noted)
     return sizes
 
 
@@ -42,7 +148,7 @@ def several(name, tokenizer):
 
 def one_by_one(monkeypatch, *given, **options):
     with monkeypatch.context() as patch:
-        patch.setattr(_stacks, "MOST_TOKENS", 0)
+        patch.setattr(sharing, "MOST_TOKENS", 0)
         return ablate(*given, **options)
 
 
@@ -63,12 +169,12 @@ def test_large_batches_are_given_no_copies(tokenizer, sizes, monkeypatch):
     tokens = task.batches[0]["input_ids"].numel()
     for large, together in ((tokens, 4), (tokens - 1, 1)):
         sizes.clear()
-        monkeypatch.setattr(_stacks, "LARGE", large)
+        monkeypatch.setattr(sharing, "LARGE", large)
         ablate(model, task)
         assert set(sizes) == {together}
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "gemma2", "modernbert"])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bart", "gemma2", "modernbert", "mixtral", "t5"])
 @pytest.mark.parametrize("by", ["zero", "uniform"])
 def test_copies_are_exact_in_many_architectures(name, by, tokenizer, sizes):
     model, task = several(name, tokenizer)
@@ -94,9 +200,8 @@ def test_weights_and_states_that_a_model_returns_are_those_of_the_copy(tokenizer
     assert_close(found.scores, whole.scores, **SUMS)
 
 
-@pytest.mark.parametrize("name", ["mixtral", "t5", "xlnet"])
-def test_experts_and_what_is_seen_otherwise_are_run_one_by_one(name, tokenizer, sizes):
-    ablate(*several(name, tokenizer), layers=False)
+def test_what_is_seen_otherwise_is_run_one_by_one(tokenizer, sizes):
+    ablate(*several("xlnet", tokenizer), layers=False)
     # Layers that are seen otherwise are not even tried.
     assert max(sizes, default=1) == 1
 
@@ -113,19 +218,6 @@ def test_a_layer_in_which_texts_mix_is_given_no_copies(tokenizer, sizes):
     assert sizes[0] == 4
     assert set(sizes[1:]) == {1}
     assert_close(found.scores, whole.scores, **SUMS)
-
-
-def test_operators_whose_sizes_depend_on_numbers_are_noticed():
-    numbers = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
-    for depends, act in (
-        (False, lambda: torch.nn.functional.linear(numbers, numbers).softmax(-1)),
-        (True, lambda: numbers[numbers > 0]),
-        (True, lambda: numbers.argsort()),
-        (True, lambda: numbers.sum().item()),
-    ):
-        with _Operators() as operators:
-            act()
-        assert operators.depend_on_content is depends
 
 
 def test_changes_of_ones_own_are_made_one_by_one_in_the_order_of_the_heads(tokenizer, sizes):
@@ -159,8 +251,8 @@ def test_a_class_of_ones_own_is_not_taken_for_its_parent(tokenizer):
     assert (found.scores != ablate(model, task).scores).all()
 
 
-def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenizer, sizes):
-    """Its layers are given something else for every copy, and the changed one more than that."""
+def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenizer):
+    """Its layers are given something else for every copy."""
     model = tiny_model("bert", num_hidden_layers=3)
     ids = tokenizer(TEXTS, padding=True, return_tensors="pt")["input_ids"]
 
@@ -170,8 +262,6 @@ def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenize
 
     found, whole = (ablate(model, score, share=share) for share in (True, False))
     assert_close(found.scores, whole.scores, **SUMS)
-    assert sizes[0] > 1
-    assert sizes[-1] == 1
 
 
 def test_states_that_are_written_to_between_layers_are_not_of_the_copies(tokenizer):
@@ -195,27 +285,6 @@ def test_what_a_score_writes_to_one_copy_is_not_of_the_others(tokenizer):
     task = Task(task.batches, score, "tripled")
     found, whole = (ablate(model, task, share=share) for share in (True, False))
     assert_close(found.scores, whole.scores, **SUMS)
-
-
-def test_attention_of_the_changed_layer_is_computed_once_for_all_copies(
-    tokenizer, sizes, monkeypatch
-):
-    model, task = several("bert", tokenizer)
-    ablate(model, task)  # finds the layers
-    given, attend = [], functional.scaled_dot_product_attention
-
-    def noted(query, *args, **options):
-        given.append(len(query))
-        return attend(query, *args, **options)
-
-    monkeypatch.setattr(functional, "scaled_dot_product_attention", noted)
-    sizes.clear()
-    ablate(model, task, layers=False, heads=[(0, 0), (0, 1), (0, 2)])
-    assert sizes == [3]
-    # Asking which layers there are, the run that is kept and the check of each of two layers; two
-    # copies are tried; then the changed layer for the batch, the next for three copies.
-    batch = len(TEXTS)
-    assert given == [batch] * (2 + 2 + 2) + [2 * batch, batch, 3 * batch]
 
 
 def test_changes_that_are_made_meanwhile_are_of_the_batch(tokenizer, sizes):

@@ -8,7 +8,6 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 import headscope as hs
 from headscope.cli import run
 from headscope.errors import InterventionError
-from headscope.studies.ablation._screen import estimated_changes
 from headscope.tasks import Task, classification, next_word
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
@@ -111,9 +110,12 @@ def test_a_score_without_a_gradient_is_refused():
     assert (
         hs.ablate(model, likely, screen="gradient", top=2, allow_unfit=True).counts()["heads"] == 2
     )
-    counted = Task(({},), lambda model, batch: [1.0, 0.0], "list")
+
+    def listed(model, batch):
+        return likely.score(model, batch)[:, 0].tolist()
+
     with pytest.raises(InterventionError, match="has no gradient"):
-        estimated_changes(model, counted, [("self", 0, 0)])
+        hs.ablate(model, Task(likely.batches, listed, "list"), screen="gradient", allow_unfit=True)
 
 
 def test_the_command_screens(model, tmp_path, capsys):

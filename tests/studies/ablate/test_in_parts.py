@@ -10,7 +10,6 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 import headscope as hs
 from headscope import tasks
 from headscope.errors import InterventionError, RecordError, RunError, TextError
-from headscope.studies.ablation._averaged_in_parts import chosen_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ...close import assert_close
@@ -51,78 +50,56 @@ def test_classes_of_rows_with_documents_and_random_weights(tokenizer, tmp_path):
     assert result.totals.keys() == held.totals.keys() == {"log likelihood", "F1"}
     for name, values in held.totals.items():
         assert result.totals[name] == pytest.approx(values, abs=1e-6)
-    assert sorted(result.groups) == ["a", "a", "b"]
+    assert (result.examples, result.documents) == (3, 2)
     assert (result.metric, result.by, result.tokens) == (held.metric, held.by, held.tokens)
     assert result.control is not None
-    assert hs.load(tmp_path / "run").control.intact.shape == (3,)
+    assert hs.load(tmp_path / "run").control.intact.shape == (2,)
 
 
-def apart(one, other):
-    """The larger difference of both ends, as a share of the other's width."""
-    wide = np.ptp(other, axis=1)
-    return (np.abs(one - other).max(axis=1)[wide > 0] / wide[wide > 0]).max()
-
-
-def test_intervals_and_tests_from_sums_are_near_those_of_held_examples(tokenizer, monkeypatch):
-    model = tiny_model("gpt2", writes=True)
-    rng = np.random.default_rng(1)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + n % 5)) for n in range(120)]
-    given = {"tokenizer": tokenizer, "texts": texts, "part_size": 50, "progress": False}
-    given["groups"] = [f"d{number % 50}" for number in range(120)]
-    held = hs.ablate(model, "next-word", **given)
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 119)
-    summed = hs.ablate(model, "next-word", **given)
-    assert (held.sums, summed.scores.shape) == (None, (0, len(held.cells)))
-    assert apart(summed.intervals, held.intervals) < 0.1
-    np.testing.assert_allclose(summed.p, held.p, atol=0.02)
-    # Some heads matter and some do not, so that both ends of the test are compared.
-    assert held.p.min() < 0.01
-    assert held.p.max() > 0.2
-    assert_close(summed.significant, held.significant)
-
-
-def test_a_run_over_many_examples_keeps_sums_alone(tokenizer, tmp_path, monkeypatch):
+def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
+    """In memory and in parts, with a text that is left out: texts in = counted + left out."""
     model = with_head(AutoModelForSequenceClassification)
     rng = np.random.default_rng(0)
     rows = [
-        {
-            "sentence": " ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + number % 5)),
-            "label": number % 2,
-            "group": f"d{number % 60}" if number % 3 else None,
-        }
-        for number in range(150)
+        {"sentence": " ".join(rng.choice(["the", "cat", "sat", "on"], 2 + n % 5)), "label": n % 2}
+        for n in range(2100)
     ]
-    given = {"tokenizer": tokenizer, "texts": rows, "part_size": 40, "allow_unfit": True}
-    given |= {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False}
-    held = hs.ablate(model, "classification", random_weights=True, **given)
-    assert held.sums is None
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 149)
-    out = tmp_path / "run"
-    summed = hs.ablate(model, "classification", random_weights=True, out=out, **given)
-    assert (summed.scores.shape, summed.intact.shape, summed.groups) == ((0, 3), (0,), None)
-    assert (summed.examples, summed.documents) == (150, held.documents)
-    assert summed.tokens == held.tokens
-    assert summed.totals.keys() == held.totals.keys() == {"log likelihood", "F1"}
-    for name, values in held.totals.items():
-        assert summed.totals[name] == pytest.approx(values, rel=1e-12)
-    np.testing.assert_allclose(summed.change, held.change, rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(summed.control.change, held.control.change, rtol=1e-12, atol=1e-15)
-    assert summed.baseline == pytest.approx(held.baseline, rel=1e-12)
-    # Right and wrong answers: Wilson's interval either way, its variance linearised.
-    assert apart(summed.baseline_interval[None], held.baseline_interval[None]) < 0.01
-    again = hs.load(out)
-    assert str(again) == str(summed)
-    assert again.columns() == summed.columns()
-    words = " ".join(str(summed).split())
-    assert f"150 examples of {held.documents} documents" in words
-    assert "95% t interval" in words
-    assert "*: paired t-test over documents, holm" in words
-    assert "paired sign-flip test over documents" in str(held)
-    with pytest.raises(RecordError, match="Of 150 examples sums alone are known; give fewer"):
-        _ = again.changes
-    same = held.in_sums()
-    assert same.columns() == summed.columns()
-    assert same.in_sums().columns() == summed.columns()
+    rows.append({"sentence": "cat " * 200, "label": 1})
+    given = {"heads": [(0, 1)], "layers": False, "progress": False, "allow_unfit": True}
+    given["on_error"] = lambda *_: None
+    own = {"tokenizer": tokenizer, "texts": rows, "part_size": 1000, "out": tmp_path / "run"}
+    parts = hs.ablate(model, "classification", **own, **given)
+    texts, labels = zip(*((row["sentence"], row["label"]) for row in rows[:-1]), strict=True)
+    task = tasks.classification(tokenizer, texts, labels, batch=64)
+    held = hs.ablate(model, task, **given)
+    assert (parts.examples, held.examples) == (2100, 2100)
+    # Nearly every one of the 512 rows has some.
+    assert 480 < len(held.scores) <= 512
+    np.testing.assert_allclose(parts.change, held.change, atol=1e-9)
+    assert parts.totals["F1"] == pytest.approx(held.totals["F1"])
+    assert parts.totals["log likelihood"] == pytest.approx(held.totals["log likelihood"])
+    assert parts.baseline == pytest.approx(held.baseline)
+    assert "Left out: 1 of 2101 examples" in str(parts)
+    again = hs.load(tmp_path / "run")
+    assert again.columns() == parts.columns()
+
+
+def test_intervals_and_tests_of_groups_of_documents_are_near_those_of_each(tokenizer, monkeypatch):
+    model = tiny_model("gpt2", writes=True)
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + n % 5)) for n in range(120)]
+    task = tasks.next_word(tokenizer, texts, batch=32)
+    each = hs.ablate(model, task)
+    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 60)
+    few = hs.ablate(model, task)
+    assert len(few.sums.rows) < 60 < len(each.sums.rows) == 120
+    wide = np.ptp(each.intervals, axis=1)
+    assert (np.abs(few.intervals - each.intervals).max(axis=1) < 0.4 * wide).all()
+    np.testing.assert_allclose(few.change, each.change, atol=1e-12)
+    # Some heads matter and some do not, so that both ends of the test are compared.
+    assert each.p.min() < 0.01
+    assert each.p.max() > 0.2
+    assert (few.significant == each.significant).mean() > 0.8
 
 
 def likeness_rows(graded):
@@ -133,45 +110,32 @@ def likeness_rows(graded):
             " ".join(rng.choice(["the", "cat", "sat", "on"], 1 + number % 4)) for _ in "ab"
         )
         label = rng.integers(0, 6) / 5 if graded else number % 2
-        group = f"d{number % 60}" if number % 3 else None
+        group = f"d{number % 60:02}" if number % 3 else None
         rows.append({"sentence1": one, "sentence2": other, "label": float(label), "group": group})
     return rows
 
 
 @pytest.mark.parametrize("graded", [False, True])
-def test_pairs_of_a_likeness_are_judged_together_without_being_held(
-    graded, masked, tokenizer, tmp_path, monkeypatch
-):
-    given = {"tokenizer": tokenizer, "texts": likeness_rows(graded), "part_size": 40}
-    given |= {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False}
-    held = hs.ablate(masked, "likeness", random_weights=True, **given)
-    assert held.sums is None
-    monkeypatch.setattr("headscope.studies.shared._counted_texts.MANY", 149)
-    out = tmp_path / "run"
-    summed = hs.ablate(masked, "likeness", random_weights=True, out=out, **given)
-    assert (summed.scores.shape, summed.examples, summed.tokens) == ((0, 3), 150, held.tokens)
-    assert summed.metric == held.metric == ("Spearman's rho" if graded else "accuracy")
-    assert summed.documents == held.documents
-    # All pairs are in the sample, so that nothing but rounding is another.
-    for own, wanted in ((summed, held.in_sums()), (summed.control, held.control.in_sums())):
-        np.testing.assert_allclose(own.change, wanted.change, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(own.intervals, wanted.intervals, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(own.p, wanted.p, rtol=1e-6)
-        assert own.baseline == pytest.approx(wanted.baseline)
-    assert summed.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], rel=1e-12)
-    again = hs.load(out)
-    assert str(again) == str(summed)
-    assert again.columns() == summed.columns()
-    monkeypatch.setattr("headscope.studies.ablation._summed_parts.SAMPLED", 40)
-    few = hs.ablate(masked, "likeness", **given)
-    assert few.baseline == pytest.approx(held.baseline, abs=0.02)
-    np.testing.assert_allclose(few.change, held.change, atol=0.03)
-    # Which pairs are in the sample is said by their names, not by the parts.
-    other = hs.ablate(masked, "likeness", **given | {"part_size": 70})
-    np.testing.assert_allclose(other.change, few.change, rtol=1e-12)
-    same = [row | {"label": 1.0} for row in given["texts"]]
+def test_pairs_of_a_likeness_are_judged_together(graded, masked, tokenizer, tmp_path):
+    rows = likeness_rows(graded)
+    given = {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False, "random_weights": True}
+    own = {"tokenizer": tokenizer, "texts": rows, "part_size": 40, "out": tmp_path / "run"}
+    parts = hs.ablate(masked, "likeness", **own, **given)
+    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
+    task = tasks.likeness(tokenizer, pairs, [row["label"] for row in rows])
+    held = hs.ablate(masked.base_model, task.grouped([row["group"] for row in rows]), **given)
+    assert parts.metric == held.metric == ("Spearman's rho" if graded else "accuracy")
+    assert (parts.examples, parts.documents) == (held.examples, held.documents)
+    # Rounding may part two cosines that were one.
+    assert parts.baseline == pytest.approx(held.baseline, abs=0.02)
+    np.testing.assert_allclose(parts.change, held.change, atol=0.02)
+    assert parts.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], abs=1e-6)
+    again = hs.load(tmp_path / "run")
+    assert str(again) == str(parts)
+    assert again.columns() == parts.columns()
+    same = [row | {"label": 1.0} for row in rows]
     with pytest.raises(TextError, match="must differ between them"):
-        hs.ablate(masked, "likeness", **given | {"texts": same})
+        hs.ablate(masked, "likeness", tokenizer=tokenizer, texts=same, part_size=40, **given)
 
 
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
@@ -181,17 +145,6 @@ def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     other = hs.ablate(masked, "masked-word", texts=[*texts[::-1], "us"], part_size=3, **given)
     assert set(one.intact) < set(other.intact)
     assert one.columns().keys() == other.columns().keys()
-
-
-def test_pairs_are_judged_together_by_what_lies_below_the_head(masked, tokenizer, tmp_path):
-    given = {"tokenizer": tokenizer, "texts": ROWS, **FEW}
-    result = hs.ablate(masked, "likeness", out=tmp_path / "run", random_weights=True, **given)
-    pairs = [(row["sentence1"], row["sentence2"]) for row in ROWS]
-    held = hs.ablate(masked.base_model, tasks.likeness(tokenizer, pairs, [1, 0, 1]), **FEW)
-    assert (result.metric, held.metric) == ("accuracy", "accuracy")
-    assert result.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], abs=1e-6)
-    assert sorted(result.intact) == sorted(held.intact)
-    assert hs.load(tmp_path / "run").control.intact.shape == (3,)
 
 
 def test_progress_names_the_two_runs_of_a_screen(masked, tokenizer, capsys):
@@ -242,21 +195,6 @@ def test_progress_names_the_choice_of_examples(masked, tokenizer, capsys):
     hs.ablate(masked, "masked-word", by="mean attention", **given)
     lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
     assert lines == ["1 of 2", "2 of 2"]
-
-
-def test_examples_for_means_are_the_longest_and_those_with_the_lowest_numbers():
-    rows = [(float(length), (length * 37) % 211, str(length)) for length in range(200)]
-    chosen = chosen_of(rows)
-    assert len(chosen) == 64
-    assert chosen[0] == rows[-1]
-    assert chosen[1:] == sorted(rows[:-1], key=lambda row: row[1])[:63]
-    for size in (1, 7, 90):
-        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
-        kept = []
-        for part in reversed(parts):
-            kept = chosen_of([*kept, *chosen_of(part)])
-        assert kept == chosen
-    assert chosen_of([]) == []
 
 
 def two_columns(model, tokenizer, rows):

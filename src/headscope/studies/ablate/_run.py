@@ -1,0 +1,322 @@
+"""Running a task without each head, batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from headscope._progress import Progress
+from headscope.capturing.entry import numbered_tokens
+from headscope.capturing.hooks import hook_before
+from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import KeepChoice
+from headscope.capturing.media.input_positions import has_more_than_text, origins_of
+from headscope.capturing.run import run, uncompiled
+from headscope.capturing.seam import Copies, sessions
+from headscope.capturing.walk import one_pass
+from headscope.capturing.watching.modes import mode_off
+from headscope.errors import CaptureError, FileError, InterventionError
+from headscope.interventions import Intervention, intervene
+from headscope.interventions.copies import in_copies, may_be_copied
+from headscope.interventions.importance import gate_slopes, one_of
+from headscope.interventions.means import RecordMeans
+from headscope.interventions.plan import ModelPlan
+from headscope.storage import array_of, check_document, load_kept, reading, save_kept
+from headscope.studies.ablate._result import Cell
+from headscope.studies.ablate.sharing import Sharing
+from headscope.tasks import Task
+
+SHARED = "layers below the changed one were computed once"
+WHOLE = "the whole model was run every time"
+CLOSE = 1e-3
+"""How far scores of the same model may lie apart on another machine."""
+KIND = "values of an ablation"
+HEADER = {"model": str, "task": str, "way of disabling heads": str}
+Values = Float[np.ndarray, "example column"]
+By = Callable[..., Intervention]
+
+
+class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
+    """Values by batch and what was disabled, None for nothing; kept in a file where one is named.
+
+    Args:
+        path: of a ``.safetensors`` file, which is written anew after every layer of a batch.
+        header: what the values belong to: model, task, and how heads are disabled.
+
+    Raises:
+        FileError: where the file belongs to something else, is damaged, or cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, str]) -> None:
+        super().__init__()
+        self._path, self._header = None if path is None else Path(path), dict(header)
+        if self._path is None:
+            return
+        if self._path.exists():
+            self._read(self._path)
+        else:
+            self.save()
+
+    def _read(self, path: Path) -> None:
+        document, arrays = load_kept(path, KIND)
+        with reading(path, KIND):
+            check_document(document, HEADER)
+            for name in arrays:
+                number, *cell = name.split(" ")
+                own = (cell[0], int(cell[1]), int(cell[2])) if cell else None
+                self[int(number), own] = array_of(arrays, name, "f", (None, None))
+        other = [name for name in self._header if document[name] != self._header[name]]
+        if other:
+            raise FileError(
+                f"{path} holds an ablation with another {' and '.join(other)}; give the same "
+                "again, or name another file"
+            )
+
+    def save(self) -> None:
+        """Write the file, if there is one."""
+        if self._path is None:
+            return
+        arrays = {}
+        for (number, cell), values in self.items():
+            arrays[" ".join(map(str, (number, *(cell or ()))))] = values
+        save_kept(self._path, KIND, self._header, arrays)
+
+
+class TaskRun:
+    """A task on a model.
+
+    Args:
+        model: in evaluation mode.
+        task: what it is to be good at.
+        plan: its attention layers.
+        make: makes the intervention of stack, layer and heads.
+    """
+
+    def __init__(self, model: nn.Module, task: Task, plan: ModelPlan, make: By) -> None:
+        self._model, self._task, self._make = model, task, make
+        self._places = {(place.stack, place.layer): place for place in plan.places}
+        self._sharing = Sharing(model, plan.places)
+
+    def of(self, task: Task) -> TaskRun:
+        """The same for another task: what was found out about the model is not tried again."""
+        other = copy(self)
+        other._task = task
+        return other
+
+    def all(
+        self, cells: Sequence[Cell], noted: NotedValues, *, share: bool, progress: bool = False
+    ) -> str:
+        """Find the values that are missing; tell whether layers were passed over.
+
+        Raises:
+            FileError: where the intact model does not give what was found before.
+        """
+        batches = range(len(self._task.batches))
+        if not share:
+            self._sharing.reason, self._sharing.is_checked = WHOLE, True
+        bar = Progress(
+            "Disabling heads",
+            "run",
+            len(batches) * len(cells),
+            done=sum(cell is not None for _, cell in noted),
+            shows=progress,
+        )
+        # A compiled layer would not ask for what stands in the place of its forward.
+        with one_pass(), uncompiled(self._model), bar as shown:
+            for number in batches:
+                missing = [cell for cell in cells if (number, cell) not in noted]
+                # The first batch is run in any case: its scores show whether the values that were
+                # found before are of this model and task.
+                if not number or missing or (number, None) not in noted:
+                    _add_intact(number, noted, self._intact(number))
+                for own in _by_place(missing):
+                    for cell, values in self._without(number, own):
+                        noted[number, cell] = values
+                        shown.step()
+                    noted.save()
+        self._sharing.forget()
+        reason = self._sharing.reason
+        if not share:
+            return WHOLE
+        return f"{WHOLE}: {reason}" if reason else SHARED
+
+    def _intact(self, number: int) -> Values:
+        """The values of the intact model; what its layers are given and return is kept."""
+
+        def act() -> np.ndarray:
+            return self._task.values(self._model, number)
+
+        if not self._sharing.is_checked:
+            return self._sharing.check(act, self._places.values())
+        with self._sharing.recording():
+            return act()
+
+    def _without(self, number: int, cells: Sequence[Cell]) -> Generator[tuple[Cell, Values]]:
+        """The values of a batch without each of the cells of one layer."""
+        place = self._places[cells[0][:2]]
+        changes = [one_of(cell, self._make) for cell in cells]
+        # Changes that a user makes meanwhile are of the batch as it is.
+        if sessions() or not all(may_be_copied(change, place) for change in changes):
+            for cell, change in zip(cells, changes, strict=True):
+                with intervene(self._model, change), self._sharing.sharing(place):
+                    yield cell, self._task.values(self._model, number)
+            return
+        copies = Copies()
+        with ExitStack() as block:
+            session = block.enter_context(intervene(self._model, *in_copies(changes, copies)))
+            if session.operators is not None:
+                # None of these changes is made in torch's functions: none need be told of.
+                block.enter_context(mode_off(session.operators))
+            for stack in self._sharing.passes(place, len(cells), copies):
+                for own, at in enumerate(stack.numbers):
+                    with self._sharing.sharing(place, stack.of_copy(own)):
+                        yield cells[at], self._task.values(self._model, number)
+
+
+def _add_intact(number: int, noted: NotedValues, values: Values) -> None:
+    """Note the values of the intact model, or compare them with those that were noted."""
+    kept = noted.setdefault((number, None), values)
+    if kept.shape != values.shape or not np.allclose(
+        kept, values, rtol=CLOSE, atol=CLOSE, equal_nan=True
+    ):
+        raise FileError(
+            "The file to resume holds other scores of the intact model on batch "
+            f"{number}; was the score changed? Name another file"
+        )
+
+
+def _by_place(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
+    """The heads of each layer, and the layer as a whole."""
+    places: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        places.setdefault(cell[:2], []).append(cell)
+    return places.values()
+
+
+@contextmanager
+def without_cache(model: nn.Module) -> Generator[None]:
+    """No cache while the block is open: layers that write to one cannot be passed over."""
+    config: Any = getattr(model, "config", None)
+    before = getattr(config, "use_cache", None)
+    if before is None:
+        yield
+        return
+    config.use_cache = False
+    try:
+        yield
+    finally:
+        config.use_cache = before
+
+
+def slopes_of(
+    model: nn.Module, task: Task, heads: Sequence[Cell]
+) -> Float[np.ndarray, "example head"]:
+    """The slope of each example's score with the output of each head times ``xi``, at ``xi = 1``:
+    minus what the score would change by without it, to first order. One forward and one backward
+    pass for all heads together.
+
+    Source: Michel et al. 2019, section 4, equation 2, without the absolute value; the same idea as
+    attribution patching (Syed et al. 2023).
+
+    Args:
+        model: in evaluation mode.
+        task: whose score has a gradient.
+        heads: stack, layer and head of those wanted.
+
+    Raises:
+        InterventionError: where the score has no gradient.
+    """
+    numbers = range(len(task.batches))
+    cells, slopes = gate_slopes(
+        model,
+        lambda: task.values(model, 0),
+        lambda: (task.slopes_from(model, number) for number in numbers),
+        tuple(dict.fromkeys(stack for stack, _, _ in heads)),
+    )
+    at = {cell: number for number, cell in enumerate(cells)}
+    return slopes[:, [at[cell] for cell in heads]]
+
+
+def means_of(model: nn.Module, task: Task, means: RecordMeans) -> RecordMeans:
+    """Add what heads do on every example of a task, each read alone.
+
+    Args:
+        model: in evaluation mode.
+        task: whose examples it reads.
+        means: what is added to.
+
+    Raises:
+        InterventionError: where what the task runs cannot be captured.
+    """
+    keeping = KeepChoice(frozenset({"weights", "values"}), auto=False)
+    for number in range(len(task.batches)):
+        for arguments in _arguments(model, task, number):
+            for one in _singly(arguments):
+                sides = [one.get("input_ids"), one.get("decoder_input_ids")]
+                source, target = (
+                    () if ids is None else tuple(map(numbered_tokens, ids.tolist()))
+                    for ids in sides
+                )
+                origins = origins_of(model, one) if has_more_than_text(one) else None
+                if not source and origins is None:
+                    raise InterventionError(
+                        "The examples have neither ids nor pictures, so their attention cannot be "
+                        "averaged; give by=functools.partial(headscope.Mean, records=...) with "
+                        "records that you captured"
+                    )
+                try:
+                    means.update(run(model, Inputs(one, source, target, origins), keeping)[0])
+                except CaptureError as error:
+                    raise InterventionError(
+                        f"The attention of the examples cannot be averaged: {error}"
+                    ) from error
+    return means
+
+
+def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+    """Each example by itself, without padding."""
+    mask = arguments.get("attention_mask")
+    count = max((len(tensor) for tensor in arguments.values()), default=0)
+    singles = []
+    for row in range(count):
+        one = {
+            name: tensor[row : row + 1]
+            for name, tensor in arguments.items()
+            if len(tensor) == count
+        }
+        if mask is not None and mask.ndim == 2:
+            kept = mask[row].bool()
+            for name, tensor in one.items():
+                # Pixels and the like have another second axis than the tokens, and stay whole.
+                one[name] = tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor
+        singles.append(one)
+    return singles
+
+
+def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torch.Tensor]]:
+    """The tensors that the model is given by name on a batch, run by run; none where no example of
+    it has a score.
+    """
+    arguments: list[dict[str, torch.Tensor]] = []
+
+    def note(_: nn.Module, args: tuple, options: dict[str, Any]) -> None:
+        given = options.items()
+        arguments.append(
+            {name: each for name, each in given if isinstance(each, torch.Tensor) and each.ndim}
+        )
+
+    handle = hook_before(model, note)
+    try:
+        values = task.values(model, number)
+    finally:
+        handle.remove()
+    return arguments if np.isfinite(values).any() else []
