@@ -25,16 +25,22 @@ from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
-from headscope.interventions import Intervention, Mean, MeanOutput, Uniform, Zero
+from headscope.interventions import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablate._result import Ablation, Cell, counts_of
-from headscope.studies.ablate._run import NotedValues, TaskRun, means_of, slopes_of, without_cache
+from headscope.studies.ablate._run import (
+    By,
+    NotedValues,
+    TaskRun,
+    means_of,
+    slopes_of,
+    without_cache,
+)
 from headscope.studies.shared._fold import Item
 from headscope.tasks import Task, parse_task
 
-By = Callable[..., Intervention]
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
 MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 FOR_RUNS = ("texts", "tokenizer", "truncate", "masked", *LOADING)
@@ -43,7 +49,6 @@ RANDOM = ".random"
 """What stands before the suffix of the file that a run can go on from, for random weights."""
 JUDGING = ("confidence", "alpha", "correction")
 TOP = 10
-"""Default for the number of heads that are disabled after a screen."""
 
 
 class AblationOptions(RunOptions, LoadOptions, total=False):
@@ -380,11 +385,7 @@ def left_by(
 
 
 def check_screen(options: Mapping[str, Any], by: Any) -> None:
-    """Raise where the options of a screen do not go together.
-
-    Raises:
-        InterventionError: saying which.
-    """
+    """Raise where the options of a screen do not go together."""
     screen, top = options.get("screen"), options.get("top")
     if screen is None:
         if top is not None:
@@ -486,9 +487,6 @@ def parse_by(by: Any, averaged: Callable[[RecordMeans], RecordMeans]) -> By:
     Args:
         by: see `ablate`.
         averaged: adds what heads do on all examples.
-
-    Raises:
-        InterventionError: where there is no such way.
     """
     if isinstance(by, str) and by in MEANS:
         means = averaged(RecordMeans(outputs=by == "mean output"))

@@ -49,7 +49,7 @@ class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
     """Values by batch and what was disabled, None for nothing; kept in a file where one is named.
 
     Args:
-        path: of a ``.safetensors`` file, which is written anew after every layer of a batch.
+        path: of a ``.safetensors`` file, written again after every layer of a batch.
         header: what the values belong to: model, task, and how heads are disabled.
 
     Raises:
