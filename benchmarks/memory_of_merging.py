@@ -3,10 +3,10 @@
     python benchmarks/memory_of_merging.py                       # of 1,000 and 8,000 sentences
     python benchmarks/memory_of_merging.py --texts 1000 4000 --kinds attention
 
-A tiny model reads made-up sentences, in parts of 500. What is printed is the peak of what Python and
-NumPy allocate while a probe learns for one epoch from the finished parts (tracemalloc), and the
-processor time without that: where all that was read is held, and where 4 MiB of it are. The model
-has 6 layers of 12 heads and 48 features.
+A tiny model reads made-up sentences, in parts of 500. What is printed is the peak of what Python
+and NumPy allocate while a probe learns for one epoch from the finished parts (tracemalloc), and
+the processor time without that: where all that was read is held, and where 4 MiB of it are. The
+model has 6 layers of 12 heads and 48 features.
 """
 
 from __future__ import annotations
