@@ -13,8 +13,7 @@ from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._heads import heads
 from headscope.studies.ablate._result import Ablation, load_ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
-from headscope.studies.answering._file import load_answer
-from headscope.studies.answering._result import AnswerWord, PictureAnswer
+from headscope.studies.answer import AnswerWord, PictureAnswer, answer, load_answer
 from headscope.studies.atlas import atlas
 from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
 from headscope.studies.faithfulness import Faithfulness, faithfulness, load_faithfulness
@@ -32,13 +31,11 @@ if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
     from headscope.studies.ablate._ablate import AblationOptions, ablate
-    from headscope.studies.answering._study import answer
     from headscope.studies.probes import probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablate._ablate",
     "ablate": "headscope.studies.ablate._ablate",
-    "answer": "headscope.studies.answering._study",
     "effect": "headscope.studies._effect",
     "CounterfactualAttention": "headscope.studies._explainer",
     "ExplainedText": "headscope.studies._explainer",

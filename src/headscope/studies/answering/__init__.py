@@ -1,1 +1,0 @@
-"""What a vision-language model attends to in a picture for each word of its answer."""
