@@ -125,6 +125,7 @@ def lengths_figure(lengths, **options):
 SCRIPT = """
 import json, sys
 sys.path.insert(0, TOOLS)
+import write_contract
 import headscope as hs
 from headscope.cli import run
 from headscope.cli._app import app
@@ -133,7 +134,6 @@ from headscope.testing import random_record
 from headscope.views import _html
 from headscope.views._selection import changed_selection
 from headscope.views.figures._options import check_names
-import write_contract
 
 _html.bundle = lambda name="page.js": ""
 record = random_record()

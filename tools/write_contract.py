@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
+import typing
 from pathlib import Path
 
+import typing_extensions
+
+# Before Python 3.12, pydantic reads no other class of dictionaries.
+typing.TypedDict = typing_extensions.TypedDict
+
+# ruff: noqa: E402
 from pydantic import TypeAdapter
 
 from headscope.live import contract as _live

@@ -11,13 +11,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
-from typing_extensions import Unpack
 
 from headscope.capturing.hooks import hook_before, swapped
 from headscope.capturing.inputs.inputs import Inputs

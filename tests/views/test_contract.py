@@ -20,9 +20,9 @@ def test_drift_is_noticed(tmp_path):
 import sys
 sys.path.insert(0, {str(ROOT / "tools")!r})
 sys.argv[1:] = ["--check"]
+import write_contract
 from headscope.views import contract as _contract
 _contract.PageLayer.__annotations__["kind"] = int
-import write_contract
 write_contract.main()
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Unpack
 
 from torch import nn
-from typing_extensions import Unpack
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._inventory import warn_of_gaps

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from typing_extensions import Unpack
+from typing import Any, Unpack, cast
 
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs

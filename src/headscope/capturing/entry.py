@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-from typing_extensions import Unpack
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_known

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
-
-from typing_extensions import Unpack
+from typing import Any, Unpack
 
 from headscope._progress import Progress
 from headscope.capturing._encoded_texts import EncodedText, inputs_of_texts

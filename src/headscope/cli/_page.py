@@ -10,10 +10,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 from cyclopts import Parameter
-from typing_extensions import TypedDict
 
 from headscope.cli._files import PAGES, PICTURES, RECORD, check_suffix
 from headscope.cli._page_files import FigureFiles, PageFiles

@@ -10,11 +10,10 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from jaxtyping import Int
-from typing_extensions import Unpack
 
 from headscope._version import __version__
 from headscope.corpus import key_of

@@ -7,9 +7,7 @@ Declared here once, as `headscope.views.contract` declares the header of a page;
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
-
-from typing_extensions import TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from headscope.views.contract import Page, PageMoved
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 import torch
-from typing_extensions import TypedDict, Unpack
 
 from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
 from headscope.capturing.loading.load import config_of, kept_arguments

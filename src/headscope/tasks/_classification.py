@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import nn
-from typing_extensions import Unpack
 
 from headscope.capturing.fitness import CLASS, logits_of
 from headscope.errors import TextError

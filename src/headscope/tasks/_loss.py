@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import nn
-from typing_extensions import Unpack
 
 from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of

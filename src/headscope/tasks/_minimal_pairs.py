@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import nn
 from torch.nn import functional
-from typing_extensions import Unpack
 
 from headscope.capturing.fitness import MASKED, NEXT, logits_of
 from headscope.tasks._batches import (

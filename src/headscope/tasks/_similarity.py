@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
-from typing_extensions import Unpack
 
 from headscope.errors import TextError
 from headscope.tasks._batches import (

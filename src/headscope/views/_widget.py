@@ -4,10 +4,9 @@ request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import traitlets
-from typing_extensions import Unpack
 
 from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html

@@ -10,9 +10,7 @@ Format 2. Additions keep the number, changes of meaning raise it.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
-
-from typing_extensions import TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from headscope.views.options import KindName, PageSelection
 

@@ -8,9 +8,7 @@ takes time: the command line reads it for its help.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from headscope.views.options import Default, DrawnOptions, MeanOptions
 from headscope.views.view_table import FigureView

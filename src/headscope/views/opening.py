@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, overload
-
-from typing_extensions import Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 from headscope.comparison import Comparison, Effect
 from headscope.errors import HeadscopeError, PageError

@@ -20,9 +20,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import GenericAlias, MappingProxyType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
-
-from typing_extensions import TypedDict, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
     from headscope.comparison import Comparison, Effect

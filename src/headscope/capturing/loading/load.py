@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-from typing_extensions import Unpack
 
 from headscope.capturing.inputs._early_checks import check_name
 from headscope.capturing.inputs._modalities import check_reads

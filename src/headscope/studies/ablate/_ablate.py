@@ -7,13 +7,12 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
-from typing_extensions import Unpack
 
 from headscope.capturing import LOADING, LoadOptions, random_twin
 from headscope.capturing.loading.fingerprint import fingerprint_of

@@ -4,9 +4,7 @@ attention.
 
 from __future__ import annotations
 
-from typing import Any
-
-from typing_extensions import Unpack
+from typing import Any, Unpack
 
 from headscope.results import draws
 from headscope.views.figures._best_heads import BestHeadsWords, best_heads_figure

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope.comparison import Comparison, Effect, StackComparison
 from headscope.results import draws

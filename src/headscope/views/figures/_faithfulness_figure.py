@@ -5,11 +5,10 @@ curves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from jaxtyping import Float
-from typing_extensions import Unpack
 
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid

@@ -7,9 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from typing_extensions import Unpack
+from typing import Any, Unpack
 
 from headscope.errors import FigureError
 from headscope.record import Record

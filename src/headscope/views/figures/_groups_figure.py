@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.results import draws

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.patterns import Heads

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope.errors import FigureError
 from headscope.results import draws

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from typing_extensions import Unpack
 
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, draw_upright_grid, percent_written
