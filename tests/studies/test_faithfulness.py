@@ -98,8 +98,8 @@ def probabilities(model, ids):
 def test_attention_is_the_mean_row_of_the_layer(found, model, tokenizer):
     record = hs.capture(model, tokenizer, TEXT)
     wanted = record["self"].weights(LAYERS - 1).mean(0)[0, 1:-1]
-    np.testing.assert_allclose(found.texts[0].signals["attention"], wanted, atol=1e-6)
-    assert found.texts[0].pieces == record["self"].query.pieces[1:-1]
+    np.testing.assert_allclose(found.explained[0].signals["attention"], wanted, atol=1e-6)
+    assert found.explained[0].pieces == record["self"].query.pieces[1:-1]
     other = faithfulness(
         model,
         tokenizer,
@@ -107,7 +107,7 @@ def test_attention_is_the_mean_row_of_the_layer(found, model, tokenizer):
         layer=0,
         query=3,
         counterfactual=CounterfactualAttention(permutations=0, adversary=0),
-    ).texts[0]
+    ).explained[0]
     wanted = record["self"].weights(0).mean(0)[3, 1:-1]
     np.testing.assert_allclose(other.signals["attention"], wanted, atol=1e-6)
 
@@ -115,8 +115,8 @@ def test_attention_is_the_mean_row_of_the_layer(found, model, tokenizer):
 def test_leaving_out_is_one_token_at_a_time(found, model, tokenizer):
     ids = tokenizer(TEXT)["input_ids"]
     own = probabilities(model, ids)
-    np.testing.assert_allclose(found.texts[0].probabilities, own, atol=1e-6)
-    for token, value in enumerate(found.texts[0].signals["leave_one_out"], start=1):
+    np.testing.assert_allclose(found.explained[0].probabilities, own, atol=1e-6)
+    for token, value in enumerate(found.explained[0].signals["leave_one_out"], start=1):
         wanted = np.abs(probabilities(model, ids[:token] + ids[token + 1 :]) - own).mean()
         assert value == pytest.approx(wanted, abs=1e-6)
 
@@ -145,12 +145,12 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
         wanted.append(np.abs((moved[0] - moved[1]) / (2 * step)).sum())
     model.float()
     np.testing.assert_allclose(
-        found.texts[0].signals["gradient"], np.array(wanted) / sum(wanted), rtol=2e-3
+        found.explained[0].signals["gradient"], np.array(wanted) / sum(wanted), rtol=2e-3
     )
 
 
 def test_erasure_takes_tokens_out_of_the_text(found, model, tokenizer):
-    ids, text = tokenizer("a bee on it")["input_ids"], found.texts[1]
+    ids, text = tokenizer("a bee on it")["input_ids"], found.explained[1]
     own = probabilities(model, ids)
     best, order = int(own.argmax()), np.argsort(-text.signals["attention"], kind="stable") + 1
     wanted = []
@@ -184,8 +184,8 @@ def test_erased_texts_of_one_length_run_together(model, tokenizer, monkeypatch):
 
 
 def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenizer):
-    assert found.texts[0].permuted.shape == (8,)
-    assert (found.texts[0].permuted > 1e-5).all()
+    assert found.explained[0].permuted.shape == (8,)
+    assert (found.explained[0].permuted > 1e-5).all()
     # only [CLS] is read, so that another row of the last layer moves nothing
     unread = faithfulness(
         model,
@@ -193,7 +193,7 @@ def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenize
         [TEXT],
         query=3,
         counterfactual=CounterfactualAttention(permutations=4, adversary=0),
-    ).texts[0]
+    ).explained[0]
     np.testing.assert_allclose(unread.permuted, 0, atol=1e-6)
 
 
@@ -207,13 +207,13 @@ def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
         ["a bee"],
         query=2,
         counterfactual=CounterfactualAttention(permutations=0, adversary=10),
-    ).texts[0]
+    ).explained[0]
     bound = faithfulness(
         model,
         tokenizer,
         ["a bee"],
         counterfactual=CounterfactualAttention(permutations=0, adversary=10, within=1.0),
-    ).texts[0]
+    ).explained[0]
     assert 0 < free.adversarial <= np.log(2)
     assert 0 < bound.adversarial <= np.log(2)
     assert (
@@ -223,7 +223,7 @@ def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
             ["a bee"],
             counterfactual=CounterfactualAttention(permutations=0, adversary=1, within=0.0),
         )
-        .texts[0]
+        .explained[0]
         .adversarial
         is None
     )
@@ -328,7 +328,7 @@ def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model,
     found = faithfulness(
         model, tokenizer, texts, on_error=lambda number, error: told.append((number, type(error)))
     )
-    assert len(found.texts) == 1
+    assert len(found.explained) == 1
     assert told == [(0, TextError), (2, TextError)]
     with pytest.raises(RecordError, match="No text is left: 'a' has 1 tokens"):
         faithfulness(model, tokenizer, ["a"], on_error=lambda *_: None)
@@ -341,7 +341,7 @@ def test_contribution_rollout_and_alti_are_those_of_the_record(model, tokenizer)
     for layer in range(LAYERS):
         signals = (
             faithfulness(model, tokenizer, [TEXT], layer=layer, query=3, counterfactual=QUIET)
-            .texts[0]
+            .explained[0]
             .signals
         )
         wanted = stack.layer(layer).contributions_of("attention")[3, 1:-1]
@@ -376,7 +376,7 @@ def test_a_pair_is_read_with_its_segments(model):
         left = model(
             **{name: values[:, without] for name, values in encoding.items()}
         ).logits.softmax(-1)[0]
-    text = faithfulness(model, tokenizer, [pair], counterfactual=QUIET).texts[0]
+    text = faithfulness(model, tokenizer, [pair], counterfactual=QUIET).explained[0]
     np.testing.assert_allclose(text.probabilities, own, atol=1e-6)
     assert text.signals["leave_one_out"][0] == pytest.approx(
         (left - own).abs().mean().item(), abs=1e-6
@@ -390,7 +390,7 @@ def test_agreement_is_that_of_scipy(found):
     for measure, by in (("kendall", kendalltau), ("spearman", spearmanr)):
         wanted = [
             by(text.signals["rollout"], text.signals["leave_one_out"]).statistic
-            for text in found.texts
+            for text in found.explained
         ]
         np.testing.assert_allclose(
             found.values[measure, "rollout", "leave_one_out"], wanted, atol=1e-9
@@ -416,7 +416,7 @@ def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer, tiny_ber
     model.classifier.weight.data.zero_()
     text = faithfulness(
         model, tokenizer, [TEXT], counterfactual=CounterfactualAttention(permutations=5)
-    ).texts[0]
+    ).explained[0]
     for name in ("gradient", "leave_one_out"):
         np.testing.assert_allclose(text.signals[name], 0, atol=1e-7)
     assert list(text.comprehensiveness.values()) == pytest.approx([0] * len(SIGNALS), abs=1e-7)
@@ -442,7 +442,7 @@ def test_a_decoder_classifies_by_its_last_token(tokenizer):
             query=query,
             counterfactual=CounterfactualAttention(permutations=4),
         )
-        .texts[0]
+        .explained[0]
         .permuted
         for query in (-1, 2)
     )

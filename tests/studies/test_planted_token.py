@@ -53,7 +53,7 @@ def test_a_planted_token_is_found(tokenizer, tiny_bert):
         ["a bad c, is it"],
         counterfactual=CounterfactualAttention(permutations=6),
     )
-    text = found.texts[0]
+    text = found.explained[0]
     at = text.pieces.index(PLANTED)
     only = np.eye(len(text.pieces))[at]
     assert text.probabilities.argmax() == 1
@@ -74,6 +74,6 @@ def test_shuffling_even_attention_changes_nothing(tokenizer, tiny_bert):
         tokenizer,
         ["a bad c, is it"],
         counterfactual=CounterfactualAttention(permutations=6),
-    ).texts[0]
+    ).explained[0]
     assert text.permuted.shape == (6,)
     np.testing.assert_allclose(text.permuted, 0, atol=1e-7)

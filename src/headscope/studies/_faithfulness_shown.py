@@ -41,7 +41,7 @@ def summary_of(result: Faithfulness) -> str:
         if name in result.means:
             parts.append(f"Kendall's tau {result.means[name][0]:.2f} with {words}")
     length = length_text(result.sums.lengths)
-    texts = f"{result.text_count} texts, {length} without special ones"
+    texts = f"{result.texts} texts, {length} without special ones"
     agreement = " and ".join(parts) or "no rank correlation, since all ties"
     return f"{result.model or 'a model'}: {texts}. Attention has {agreement}"
 

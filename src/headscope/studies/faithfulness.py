@@ -20,8 +20,8 @@ from headscope.corpus import Counts, Sums, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import TextTable, reads
+from headscope.storage import array_of
 from headscope.studies._faithfulness_shown import (
     ADVERSARIAL,
     AGAINST,
@@ -41,6 +41,7 @@ from headscope.studies.shared._fold import (
     input_as_given,
     one_by_one,
 )
+from headscope.studies.shared._fold_result import FoldResult
 
 if TYPE_CHECKING:
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
@@ -48,15 +49,6 @@ if TYPE_CHECKING:
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
 MISSING = "missing/"
 """Prefix of a count of texts of which a signal cannot be had: its name and the reason."""
-CONTROL = "random."
-"""Before the names of the arrays of the same architecture with random weights."""
-DOCUMENT: dict[str, Any] = {
-    "confidence": Finite,
-    "layer": int,
-    "left_out": {str: str},
-    "sums": {},
-    "control": ({}, None),
-}
 ROWS: tuple[Name, ...] = (
     *((measure, *pair) for pair in combinations(SIGNALS, 2) for measure in AGREEMENT),
     *product(ERASURE, SIGNALS, ("", *map(str, SHARES))),
@@ -96,42 +88,47 @@ def counts_of(text: Any, explained: ExplainedText, **_: Any) -> Counts:
     return counts | dict.fromkeys(reasons, np.array(1))
 
 
-class Faithfulness(Result):
-    """What `faithfulness` found; prints as tables of means over texts with their intervals.
+class Faithfulness(FoldResult):
+    """What `faithfulness` found; prints as tables of means over texts with their intervals, is
+    added to others of the same model, and saved.
 
     Args:
         layer: whose attention was looked at; counted from the end where negative.
+        query: whose row.
+        counterfactual: how attention was changed.
         confidence: of the intervals over texts, or over their documents.
     """
 
     KIND: ClassVar[str] = "faithfulness"
+    HOW: ClassVar[dict[str, Any]] = {
+        "layer": int,
+        "query": (int, str),
+        "counterfactual": ({}, None),
+    }
 
-    def __init__(self, *, layer: int = -1, confidence: float = 0.95) -> None:
-        if not 0 < confidence < 1:
-            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+    def __init__(
+        self,
+        *,
+        layer: int = -1,
+        query: int | str = 0,
+        counterfactual: Any = None,
+        confidence: float = 0.95,
+    ) -> None:
+        how = {"layer": layer, "query": query, "counterfactual": counterfactual}
+        super().__init__(how, {"confidence": confidence})
         self.layer: int = layer
-        self.confidence: float = confidence
-        self.sums: Sums = Sums()
-        self.texts: tuple[ExplainedText, ...] = ()
+        self.explained: tuple[ExplainedText, ...] = ()
         """What mattered in each text, where all were explained in this process; not in files."""
-        self.left_out: dict[str, str] = {}
-        self.control: Faithfulness | None = None
-        """The same of a classifier with random weights, where that was run."""
 
-    @property
-    def text_count(self) -> int:
-        """Number of texts."""
-        return len(self.sums)
-
-    @property
-    def model(self) -> str:
-        """Name of the model; empty where it is unknown."""
-        return self.sums.facts.get("model", "")
+    def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        shape = len(self.sums.rows), len(ROWS)
+        for name, kind in (("values", "f"), ("squares", "f"), ("known", "i")):
+            array_of(arrays, f"counts.{name}", kind, shape)
 
     @property
     def over(self) -> str:
         """What intervals are over: ``"texts"``, or ``"documents"``."""
-        return "texts" if self.sums.documents == self.text_count else "documents"
+        return "texts" if self.sums.documents == self.texts else "documents"
 
     @property
     def missing(self) -> dict[str, str]:
@@ -143,7 +140,7 @@ class Faithfulness(Result):
     def signals(self) -> tuple[str, ...]:
         """Those that could be had of every text."""
         count = self._count
-        return tuple(name for name in SIGNALS if count[PLACES["has", name, ""]] == self.text_count)
+        return tuple(name for name in SIGNALS if count[PLACES["has", name, ""]] == self.texts)
 
     @property
     def values(self) -> dict[Name, Float[np.ndarray, " document"]]:
@@ -218,7 +215,7 @@ class Faithfulness(Result):
     @property
     def _count(self) -> Float[np.ndarray, " row"]:
         """How many texts have a value."""
-        return self.sums.total("known") if self.text_count else np.zeros(len(ROWS))
+        return self.sums.total("known") if self.texts else np.zeros(len(ROWS))
 
     @property
     def _mean(self) -> Float[np.ndarray, " row"]:
@@ -241,17 +238,8 @@ class Faithfulness(Result):
                 columns[f"random_{field}"] = [row[index] for row in rows]
         return columns
 
-    def _kept(self) -> Kept:
-        sums, arrays = self.sums.kept()
-        document: dict[str, Any] = {"confidence": self.confidence, "layer": self.layer}
-        document |= {"left_out": self.left_out, "sums": sums, "control": None}
-        if self.control is not None:
-            document["control"], theirs = self.control.sums.kept()
-            arrays |= {f"{CONTROL}{name}": array for name, array in theirs.items()}
-        return document, arrays
-
     def __repr__(self) -> str:
-        return f"<Faithfulness of {self.text_count} texts>"
+        return f"<Faithfulness of {self.texts} texts>"
 
     @property
     def summary(self) -> str:
@@ -269,7 +257,7 @@ def _place(name: Name) -> int:
 
 
 def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Faithfulness:
-    result = Faithfulness(layer=how["layer"], **judging)
+    result = Faithfulness(**how, **judging)
     result.sums = sums
     return result
 
@@ -344,6 +332,9 @@ FOLD = Fold(
 )
 
 
+Faithfulness.FOLD = FOLD
+
+
 @reads(Faithfulness.KIND)
 def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
     """Faithfulness that was kept, without what mattered in single texts.
@@ -351,28 +342,7 @@ def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
     Raises:
         FileError: where the file does not exist, is cut, or is none of ours.
     """
-    document, arrays = load_kept(path, Faithfulness.KIND)
-    with reading(path, Faithfulness.KIND):
-        check_document(document, DOCUMENT)
-        theirs = {
-            name.removeprefix(CONTROL): arrays.pop(name)
-            for name in list(arrays)
-            if name.startswith(CONTROL)
-        }
-        result = _restored(document, (document["sums"], arrays))
-        result.left_out = document["left_out"]
-        if document["control"] is not None:
-            result.control = _restored(document, (document["control"], theirs))
-    return result
-
-
-def _restored(document: Mapping[str, Any], sums: Kept) -> Faithfulness:
-    result = Faithfulness(layer=document["layer"], confidence=document["confidence"])
-    result.sums = Sums.of_kept(sums)
-    shape = len(result.sums.rows), len(ROWS)
-    for name, kind in (("values", "f"), ("squares", "f"), ("known", "i")):
-        array_of(sums[1], f"counts.{name}", kind, shape)
-    return result
+    return Faithfulness.load(path)
 
 
 def faithfulness(
@@ -474,7 +444,7 @@ def faithfulness(
     )
     for each, own in zip((result, result.control), noted, strict=False):
         if each is not None:
-            each.texts = tuple(own)
+            each.explained = tuple(own)
     return result
 
 

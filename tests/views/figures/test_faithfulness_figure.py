@@ -43,13 +43,13 @@ def of_texts(texts):
     for number, text in enumerate(texts):
         facts = {"model": "planted"}
         found.sums.add(f"{number}", f"{number}", counts_of(None, text), length=TOKENS, facts=facts)
-    found.texts = tuple(texts)
+    found.explained = tuple(texts)
     return found
 
 
 def test_erasure_curves_are_means_with_intervals(found):
     curve = found.erasure("gradient", "sufficiency")
-    values = np.stack([text.erased["gradient"][1] for text in found.texts])
+    values = np.stack([text.erased["gradient"][1] for text in found.explained])
     assert curve.shape == (SHARES, 3)
     np.testing.assert_allclose(curve[:, 0], values.mean(axis=0))
     np.testing.assert_allclose(curve[:, 1:], interval(values, confidence=0.9))
@@ -127,7 +127,7 @@ def test_curves_are_drawn_for_every_signal(found):
 
 
 def test_one_text_has_no_whiskers(found):
-    alone = of_texts(found.texts[:1])
+    alone = of_texts(found.explained[:1])
     text = " ".join(
         re.findall(
             r"<text[^>]*>([^<]*)</text>",

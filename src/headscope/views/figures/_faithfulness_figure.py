@@ -60,7 +60,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
-    count = faithfulness.text_count
+    count = faithfulness.texts
     texts = f"{count:,} text{'s' * (count != 1)}"
     drawn = FigureWords(
         kind="faithfulness",
@@ -83,7 +83,7 @@ def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
         "hollow Kendall’s tau-b",
         "comprehensiveness and sufficiency: means of the curves below",
     ]
-    if faithfulness.text_count > 1:
+    if faithfulness.texts > 1:
         level, over = f"{faithfulness.confidence:.0%}", faithfulness.over
         notes.append(f"whiskers: {level} interval over {over}")
     if "random" in colours:
