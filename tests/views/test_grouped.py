@@ -12,20 +12,21 @@ from headscope.record import HeldHeads, Layer, Mask, ModelFacts, Record, Stack, 
 from headscope.views import _grouped
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
+from headscope.views._thumbs import sentence_starts
 
-QUERIES, KEYS, HEADS, SIZE = 111, 131, 4, 2
-"""Of 131 keys there are 66 groups, the last of one token; of 111 queries 56."""
+QUERIES, KEYS, HEADS = 111, 131, 4
+STARTS = {"q": [0, 30, 60, 85], "k": [0, 25, 60, 90, 115]}
+"""First token of each sentence; the last key ends a word, not a sentence."""
 
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch):
     monkeypatch.setattr(_grouped, "MOST_TOKENS", 100)
-    monkeypatch.setattr(_grouped, "GROUPS", 66)
 
 
 def holes(rng):
     visible = rng.random((QUERIES, KEYS)) < 0.03
-    visible[[7, 40, 41]] = False  # one query of a group, and a whole group
+    visible[[7, *range(30, 60)]] = False  # one query of a group, and a whole group
     return visible
 
 
@@ -42,7 +43,7 @@ def made(rng, visible=None, **more):
     arrays = {"queries": queries, "keys": keys, "scale": 0.5, "visible": visible}
     layer = Layer(layer=0, **arrays | more)
     query, key = (
-        Tokens(pieces=tuple(f"{side}{at}" for at in range(count)))
+        Tokens(pieces=tuple(f"{side}{at}{'.' * (at + 1 in STARTS[side])}" for at in range(count)))
         for side, count in (("q", QUERIES), ("k", KEYS))
     )
     stack = Stack(name="cross", query=query, key=key, layers=(layer,))
@@ -51,13 +52,11 @@ def made(rng, visible=None, **more):
 
 def by_hand(weights, alive):
     """The mean over the queries of a group of the sums over the keys of another."""
-    wanted = np.zeros((-(-QUERIES // SIZE), -(-KEYS // SIZE)))
-    for row in range(wanted.shape[0]):
-        queries = slice(row * SIZE, (row + 1) * SIZE)
-        for column in range(wanted.shape[1]):
-            keys = slice(column * SIZE, (column + 1) * SIZE)
-            wanted[row, column] = weights[queries, keys].sum() / max(1, alive[queries].sum())
-    return wanted
+    rows = np.split(np.arange(QUERIES), STARTS["q"][1:])
+    columns = np.split(np.arange(KEYS), STARTS["k"][1:])
+    return np.array(
+        [[weights[np.ix_(q, k)].sum() / max(1, alive[q].sum()) for k in columns] for q in rows]
+    )
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -68,7 +67,7 @@ def test_groups_add_up_keys_and_average_queries(mask, rng):
     for head in (0, 3):
         wanted = by_hand(layer.weights_of(head), ~layer.dead)
         assert np.allclose(grouped.weights_of(head), wanted, atol=1e-6)
-        assert np.allclose(grouped.weights_of(head, queries=[2, 5]), wanted[[2, 5]], atol=1e-6)
+        assert np.allclose(grouped.weights_of(head, queries=[1, 3]), wanted[[1, 3]], atol=1e-6)
     seen = by_hand(np.asarray(layer.visible, float), np.ones(QUERIES)) > 0
     assert np.array_equal(np.asarray(grouped.visible), seen)
 
@@ -77,19 +76,19 @@ def test_a_page_in_groups_says_so_and_has_their_text(rng):
     given = OnDemand(made(rng, MASKS["causal"](rng)), {})
     stack = given.header["stacks"][0]
     assert given.header["unseen"].startswith(
-        "Each row and column stands for up to 2 neighbouring tokens, as a page shows no more than "
-        "100 of 111 one by one: weights are added up over the keys"
+        "Each row and column stands for a sentence, or for some short ones, as a page shows no "
+        "more than 100 of 111 tokens one by one: weights are added up over the keys"
     )
-    assert (len(stack["query"]["labels"]), len(stack["key"]["labels"])) == (56, 66)
-    assert (stack["key"]["labels"][1], stack["key"]["labels"][-1]) == (
-        "k2 k3",
-        "k130",
-    )
+    assert (len(stack["query"]["labels"]), len(stack["key"]["labels"])) == (4, 5)
+    assert stack["key"]["labels"][1].startswith("k25 k26 ")
+    assert stack["key"]["labels"][1].endswith(" k59.")
+    assert (stack["query"]["count"], stack["key"]["count"]) == (QUERIES, KEYS)
+    assert stack["sentences"] == {"query": [0, 1, 2, 3], "key": [0, 1, 2, 3, 4]}
     header = json.loads(given.chunk("layer/cross/0"))
-    assert header["weights"]["shape"] == [HEADS, 56, 66]
-    assert len(given.chunk("weights/cross/0/2")) == 56 * 66
+    assert header["weights"]["shape"] == [HEADS, 4, 5]
+    assert len(given.chunk("weights/cross/0/2")) == 4 * 5
     page, chunks = page_parts(made(rng, MASKS["causal"](rng)), {})
-    assert page["stacks"][0]["layers"][0]["weights"]["shape"] == [HEADS, 56, 66]
+    assert page["stacks"][0]["layers"][0]["weights"]["shape"] == [HEADS, 4, 5]
     assert chunks
 
 
@@ -99,7 +98,9 @@ def test_what_heads_do_is_told_of_single_tokens(rng, monkeypatch):
     layer = record["cross"].layer(0)
     exact = numbers_of_heads(layer.weights_of(), layer.visible, text_facts(record["cross"]))
     for name in PLACES:
-        exact[:, COLUMNS.index(name)] //= SIZE
+        starts = STARTS["q" if name.endswith("_query") else "k"]
+        places = exact[:, COLUMNS.index(name)]
+        places[places >= 0] = np.searchsorted(starts, places[places >= 0], side="right") - 1
     data = np.frombuffer(OnDemand(record, {}).chunk("kinds/cross/0"), np.float32)
     assert np.allclose(data.reshape(HEADS, -1), exact, rtol=1e-4, equal_nan=True)
 
@@ -111,7 +112,7 @@ def test_chosen_heads_and_sinks_stay(rng):
     grouped = _grouped.in_groups(record, {})["cross"].layer(0)
     exact = record["cross"].layer(0).weights_of(2)
     assert np.allclose(grouped.weights_of(2), by_hand(exact, np.ones(QUERIES)), atol=1e-6)
-    assert grouped.weights_of(2).sum() < 56 - 0.1
+    assert grouped.weights_of(2).sum() < 4 - 0.01
 
 
 def test_only_heads_that_were_looked_at_are_worked_out(rng, monkeypatch):
@@ -146,3 +147,38 @@ def test_short_texts_are_as_they_were(rng, monkeypatch):
     record = made(rng)
     assert _grouped.in_groups(record, {}) is record
     assert "unseen" not in hs.view(record).header
+
+
+def text_of(*sentences):
+    """A text whose sentences have so many tokens, every third of which continues a word."""
+    pieces = [f"##{at}" if at % 3 == 1 else f"{at}" for at in range(sum(sentences))]
+    for end in np.cumsum(sentences):
+        pieces[end - 1] = "."
+    return Tokens(pieces=tuple(pieces))
+
+
+def test_sentences_end_where_they_end_and_never_inside_a_word():
+    tokens = text_of(30, 5, 5, 40, 300, 24)
+    starts = sentence_starts(tokens, 200).tolist()
+    assert starts[:3] == [0, 30, 80]  # the short ones together with the next
+    assert starts[-1] == 380
+    # A sentence without end for long is cut, and not in a word.
+    assert len(starts) == 5
+    assert not any(tokens.continues[start] for start in starts)
+    assert len(sentence_starts(text_of(*[30] * 50), 10)) <= 10
+
+
+def test_a_long_text_is_told_by_sentences_and_an_even_head_is_even_there(monkeypatch):
+    monkeypatch.setattr(_grouped, "MOST_TOKENS", 2**13)
+    count = 1002
+    pieces = tuple("." if at % 30 == 29 else f"w{at}" for at in range(count))
+    even = np.tril(np.ones((count, count), np.float32)) / np.arange(1, count + 1)[:, None]
+    record = hs.from_weights(even[None, None], tokens=list(pieces))
+    page, chunks = page_parts(record, {})
+    (stack,) = page["stacks"]
+    assert stack["sentences"]["query"][:3] == [0, 30, 60]
+    assert stack["thumbs"]["shape"] == [1, 1, 34, 34]
+    bytes_ = np.frombuffer(chunks["thumbs/self"], np.uint8).reshape(34, 34)
+    assert set(bytes_[np.tril_indices(34)].tolist()) == {round(255 * (1 / count) ** 0.5)}
+    short = hs.from_weights(even[None, None, :99, :99], tokens=list(pieces[:99]))
+    assert "sentences" not in page_parts(short, {})[0]["stacks"][0]

@@ -336,7 +336,7 @@ def test_a_live_view_has_the_evidence_of_a_page(rng):
     found = hs.heads(record)
     live, page = OnDemand(record, {"evidence": found}), hs.view(record, evidence=found)
     assert live.header["evidence"] == page.header["evidence"]
-    for name in ("status/self", "numbers/self", "values/self", "map/self"):
+    for name in ("status/self", "numbers/self", "values/self"):
         assert live.chunk(name) == page.chunks[name]
 
 

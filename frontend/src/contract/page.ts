@@ -106,9 +106,14 @@ export interface PageStack {
    */
   absent?: PageAbsent[];
   /**
-   * Axes layer, head, query, key: the largest weight of each block of the matrix.
+   * Axes layer, head, query, key: how often the even share a weight is, as mean over each block
+   * of the matrix and part of the number of keys.
    */
   thumbs: PageArray;
+  /**
+   * What rows and columns of the thumbnails stand for; only of a long text.
+   */
+  sentences?: PageSentences;
   /**
    * Absent where the page was written before there were any.
    */
@@ -147,6 +152,10 @@ export interface PageTokens {
    * 0 for the first text and 1 for the second of a pair.
    */
   segments: number[];
+  /**
+   * How many tokens the text has where each of these stands for a group of them.
+   */
+  count?: number;
   /**
    * The first token that the model wrote itself; all before it were given.
    */
@@ -336,6 +345,13 @@ export interface PageAbsent {
    * What it has instead of attention, or why its attention is missing.
    */
   why: string;
+}
+/**
+ * The sentences of a long text, or of two: the first token of each, or of a few together.
+ */
+export interface PageSentences {
+  query: number[];
+  key: number[];
 }
 /**
  * The kind of each head on the shown text: a description of one text, not a label.

@@ -13,14 +13,15 @@ export function isDrawing(view: View): view is Drawing {
   return (DRAWINGS as readonly string[]).includes(view);
 }
 
-/** The drawings of one head that a stack has: neurons only with queries and keys. */
-export function drawingsOf({ layers }: PageStack): readonly Drawing[] {
+/** The drawings of one head that a stack has: neurons only with queries and keys, a long text by sentences. */
+export function drawingsOf({ layers, sentences }: PageStack): readonly Drawing[] {
+  if (sentences) return ["matrix", "text"];
   const neurons = layers.some(({ scores, later, has }) => scores !== null || (later && has?.includes("score")));
   return neurons ? DRAWINGS : DRAWINGS.filter((drawing) => drawing !== "neuron");
 }
 
 /** How one head is drawn where nobody has chosen: the input decides. */
-export function usualDrawing({ query, key }: PageStack): Drawing {
+export function usualDrawing({ query, key, sentences }: PageStack): Drawing {
   if (query.areas && key.areas) return "text";
-  return query.labels.length < FEW_QUERIES ? "head" : "matrix";
+  return query.labels.length < FEW_QUERIES && !sentences ? "head" : "matrix";
 }

@@ -2,7 +2,7 @@ import type { Page, PageSelection, PageStack } from "../contract/page";
 import { CHOICES, DEFAULTS, MOST_IN_TRAY, PLACES } from "../contract/values";
 import { isPair } from "../draw/mask";
 import type { Place, Side } from "../draw/place";
-import { isDrawing } from "./places";
+import { drawingsOf, isDrawing, usualDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
 import { fitTray, writeEntry } from "./tray";
 
@@ -29,7 +29,8 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
   const stack = findStack(page, selection.stack);
   const tray = fitTray(selection.tray, root);
   const compared = selection.view === "compare" && tray.length === 0 ? "overview" : selection.view;
-  const view = compared === "overview" && !stack.kinds ? "head" : compared;
+  const wanted = compared === "overview" && !stack.kinds ? "head" : compared;
+  const view = isDrawing(wanted) && !drawingsOf(stack).includes(wanted) ? usualDrawing(stack) : wanted;
   const heads = selection.heads ?? [];
   // Heads are never drawn over each other: several stand side by side.
   if (isDrawing(view) && heads.length > 1) return severalHeads(selection, stack, page, root);

@@ -80,3 +80,10 @@ test("several heads stand side by side, never over each other", () => {
   expect(several).toMatchObject({ view: "compare", tray: ["2-0 view=matrix", "2-2 view=matrix"] });
   expect(fitSelection({ ...start, view: "head", heads: [1] }, page).view).toBe("head");
 });
+
+test("a drawing that the stack has not gives way to the usual one", () => {
+  expect(fitSelection({ ...start, view: "neuron" }, page).view).toBe("head");
+  const long = { ...page, stacks: [{ ...self, sentences: { query: [0, 3], key: [0, 3] } }] };
+  for (const view of ["head", "neuron", "matrix"] as const)
+    expect(fitSelection({ ...start, view }, long).view).toBe("matrix");
+});

@@ -10,7 +10,7 @@ test.each([
   ["0", {}],
   ["5-1", { layer: 5, heads: [1] }],
   ["0-2 view=matrix sinks=0", { heads: [2], view: "matrix", sinks: false }],
-  ["0 view=neuron query=2 neurons=ranked", { view: "neuron", query: [2], neurons: "ranked" }],
+  ["0 view=text query=2 direction=given", { view: "text", query: [2], direction: "given" }],
   [
     "4-0 stack=cross query=1,3 key=0 sinks=0",
     { stack: "cross", layer: 4, heads: [0], query: [1, 3], key: [0], sinks: false },

@@ -1,31 +1,42 @@
-"""A text that is too long for a page, as groups of neighbouring tokens.
+"""A text that is too long for a page, sentence by sentence.
 
 A browser draws some thousands of rows; of 32,768 tokens the matrix of one head alone is a gigabyte
-of bytes. A group of queries gives to a group of keys what its queries give on average to all of
-these keys together, as words of several tokens do in a page.
+of bytes. A group is a sentence, or a few short ones: a group of queries gives to a group of keys
+what its queries give on average to all of these keys together, as words of several tokens do in a
+page.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from math import isqrt
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from headscope.errors import PageError
 from headscope.patterns import TextFacts, text_facts
 from headscope.record import Layer, Mask, Record, Stack, StoredArray, Tokens, held
+from headscope.views._thumbs import MOST, SENTENCE, Blocks, sentence_starts, starts_of
 
 MOST_TOKENS = 2**13
 """Tokens up to which a page shows each by itself: it draws 8,192 in some seconds."""
 GROUPS = 2**12
 """Groups of a longer text at most."""
+LONG = 1000
+"""Tokens from which on a text is shown sentence by sentence."""
+MOST_SENTENCES = 200
+"""Number of rows and columns of a thumbnail of a long text at most,"""
+MOST_BYTES = 2**23
+"""and bytes of the thumbnails of all its heads."""
 KEPT = 2
 """Heads whose groups are kept: 64 MiB each at most."""
+Starts = tuple[Int[np.ndarray, " query_group"], Int[np.ndarray, " key_group"]]
+"""First query and first key of each group."""
 OF_TOKENS = ("evidence", "links", "comparison", "quantities", "beside")
 """Options with numbers of single tokens, or of a record that has them."""
 
@@ -67,11 +78,31 @@ def group_words(record: Record) -> str:
         if source is not None:
             count = source.layer.size[0]
             return (
-                f"Each row and column stands for up to {max(source.sizes)} neighbouring tokens, "
-                f"as a page shows no more than {MOST_TOKENS:,} of {count:,} one by one: weights "
-                "are added up over the keys of a group, and averaged over its queries"
+                "Each row and column stands for a sentence, or for some short ones, as a page "
+                f"shows no more than {MOST_TOKENS:,} of {count:,} tokens one by one: weights are "
+                "added up over the keys of a sentence, and averaged over its queries"
             )
     return ""
+
+
+def blocks_of(stack: Stack) -> Blocks:
+    """First token of each row and column of a thumbnail: sentences of a long text, else parts that
+    are as even as they can be.
+    """
+    if not by_sentence(stack):
+        return starts_of(len(stack.query)), starts_of(len(stack.key))
+    heads = sum(len(layer.head_numbers) for layer in stack)
+    most = min(MOST_SENTENCES, max(MOST, isqrt(MOST_BYTES // max(1, heads))))
+    least = SENTENCE if source_of(stack.layers[0]) is None else 1  # groups are sentences
+    query = sentence_starts(stack.query, most, least)
+    return query, query if stack.key == stack.query else sentence_starts(stack.key, most, least)
+
+
+def by_sentence(stack: Stack) -> bool:
+    """Whether a text is shown sentence by sentence; a picture has none."""
+    if stack.query.places is not None or stack.key.places is not None:
+        return False
+    return max(len(stack.query), len(stack.key)) >= LONG or source_of(stack.layers[0]) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +122,12 @@ class GroupedWeights(StoredArray):
     Args:
         layer: the layer with single tokens.
         source: its stack.
-        sizes: number of queries and of keys in a group.
+        starts: first query and first key of each group.
     """
 
-    def __init__(self, layer: Layer, source: _SingleTokens, sizes: tuple[int, int]) -> None:
-        groups = [-(-count // size) for count, size in zip(layer.size, sizes, strict=True)]
-        super().__init__((len(layer.head_numbers), *groups), np.dtype(np.float32))
-        self.layer, self.sizes = layer, sizes
+    def __init__(self, layer: Layer, source: _SingleTokens, starts: Starts) -> None:
+        super().__init__((len(layer.head_numbers), *map(len, starts)), np.dtype(np.float32))
+        self.layer, self.starts = layer, starts
         self._source = source
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = Lock()
@@ -126,44 +156,45 @@ class GroupedWeights(StoredArray):
             return self._kept[index]
 
     def _made(self, head: int) -> Float[np.ndarray, "query_group key_group"]:
-        of_query, of_key = self.sizes
+        queries, keys = self.starts
         made = np.zeros(self.shape[1:], np.float32)
-        alive = np.add.reduceat(~self.layer.dead, np.arange(self.shape[1]) * of_query, dtype=int)
-        key_starts = np.arange(self.shape[2]) * of_key
-        # Blocks of whole groups, 32 rows and more, as products of fewer are slow.
-        for block in self.layer.weight_blocks(head, rows=of_query * -(-32 // of_query)):
-            rows = np.zeros((-(-len(block.queries) // of_query), self.layer.size[1]), np.float32)
-            for row, first in enumerate(range(0, len(block.queries), of_query)):
-                rows[row, block.keys] = block.weights[first : first + of_query].sum(axis=0)
-            group = int(block.queries[0]) // of_query
-            made[group : group + len(rows)] = np.add.reduceat(rows, key_starts, axis=1)
+        alive = np.add.reduceat(~self.layer.dead, queries, dtype=int)
+        for block in self.layer.weight_blocks(head, rows=64):
+            rows = np.zeros((len(block.queries), self.layer.size[1]), np.float32)
+            rows[:, block.keys] = block.weights
+            groups = np.searchsorted(queries, block.queries, side="right") - 1
+            np.add.at(made, groups, np.add.reduceat(rows, keys, axis=1))
         made /= np.maximum(1, alive)[:, None]
         made.flags.writeable = False
         return made
 
 
 def _grouped_stack(stack: Stack) -> Stack:
-    sizes = _size(len(stack.query)), _size(len(stack.key))
-    query = _grouped_tokens(stack.query, sizes[0])
-    key = query if stack.key == stack.query else _grouped_tokens(stack.key, sizes[1])
+    starts = _starts(stack.query), _starts(stack.key)
+    query = _grouped_tokens(stack.query, starts[0])
+    key = query if stack.key == stack.query else _grouped_tokens(stack.key, starts[1])
     source = _SingleTokens(stack)
-    layers = tuple(_grouped_layer(layer, source, sizes) for layer in stack)
+    grouped_mask = lru_cache(maxsize=8)(partial(_grouped_mask, starts))  # most layers share it
+    layers = tuple(
+        _grouped_layer(layer, GroupedWeights(layer, source, starts), grouped_mask(layer.visible))
+        for layer in stack
+    )
     return Stack(name=stack.name, query=query, key=key, layers=layers, others=stack.others)
 
 
-def _size(count: int) -> int:
-    """Tokens of a group of a side."""
-    return 1 if count <= MOST_TOKENS else -(-count // GROUPS)
+def _starts(tokens: Tokens) -> Int[np.ndarray, " group"]:
+    """First token of each group of a side."""
+    is_short = len(tokens) <= MOST_TOKENS
+    return np.arange(len(tokens)) if is_short else sentence_starts(tokens, GROUPS)
 
 
-def _grouped_layer(layer: Layer, source: _SingleTokens, sizes: tuple[int, int]) -> Layer:
-    # Any, as a field may be given an array that is worked out later, and always gives an array.
-    weights: Any = GroupedWeights(layer, source, sizes)
+# Any, as a field may be given an array that is worked out later, and always gives an array.
+def _grouped_layer(layer: Layer, weights: Any, visible: Mask) -> Layer:
     return Layer(
         layer=layer.layer,
         held_heads=layer.held_heads,
         weights=weights,
-        visible=_grouped_mask(layer.visible, sizes),
+        visible=visible,
         sinks=layer.part("sinks") if layer.has("sinks") else None,
         changes=layer.changes,
         partial=layer.partial,
@@ -175,25 +206,26 @@ def _grouped_layer(layer: Layer, source: _SingleTokens, sizes: tuple[int, int]) 
     )
 
 
-@lru_cache(maxsize=8)  # most layers share their mask
-def _grouped_mask(visible: Mask, sizes: tuple[int, int]) -> Mask:
+def _grouped_mask(starts: Starts, visible: Mask) -> Mask:
     """A group sees another where one of its queries sees one of the keys."""
-    queries, keys = (-(-count // size) for count, size in zip(visible.shape, sizes, strict=True))
+    queries, keys = map(len, starts)
     if visible.is_full:
         return Mask.full(queries, keys)
-    owner = np.repeat(np.arange(visible.shape[0]), np.diff(visible.firsts)) // sizes[0]
+    query_of, key_of = (partial(np.searchsorted, side, side="right") for side in starts)
+    owner = np.repeat(np.arange(visible.shape[0]), np.diff(visible.firsts))
     # One up where a run begins and one down behind it: where the sum is above 0, a run lies.
     steps = np.zeros((queries, keys + 1), np.int32)
-    np.add.at(steps, (owner, visible.runs[:, 0] // sizes[1]), 1)
-    np.add.at(steps, (owner, (visible.runs[:, 1] - 1) // sizes[1] + 1), -1)
+    np.add.at(steps, (query_of(owner) - 1, key_of(visible.runs[:, 0]) - 1), 1)
+    np.add.at(steps, (query_of(owner) - 1, key_of(visible.runs[:, 1] - 1)), -1)
     return Mask.of(np.cumsum(steps[:, :-1], axis=1) > 0)
 
 
-def _grouped_tokens(tokens: Tokens, size: int) -> Tokens:
+def _grouped_tokens(tokens: Tokens, starts: Int[np.ndarray, " group"]) -> Tokens:
     """Each group as one token, whose text is that of its tokens."""
-    if size == 1:
+    if len(starts) == len(tokens):
         return tokens
-    parts = [slice(first, first + size) for first in range(0, len(tokens), size)]
+    ends = [*starts[1:].tolist(), len(tokens)]
+    parts = [slice(first, end) for first, end in zip(starts.tolist(), ends, strict=True)]
     continues = tokens.continues
     texts = []
     for part in parts:

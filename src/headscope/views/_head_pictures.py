@@ -20,7 +20,7 @@ from headscope.patterns import (
 from headscope.record import Layer, Record, Stack, WeightBlock, sampled_queries
 from headscope.views._grouped import GroupedWeights, source_of
 from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import PooledRows, pooled_lifts, starts_of, thumb_shape
+from headscope.views._thumbs import Blocks, PooledRows, Starts, pooled_lifts, starts_of
 from headscope.views.contract import PageStack
 
 MEASURED_QUERIES = 1024
@@ -59,7 +59,12 @@ class HeadPictures:
 
 
 def head_pictures(
-    layer: Layer, heads: list[int], facts: TextFacts, put: Put | None = None
+    layer: Layer,
+    heads: list[int],
+    facts: TextFacts,
+    put: Put | None = None,
+    *,
+    blocks: Blocks | None = None,
 ) -> HeadPictures:
     """Thumbnails and kinds of some heads of a layer.
 
@@ -68,12 +73,15 @@ def head_pictures(
         heads: numbers of the heads; of those that the record does not hold there is nothing.
         facts: facts about the stack, by `headscope.patterns.text_facts`.
         put: takes the place of each head among these and its weights, all of them, in order.
+        blocks: what the rows and columns of a thumbnail stand for, by
+            `headscope.views._thumbs.blocks_of`; even parts where it is not given.
     """
+    blocks = blocks or (starts_of(layer.size[0]), starts_of(layer.size[1]))
     source = source_of(layer)
     if source is not None:
-        return _of_single_tokens(layer, heads, source, put)
+        return _of_single_tokens(layer, heads, source=source, put=put, blocks=blocks)
     pictures = HeadPictures(
-        np.zeros((len(heads), *thumb_shape(layer.size)), np.uint8),
+        np.zeros((len(heads), len(blocks[0]), len(blocks[1])), np.uint8),
         np.full((len(heads), len(COLUMNS)), np.nan, np.float32),
     )
     indices = [index for index, head in enumerate(heads) if head in layer.head_numbers]
@@ -81,10 +89,10 @@ def head_pictures(
     if together is None:
         for index in indices:
             put_block = None if put is None else partial(put, index)
-            thumb, kind = _in_blocks(layer, heads[index], facts, put_block)
+            thumb, kind = _in_blocks(layer, heads[index], facts, put=put_block, blocks=blocks)
             pictures.thumbs[index], pictures.kinds[index] = thumb, kind
         return pictures
-    pictures.thumbs[indices] = quantise(pooled_lifts(together, layer.visible))
+    pictures.thumbs[indices] = quantise(pooled_lifts(together, layer.visible, blocks))
     pictures.kinds[indices] = numbers_of_heads(together, layer.visible, facts)
     if put is not None:
         for index, weights in zip(indices, together, strict=True):
@@ -93,13 +101,18 @@ def head_pictures(
 
 
 def _in_blocks(
-    layer: Layer, head: int, facts: TextFacts, put: Callable[[WeightBlock], None] | None
+    layer: Layer,
+    head: int,
+    facts: TextFacts,
+    *,
+    put: Callable[[WeightBlock], None] | None,
+    blocks: Blocks,
 ) -> tuple[UInt8[np.ndarray, "row column"], Float[np.ndarray, " number"]]:
     """Thumbnail and numbers of one head, from blocks of its rows."""
     most = KIND_QUERIES if layer.size[0] > MEASURED_QUERIES else None
-    kind, pooled = KindOfHead(layer, facts, most), PooledRows(layer.size)
+    kind, pooled = KindOfHead(layer, facts, most), PooledRows(blocks, layer.size[1])
     # Bytes are of all weights; without them a long text needs only some of its rows.
-    queries = None if put is not None else _queries(layer, kind)
+    queries = None if put is not None else _queries(layer, kind, blocks[0])
     for block in layer.weight_blocks(head, queries=queries):
         kind.add(block)
         weights = np.zeros((1, len(block.queries), layer.size[1]), np.float32)
@@ -111,34 +124,37 @@ def _in_blocks(
 
 
 def _of_single_tokens(
-    layer: Layer, heads: list[int], source: GroupedWeights, put: Put | None
+    layer: Layer, heads: list[int], *, source: GroupedWeights, put: Put | None, blocks: Blocks
 ) -> HeadPictures:
     """Pictures of a layer with tokens in groups: what its heads do is told of single tokens."""
-    pictures = head_pictures(source.layer, heads, source.facts)
+    of_query, of_key = source.starts
+    single = of_query[blocks[0]], of_key[blocks[1]]
+    pictures = head_pictures(source.layer, heads, source.facts, blocks=single)
     if put is not None:
         for index, head in enumerate(heads):
             if head in layer.head_numbers:
                 put(index, layer.weights_of(head))
-    of_query = [COLUMNS.index(name) for name in PLACES if name.endswith("_query")]
-    of_key = [COLUMNS.index(name) for name in PLACES if not name.endswith("_query")]
     kinds = pictures.kinds
-    for columns, size in zip((of_query, of_key), source.sizes, strict=True):
-        kinds[:, columns] = np.floor(kinds[:, columns] / size)  # -1, which is none, stays
+    for name in PLACES:
+        starts = of_query if name.endswith("_query") else of_key
+        places = kinds[:, COLUMNS.index(name)]
+        known = places >= 0  # -1 is none
+        places[known] = np.searchsorted(starts, places[known], side="right") - 1
     # A page reads thumbnails as parts of the keys that it shows.
     larger = source.layer.size[1] / layer.size[1]
     return HeadPictures(quantise(np.minimum(1, larger * decoded(pictures.thumbs))), kinds)
 
 
-def _queries(layer: Layer, kind: KindOfHead) -> Int[np.ndarray, " query"] | None:
+def _queries(layer: Layer, kind: KindOfHead, starts: Starts) -> Int[np.ndarray, " query"] | None:
     """Queries of a long text whose rows are looked at; None for all."""
     count = layer.size[0]
     if count <= POOLED_QUERIES:
         return None
     # As many for each row of the thumbnail, and those that the kind is measured on.
-    ends = [*starts_of(count)[1:].tolist(), count]
+    ends = [*starts[1:].tolist(), count]
     drawn = [
         start + sampled_queries(end - start, QUERIES_OF_A_ROW)
-        for start, end in zip(starts_of(count).tolist(), ends, strict=True)
+        for start, end in zip(starts.tolist(), ends, strict=True)
     ]
     return np.union1d(np.concatenate(drawn), kind.queries)
 

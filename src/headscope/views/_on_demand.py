@@ -21,7 +21,7 @@ from headscope.patterns import COLUMNS, text_facts
 from headscope.record import Layer, Record, Stack
 from headscope.record.recompute import scores_of, softmax_of
 from headscope.views._beside import PREFIX, options_beside, records_beside
-from headscope.views._grouped import in_groups
+from headscope.views._grouped import blocks_of, in_groups
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._page import check_shown, later_stack, page_header
 from headscope.views._payload import (
@@ -355,7 +355,7 @@ def _kinds(given: OnDemand, asked: Request) -> bytes | None:
 
 
 def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> LayerThumbs:
-    pictures = head_pictures(layer, heads, text_facts(stack))
+    pictures = head_pictures(layer, heads, text_facts(stack), blocks=blocks_of(stack))
     thumbs = np.zeros(shape, np.uint8)
     kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
     # A layer with fewer heads than its stack leaves its last entries empty.

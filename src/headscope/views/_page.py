@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import isqrt, prod
 
 import numpy as np
@@ -21,7 +22,7 @@ from headscope.views._checked_options import (
 )
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import page_evidence
-from headscope.views._grouped import group_words, in_groups
+from headscope.views._grouped import blocks_of, by_sentence, group_words, in_groups, source_of
 from headscope.views._head_pictures import sampling_words
 from headscope.views._links import page_links, put_generation
 from headscope.views._payload import Chunks, layer_facts, made_layer
@@ -35,7 +36,6 @@ from headscope.views._quantity_arrays import (
     quantity_names,
     seen_names,
 )
-from headscope.views._thumbs import thumb_shape
 from headscope.views._tray import Held, checked_tray
 from headscope.views.constants import valid
 from headscope.views.contract import (
@@ -287,11 +287,14 @@ def _stack(
     given: Mapping[str, Given],
     chunks: Chunks,
 ) -> PageStack:
-    facts, room = text_facts(stack), ROOM // len(layers)
-    made = [
-        made_layer(stack.name, layer, _own(layer, heads), chunks, facts=facts, room=room)
-        for layer in layers
-    ]
+    make = partial(
+        made_layer,
+        chunks=chunks,
+        facts=text_facts(stack),
+        room=ROOM // len(layers),
+        blocks=blocks_of(stack),
+    )
+    made = [make(stack.name, layer, _own(layer, heads)) for layer in layers]
     thumbs = np.zeros((len(made), len(heads), *made[0].pictures.thumbs.shape[1:]), np.uint8)
     kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
     # A layer with fewer heads than its stack leaves its last entries empty.
@@ -316,7 +319,7 @@ def later_stack(
     stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]
 ) -> PageStack:
     """A stack's part of the header of a live page, whose layers and thumbnails are made later."""
-    sides = thumb_shape((len(stack.query), len(stack.key)))
+    sides = [len(starts) for starts in blocks_of(stack)]
     made: list[PageLayer] = [
         layer_facts(stack.name, layer, _own(layer, heads), Chunks())
         | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
@@ -344,7 +347,7 @@ def later_stack(
 def _described(
     stack: Stack, heads: list[int], layers: list[PageLayer], *, thumbs: PageArray, kinds: PageArray
 ) -> PageStack:
-    return {
+    described: PageStack = {
         "name": stack.name,
         "heads": len(heads),
         "head_numbers": heads,
@@ -360,6 +363,13 @@ def _described(
             "causal": text_facts(stack).causal,
         },
     }
+    if by_sentence(stack):
+        query, key = (starts.tolist() for starts in blocks_of(stack))
+        described["sentences"] = {"query": query, "key": key}
+    source = source_of(stack.layers[0])
+    if source is not None:
+        described["query"]["count"], described["key"]["count"] = source.layer.size
+    return described
 
 
 def _absent(stack: Stack) -> list[PageAbsent]:

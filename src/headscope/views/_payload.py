@@ -26,6 +26,7 @@ from headscope.views._head_pictures import (
     head_pictures,
 )
 from headscope.views._quantise import decoded, quantise
+from headscope.views._thumbs import Blocks
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
@@ -213,7 +214,14 @@ class LayerParts:
 
 
 def made_layer(
-    stack: str, layer: Layer, heads: list[int], chunks: Chunks, *, facts: TextFacts, room: int
+    stack: str,
+    layer: Layer,
+    heads: list[int],
+    chunks: Chunks,
+    *,
+    facts: TextFacts,
+    room: int,
+    blocks: Blocks | None = None,
 ) -> LayerParts:
     """Put a layer into the chunks, and return its part of the header.
 
@@ -224,6 +232,7 @@ def made_layer(
         chunks: takes the bytes of its arrays.
         facts: facts about the stack's tokens, which the kinds of heads depend on.
         room: bytes that queries and keys may take even where the weights are smaller.
+        blocks: what the rows and columns of a thumbnail stand for.
     """
     half = HalfScores.of(layer, heads)
     fits = half is not None and half.size <= room
@@ -236,7 +245,7 @@ def made_layer(
     if half is None or not recomputes or not (fits or _surely_smaller(half, layer)):
         stored = WeightBytes.empty(layer, heads)
     put = None if stored is None else stored.put
-    pictures = head_pictures(layer, heads, facts, put)
+    pictures = head_pictures(layer, heads, facts, put, blocks=blocks)
     # Measured against exact weights with the arithmetic of the page, so that the error that it
     # states is the error of what it draws.
     error = ROUNDING if half is None else half.measured(layer, heads)

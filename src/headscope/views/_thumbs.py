@@ -1,4 +1,4 @@
-"""Small pictures of all heads, for the overview."""
+"""Small pictures of all heads, for the overview: of a long text sentence by sentence."""
 
 from __future__ import annotations
 
@@ -9,19 +9,51 @@ import zlib
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from headscope.record import Mask
+from headscope.record import Mask, Tokens
 
 MOST = 48
-"""Number of rows and columns of a thumbnail at most."""
+"""Number of rows and columns of a thumbnail of a short text at most."""
+SENTENCE = 24
+"""Tokens of a sentence at least: shorter ones are put together."""
+ENDS, CLOSING = frozenset(".?!;:。？！"), "\"'’”»)]"
+
+Starts = Int[np.ndarray, " block"]
+Blocks = tuple[Starts, Starts]
+"""First token of each row, and of each column, of a thumbnail."""
 
 
-def thumb_shape(size: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of the thumbnail of so many queries and keys."""
-    queries, keys = size
-    return min(MOST, queries), min(MOST, keys)
+def sentence_starts(tokens: Tokens, most: int, least: int = SENTENCE) -> Starts:
+    """First token of each sentence, of ``least`` tokens and more: as few are put together as it
+    takes to have no more than ``most``. None begins inside a word.
+    """
+    continues, begins = tokens.continues, _begins(tokens)
+    while True:
+        starts = [0]
+        for at in range(1, len(tokens)):
+            size = at - starts[-1]
+            # What has no end for long is cut between words, and a word without end anywhere.
+            if size >= least and (
+                begins[at] or (size >= 8 * least and not continues[at]) or size >= 32 * least
+            ):
+                starts.append(at)
+        if len(starts) <= most:
+            return np.array(starts)
+        least += -(-least // 4)
 
 
-def starts_of(count: int, most: int = MOST) -> Int[np.ndarray, " block"]:
+def _begins(tokens: Tokens) -> list[bool]:
+    """Whether each token begins a sentence: it follows an end, and marks that close a quotation
+    belong to what they close.
+    """
+    begins, ended = [], False
+    for label, continues in zip(tokens.labels, tokens.continues, strict=True):
+        words = label.strip(CLOSING)
+        begins.append(ended and not continues and bool(words))
+        ended = words[-1:] in ENDS if words else ended
+    return begins
+
+
+def starts_of(count: int, most: int = MOST) -> Starts:
     """First token of each block of a side: blocks are as even as they can be, and a side of up to
     ``most`` tokens stays as it is.
     """
@@ -29,11 +61,12 @@ def starts_of(count: int, most: int = MOST) -> Int[np.ndarray, " block"]:
 
 
 def pooled_lifts(
-    weights: Float[np.ndarray, "head query key"], visible: Mask
+    weights: Float[np.ndarray, "head query key"], visible: Mask, blocks: Blocks | None = None
 ) -> Float[np.ndarray, "head query_block key_block"]:
     """Small pictures of several heads, by `PooledRows`."""
-    pooled = PooledRows(weights.shape[1:], len(weights))
-    pooled.add(np.asarray(weights), visible.dense(), np.arange(weights.shape[1]))
+    queries, keys = weights.shape[1:]
+    pooled = PooledRows(blocks or (starts_of(queries), starts_of(keys)), keys, len(weights))
+    pooled.add(np.asarray(weights), visible.dense(), np.arange(queries))
     return pooled.picture
 
 
@@ -44,13 +77,13 @@ class PooledRows:
     The mean keeps an even head at 1 at every size; the largest would make long texts dark.
 
     Args:
-        size: number of queries and of keys.
-        heads: how many.
+        blocks: the first query of each row and the first key of each column.
+        keys: how many keys there are.
+        heads: how many heads.
     """
 
-    def __init__(self, size: tuple[int, ...], heads: int = 1) -> None:
-        queries, keys = size
-        self._queries, self._keys = starts_of(queries), starts_of(keys)
+    def __init__(self, blocks: Blocks, keys: int, heads: int = 1) -> None:
+        self._queries, self._keys = blocks
         shape = len(self._queries), len(self._keys)
         self._most = keys
         self._sums = np.zeros((shape[0], heads, shape[1]))

@@ -55,6 +55,8 @@ class PageTokens(TypedDict):
     """True for [CLS], [SEP], <s> and their like."""
     segments: list[int]
     """0 for the first text and 1 for the second of a pair."""
+    count: NotRequired[int]
+    """How many tokens the text has where each of these stands for a group of them."""
     written: NotRequired[int]
     """The first token that the model wrote itself; all before it were given."""
     areas: NotRequired[list[str]]
@@ -202,6 +204,13 @@ class PageKinds(TypedDict):
     """True where a query sees no later key, so that the first token stands for special ones."""
 
 
+class PageSentences(TypedDict):
+    """The sentences of a long text, or of two: the first token of each, or of a few together."""
+
+    query: list[int]
+    key: list[int]
+
+
 class PageStack(TypedDict):
     """Layers that share their tokens: the only stack, or the encoder, the decoder,
     cross-attention.
@@ -222,7 +231,11 @@ class PageStack(TypedDict):
     none.
     """
     thumbs: PageArray
-    """Axes layer, head, query, key: the largest weight of each block of the matrix."""
+    """Axes layer, head, query, key: how often the even share a weight is, as mean over each block
+    of the matrix and part of the number of keys.
+    """
+    sentences: NotRequired[PageSentences]
+    """What rows and columns of the thumbnails stand for; only of a long text."""
     kinds: NotRequired[PageKinds]
     """Absent where the page was written before there were any."""
     moved: NotRequired[PageMoved]

@@ -65,7 +65,7 @@ export function loadingState(
       });
       const { layers, source } = origin.peek();
       // The record of a live model is gone with the next key: it is worth it once the reader goes from layer to layer.
-      if (!source.passing || (now && !same)) prefetchBeside(layers, asked, of, current);
+      if (!asked.stack.sentences && (!source.passing || (now && !same))) prefetchBeside(layers, asked, of, current);
     } catch (error) {
       if (current()) fail(error);
     }

@@ -51,6 +51,8 @@ export function tokenState({ page, selection, part }: Chosen) {
   };
 }
 
-function hasPieces({ query, key }: PageStack): boolean {
+/** Long texts are told by sentences, which are of pieces. */
+function hasPieces({ query, key, sentences }: PageStack): boolean {
+  if (sentences) return false;
   return query.continues.includes(true) || key.continues.includes(true);
 }

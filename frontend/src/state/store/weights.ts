@@ -16,9 +16,11 @@ export type Weights = ReturnType<typeof weightState>;
 export function weightState({ part }: Chosen, { shown }: Loading, { heads, quantity }: Looks) {
   const keepSinks = part("sinks");
   /** What the shown heads together give to each key. */
-  const overall = computed(
-    () => shown.value && received(shown.value.weights, heads.value, everyToken(shown.value.stack)),
-  );
+  const overall = computed(() => {
+    // All of a long text at once takes seconds.
+    if (!shown.value || shown.value.stack.sentences) return null;
+    return received(shown.value.weights, heads.value, everyToken(shown.value.stack));
+  });
   const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
   /** 0 for the keys that are left out; null where none is. */
   const kept = computed(() => {

@@ -23,6 +23,7 @@ export function More({ store }: { store: Store }) {
   const masked = VIEWS_WITH.mask.includes(view.value);
   const several = now.query.length > 1 || now.key.length > 1;
   const filtered = masked && (isPair(stack.value) || hasSpecial(stack.value) || store.sinks.value.length > 0);
+  if (stack.value.sentences) return null;
   if (!filtered && !hasPieces.value && quantities.value.length < 2 && !several) return null;
   const changed = now.words || now.filter !== "all" || now.hide_special || !now.sinks || now.quantity !== "weight";
   return (

@@ -107,7 +107,7 @@ function StackChoice({ store: { page, selection, select } }: { store: Store }) {
 
 function facts(store: Store): string {
   const { name, layers, heads, query, key } = store.stack.value;
-  const [queries, keys] = [query.labels.length, key.labels.length];
+  const [queries, keys] = [query, key].map(({ count, labels }) => count ?? labels.length);
   const tokens =
     queries === keys && name !== "cross" ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
   return [counted(layers.length, "layer"), counted(heads, "head"), tokens].join(" · ");

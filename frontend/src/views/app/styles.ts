@@ -7,6 +7,7 @@ import compare from "../compare/compare.css";
 import written from "../generation/written.css";
 import head from "../head/head.css";
 import links from "../links/links.css";
+import long from "../long/long.css";
 import matrix from "../matrix/matrix.css";
 import neuron from "../neuron/neuron.css";
 import one from "../one/one.css";
@@ -25,6 +26,7 @@ export const styles = withBase(
   figure,
   head,
   links,
+  long,
   matrix,
   neuron,
   overview,

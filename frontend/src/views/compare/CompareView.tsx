@@ -12,8 +12,7 @@ import { readable } from "../../state/label";
 import { type Drawing, usualDrawing } from "../../state/places";
 import { createStore, type Hover, type Store } from "../../state/store";
 import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
-import { MatrixView } from "../matrix/MatrixView";
-import { PICTURES } from "../one/OneHead";
+import { picturesOf } from "../one/OneHead";
 
 /** Height of the names above the pictures. */
 const AROUND = 96;
@@ -118,7 +117,8 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
       store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
   });
   const view = own.view.value as Drawing;
-  const Picture = view === "head" && usualDrawing(own.stack.value) === "matrix" ? MatrixView : PICTURES[view];
+  const drawn = view === "head" && usualDrawing(own.stack.value) === "matrix" ? "matrix" : view;
+  const Picture = picturesOf(own.stack.value)[drawn];
   const head = own.full.value;
   const kind = own.kinds.value && kindOf(own.kinds.value, head);
   const words = entryWords(own, recordWords(store.root, record));

@@ -3,6 +3,7 @@ import { useRef } from "preact/hooks";
 import type { PageMoved } from "../../contract/page";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { liftByte, liftOf, topLift } from "../../draw/lift";
+import type { Side } from "../../draw/place";
 import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
 import { topOf } from "../../draw/values";
 import { toByte } from "../../draw/weights";
@@ -15,6 +16,7 @@ import { movedFacts, movedThumbs } from "../../state/moved";
 import { type PairTile, strongestCells, tileLoader } from "../../state/pairTile";
 import { isShare, ticksOf } from "../../state/quantity";
 import { keepHead } from "../../state/selection";
+import { sentenceAt, sentenceTile } from "../../state/sentences";
 import type { Store } from "../../state/store";
 import { placeByLayer } from "../overview/place";
 import { Tiles } from "../overview/Tiles";
@@ -89,10 +91,15 @@ function PairMap({ store, pair }: PairMapProps) {
   const load = useRef(tileLoader(store, (made) => (tile.value = made)));
   useSignalEffect(() => {
     const now = store.pinnedPair.value;
-    if (now) load.current(store.stack.value, now, store.quantity.value).catch(store.fail);
+    if (store.stack.value.sentences) tile.value = now && sentenceTile(store, now);
+    else if (now) load.current(store.stack.value, now, store.quantity.value).catch(store.fail);
   });
-  const { query, key, layers, head_numbers: numbers } = store.stack.value;
-  const [from, to] = [readable(query.labels[pair.query], 12).text, readable(key.labels[pair.key], 12).text];
+  const { layers, head_numbers: numbers } = store.stack.value;
+  const name = (side: Side) => {
+    const { [side]: tokens, sentences } = store.stack.value;
+    if (sentences) return `sentence ${sentenceAt(store.stack.value, side, pair[side]) + 1}`;
+    return readable(tokens.labels[pair[side]], 12).text;
+  };
   const now = tile.value;
   const every = numbers.length > 16 ? 4 : 1;
   return (
@@ -100,7 +107,7 @@ function PairMap({ store, pair }: PairMapProps) {
       <div class="card-head">
         <strong>This pair in all heads</strong>
         <small data-pair>
-          <bdi>{from}</bdi> → <bdi>{to}</bdi>
+          <bdi>{name("query")}</bdi> → <bdi>{name("key")}</bdi>
         </small>
       </div>
       <div

@@ -1,5 +1,6 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
+import type { PageStack } from "../../contract/page";
 import { VIEWS_WITH } from "../../contract/values";
 import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
@@ -10,6 +11,8 @@ import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/pla
 import type { View } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { HeadView } from "../head/HeadView";
+import { LongText, SentenceCard } from "../long/LongText";
+import { SentenceMap } from "../long/SentenceMap";
 import { MatrixView } from "../matrix/MatrixView";
 import { NeuronView } from "../neuron/NeuronView";
 import { TextView } from "../text/TextView";
@@ -17,12 +20,17 @@ import { Headline } from "./Headline";
 import { HeadMap } from "./HeadMap";
 import { PinCard } from "./PinCard";
 
-export const PICTURES: Readonly<Record<Drawing, ComponentType<ViewParts>>> = {
+const PICTURES: Readonly<Record<Drawing, ComponentType<ViewParts>>> = {
   head: HeadView,
   matrix: MatrixView,
   text: TextView,
   neuron: NeuronView,
 };
+
+/** What draws a head: of a long text by its sentences. */
+export function picturesOf({ sentences }: PageStack): typeof PICTURES {
+  return sentences ? { ...PICTURES, head: SentenceMap, matrix: SentenceMap, text: LongText } : PICTURES;
+}
 
 const WORDS: Readonly<Record<Drawing, string>> = {
   head: "lines",
@@ -38,7 +46,10 @@ const HEADLINE = 54;
 export function OneHead({ store, room }: ViewParts) {
   const view = store.view.value as Drawing;
   const left = useComputed(() => room.value - HEADLINE);
-  const Picture = PICTURES[view];
+  const pictures = picturesOf(store.stack.value);
+  const Picture = pictures[view];
+  const Beside = pictures.text;
+  const long = store.stack.value.sentences !== undefined;
   // Many rows are read beside their words.
   const queries = store.stack.value.query.labels.length;
   const beside = view === "matrix" && queries >= FEW_QUERIES && !store.stack.value.query.areas;
@@ -46,7 +57,7 @@ export function OneHead({ store, room }: ViewParts) {
     <div class="body" data-view={view}>
       <div class="beside">
         <HeadMap store={store} />
-        {!VIEWS_WITH.wide.includes(view) && <PinCard store={store} />}
+        {!VIEWS_WITH.wide.includes(view) && (long ? <SentenceCard store={store} /> : <PinCard store={store} />)}
         <HeadCard store={store} />
       </div>
       <section class="card stage" id="view" role="tabpanel" aria-label="One head">
@@ -59,7 +70,7 @@ export function OneHead({ store, room }: ViewParts) {
           </div>
           {beside && (
             <div>
-              <TextView store={store} room={left} plain />
+              <Beside store={store} room={left} plain />
             </div>
           )}
         </div>
@@ -72,7 +83,12 @@ export function OneHead({ store, room }: ViewParts) {
 
 function DrawingChoice({ store }: { store: Store }) {
   const there = drawingsOf(store.stack.value);
-  const words = store.stack.value.query.areas ? { ...WORDS, text: "on the picture" } : WORDS;
+  const { query, sentences } = store.stack.value;
+  const words = {
+    ...WORDS,
+    ...(query.areas && { text: "on the picture" }),
+    ...(sentences && { matrix: "by sentence" }),
+  };
   return (
     <Segmented
       label="Drawn as"

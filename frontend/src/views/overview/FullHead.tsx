@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { usualDrawing } from "../../state/places";
 import type { Store } from "../../state/store";
 import { Picture } from "../head/Picture";
+import { SentenceMap } from "../long/SentenceMap";
 import { MatrixView } from "../matrix/MatrixView";
 import { Headline } from "../one/Headline";
 import { TextView } from "../text/TextView";
@@ -21,7 +22,8 @@ export function FullHead({ store, room, children }: FullHeadProps) {
     <section class="card full-head" aria-label="One head in full">
       <Headline store={store} />
       {drawing.value === "head" && <Picture store={store} room={room} received onDrawn={() => {}} />}
-      {drawing.value === "matrix" && <MatrixView store={store} room={room} plain />}
+      {store.stack.value.sentences && <SentenceMap store={store} room={room} plain />}
+      {drawing.value === "matrix" && !store.stack.value.sentences && <MatrixView store={store} room={room} plain />}
       {drawing.value === "text" && <TextView store={store} room={room} plain />}
       {children}
     </section>

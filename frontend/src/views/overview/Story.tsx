@@ -13,7 +13,8 @@ export function Story({ store }: { store: Store }) {
   const clauses = clausesOf(kinds);
   const heads = clauses.reduce((sum, clause) => sum + clause.count, 0);
   const chosen = store.selection.value.kind;
-  const tokens = store.pieceStack.value.key.labels.length;
+  const { key } = store.pieceStack.value;
+  const tokens = key.count ?? key.labels.length;
   return (
     <p class="story" data-story>
       {kinds.over
