@@ -4,14 +4,12 @@ import os
 import socket
 import threading
 import time
-import typing
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typing_extensions
 from hypothesis import settings
 
 import find_chromium
@@ -19,9 +17,6 @@ import find_chromium
 from .hostile import CORPUS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-# Tests check messages with pydantic, which reads no other class of dictionaries before Python 3.12.
-typing.TypedDict = typing_extensions.TypedDict
 
 # Examples take as long as the machine is busy; what CI tries is the same every time.
 settings.register_profile("headscope", deadline=None, derandomize="CI" in os.environ)

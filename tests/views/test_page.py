@@ -10,16 +10,16 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
 
 import headscope as hs
 from headscope import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views import _checked_options, _html, _page
-from headscope.views import contract as _contract
 from headscope.views._on_demand import OnDemand
 from headscope.views.options import PageSelection, declared
+
+from ..contracts import check_page
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +62,7 @@ def header_of(text):
 def test_the_header_follows_the_contract(rng):
     record = hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"), sentence_b_start=2)
     header = header_of(hs.page(record).html)
-    pytest.importorskip("pydantic", minversion="2.12")  # older ones have no extra=
-    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    check_page(header)
     assert header["stacks"][0]["query"]["segments"] == [0, 0, 1, 1, 1]
     assert header["verified"] is None
 
@@ -102,8 +101,7 @@ def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     layer = hs.Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     header = header_of(hs.page(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
-    pytest.importorskip("pydantic", minversion="2.12")  # older ones have no extra=
-    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    check_page(header)
     told = header["stacks"][0]["query"]
     assert told["areas"] == ["", "1/1", "2/1", "1/2", "2/2", "1/1", "1/2", ""]
     assert told["runs"] == [[0, 1], [1, 5, 1], [5, 7, 2], [7, 8]]
@@ -114,8 +112,7 @@ def test_patches_have_their_places_and_each_picture_its_tokens(rng):
 def test_pictures_travel_as_they_are(pictured):
     text = hs.page(pictured).html
     header = header_of(text)
-    pytest.importorskip("pydantic", minversion="2.12")  # older ones have no extra=
-    TypeAdapter(_contract.Page).validate_python(header, strict=True, extra="forbid")
+    check_page(header)
     later = OnDemand(pictured, {})
     assert later.header["pictures"] == header["pictures"]
     for array, picture in zip(header["pictures"], pictured.pictures, strict=True):

@@ -353,13 +353,14 @@ def declared(kind: type) -> Mapping[str, Option]:
     """
     options: dict[str, Option] = {}
     helps: dict[str, str] = {}
-    # Python keeps no docstrings of fields: they are read from the source of the file, and those of
-    # inherited fields come with the base classes.
-    for base in getattr(kind, "__orig_bases__", ()):
-        if base is not TypedDict:
-            helps |= {name: option.help for name, option in declared(base).items()}
-    file = sys.modules[kind.__module__].__file__ or ""
-    helps |= _docstrings(file).get(kind.__name__, {})
+    # Python keeps no docstrings of fields, and of a TypedDict no bases before 3.12: both are read
+    # from the source of the file.
+    module = sys.modules[kind.__module__]
+    bases, own = _written(module.__file__ or "").get(kind.__name__, ((), {}))
+    for base in bases:
+        if base != TypedDict.__name__:
+            helps |= {name: option.help for name, option in declared(vars(module)[base]).items()}
+    helps |= own
     for name, annotation in get_type_hints(kind, include_extras=True).items():
         is_annotated = hasattr(annotation, "__metadata__")
         inner, *more = get_args(annotation) if is_annotated else (annotation,)
@@ -369,21 +370,23 @@ def declared(kind: type) -> Mapping[str, Option]:
 
 
 @cache
-def _docstrings(file: str) -> Mapping[str, Mapping[str, str]]:
-    """The docstring below each field of each class in a file, as one line."""
-    helps: dict[str, dict[str, str]] = {}
+def _written(file: str) -> Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]]:
+    """Of each class in a file, its bases, and the docstring below each field as one line."""
+    written = {}
     for kind in ast.parse(Path(file).read_text(encoding="utf-8")).body:
         if not isinstance(kind, ast.ClassDef):
             continue
-        helps[kind.name] = {}
+        helps: dict[str, str] = {}
+        bases = tuple(base.id for base in kind.bases if isinstance(base, ast.Name))
+        written[kind.name] = bases, helps
         for field, below in zip(kind.body, kind.body[1:], strict=False):
             match field, below:
                 case (
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    helps[kind.name][name] = " ".join(text.split())
-    return helps
+                    helps[name] = " ".join(text.split())
+    return written
 
 
 PLAIN = declared(PlainOptions)
