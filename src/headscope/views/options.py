@@ -358,7 +358,7 @@ def declared(kind: type) -> Mapping[str, Option]:
     module = sys.modules[kind.__module__]
     bases, own = _written(module.__file__ or "").get(kind.__name__, ((), {}))
     for base in bases:
-        if base != TypedDict.__name__:
+        if base != "TypedDict":
             helps |= {name: option.help for name, option in declared(vars(module)[base]).items()}
     helps |= own
     for name, annotation in get_type_hints(kind, include_extras=True).items():
