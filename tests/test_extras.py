@@ -64,3 +64,19 @@ except hs.FileError as error:
 """)
     assert "holds 'headvis', which this headscope does not know" in said
     assert "pip install 'headscope[headvis]'" in said
+
+
+def test_the_core_needs_no_typing_extensions(said_without_extras):
+    said = said_without_extras("""
+import sys
+for name in ("typing_extensions", "torch", "transformers", "pydantic"):
+    assert name not in sys.modules
+    sys.modules[name] = None
+from headscope.cli import run
+from headscope.testing import random_record
+from headscope.views import _html
+_html.bundle = lambda name="page.js": ""
+print(len(hs.view(random_record(), pinned="sum").html) > 500, run(["view", "--help"]))
+""")
+    assert said.startswith("Usage: headscope view")
+    assert said.endswith("True 0\n")
