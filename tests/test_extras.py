@@ -78,5 +78,5 @@ from headscope.views import _html
 _html.bundle = lambda name="page.js": ""
 print(len(hs.view(random_record(), pinned="sum").html) > 500, run(["view", "--help"]))
 """)
-    assert said.startswith("Usage: headscope view")
+    assert said.startswith("Capture a text, picture or sound")
     assert said.endswith("True 0\n")
