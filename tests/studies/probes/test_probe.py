@@ -9,14 +9,13 @@ import torch
 
 import headscope as hs
 from headscope import FileError, RecordError, TextError
-from headscope.capturing import parse_texts
 from headscope.cli import run
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probes import KINDS
 from headscope.studies.probes._probe import _plan
 from headscope.studies.probes._read_sentences import (
+    mapped,
     with_embeddings,
-    with_maps,
     with_states,
     with_table,
 )
@@ -44,10 +43,6 @@ def sentences(sentence_of):
     return [sentence for sentence in found if sum(map(len, sentence.words)) <= 30]
 
 
-def texts_of(sentences):
-    return parse_texts([sentence.text for sentence in sentences])
-
-
 def fails(number, error):
     raise error
 
@@ -66,7 +61,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
     sentence = Sentence(
         words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj")
     )
-    item = dict(with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails))[0]
+    item = mapped(sentence, hs.capture(*tiny, sentence.text))
     stack = hs.capture(*tiny, "cat a tree")["self"]
     weights = np.concatenate([layer.weights_of() for layer in stack]).astype(np.float64)
     words = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -88,7 +83,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
     given = sentences[:5]
-    items = dict(with_states(model, tokenizer, given, texts_of(given), on_error=fails))
+    items = dict(with_states(model, tokenizer, given, on_error=fails))
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():
@@ -107,19 +102,19 @@ def test_states_are_those_that_the_model_returns(tiny, sentences):
 
 def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
     sentence = Sentence(words=("Cat", "a"), heads=(0, 1), relations=("root", "det"))
-    items = dict(with_maps(*tiny, [sentence], texts_of([sentence]), on_error=fails))
+    item = mapped(sentence, hs.capture(*tiny, sentence.text))
     table = tiny[0].get_input_embeddings().weight.detach().numpy()
     ids = tiny[1]("cat a")["input_ids"]
-    found = with_embeddings(*tiny, items)[0].vectors
+    found = with_embeddings(*tiny, item).vectors
     assert found == pytest.approx(np.stack([table[ids[1:4]].mean(0), table[ids[4]]]), abs=1e-6)
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2 3\ncat 4 5 6\n", encoding="utf-8")
-    assert with_table(path, list(items.values()))[0].vectors.tolist() == [[4, 5, 6], [0, 0, 0]]
+    assert with_table(path, [item])[0].vectors.tolist() == [[4, 5, 6], [0, 0, 0]]
     path.write_text("the 1 2 3\n", encoding="utf-8")
     with pytest.raises(FileError, match="has a vector for none of the 2 words"):
-        with_table(path, list(items.values()))
+        with_table(path, [item])
     with pytest.raises(FileError, match="Cannot read the word vectors"):
-        with_table(tmp_path / "none.txt", list(items.values()))
+        with_table(tmp_path / "none.txt", [item])
 
 
 def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
@@ -253,7 +248,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
         sentences[1],
     ]
     assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
-    wanted = dict(with_states(model, tokenizer, given, texts_of(given), on_error=fails))
+    wanted = dict(with_states(model, tokenizer, given, on_error=fails))
 
     def stop(_, args, more):
         if (more["input_ids"] == token).any():
@@ -262,7 +257,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     told = {}
     handle = model.register_forward_pre_hook(stop, with_kwargs=True)
     try:
-        read = with_states(model, tokenizer, given, texts_of(given), on_error=told.__setitem__)
+        read = with_states(model, tokenizer, given, on_error=told.__setitem__)
         found = dict(read)
     finally:
         handle.remove()
@@ -277,10 +272,10 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
 def test_sentences_of_unknown_tokens_are_refused_but_where_they_are_meant(kind, tiny, sentences):
     unknown = [
         Sentence(words=("1", "2"), heads=(0, 1), relations=("root", "obj"), name=f"u{n}")
-        for n in range(2)
+        for n in range(40)
     ]
     with pytest.raises(TextError, match=r"of the tokens of the texts are \[UNK\].*allow_unfit"):
-        hs.probe(*tiny, unknown * 20, kind=kind, **QUICK)
+        hs.probe(*tiny, unknown, kind=kind, **QUICK)
     found = hs.probe(*tiny, [*sentences[:20], unknown[0]], kind=kind, **QUICK)
     assert set(found.left_out) == {"u0"}
     found = hs.probe(*tiny, [*sentences[:20], unknown[0]], kind=kind, **QUICK, allow_unfit=True)

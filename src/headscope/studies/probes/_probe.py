@@ -10,9 +10,7 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from headscope.capturing import LOADING, MOST_UNKNOWN, LoadOptions, random_twin
-from headscope.capturing.facts import facts_of
-from headscope.capturing.run import unwrapped
+from headscope.capturing import LOADING, LoadOptions
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
@@ -21,24 +19,16 @@ from headscope.results import check_conserved
 from headscope.studies.probes._edges import edge_scores
 from headscope.studies.probes._heads import head_scores
 from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
-from headscope.studies.probes._on_demand import LazySequence, bounded_arrays
+from headscope.studies.probes._on_demand import LazySequence
 from headscope.studies.probes._probing import Probing
-from headscope.studies.probes._read_sentences import (
-    LeftOut,
-    Put,
-    put_away,
-    with_embeddings,
-    with_maps,
-    with_states,
-    with_table,
-)
+from headscope.studies.probes._read_sentences import with_table
 from headscope.studies.probes._relations import relation_scores
-from headscope.studies.probes._run import by_name, read_over
+from headscope.studies.probes._run import named, read_over
 from headscope.studies.probes._score import Score, over_seeds
 from headscope.studies.probes._structural import structural_scores
 from headscope.studies.probes._training import TRAININGS, Training
 from headscope.studies.shared._corpus_run import RESULT, taken
-from headscope.studies.shared._source import Source, parse_source, passed
+from headscope.studies.shared._source import passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -191,36 +181,37 @@ def probe(
         >>> print(probe(None, None, "en_ewt-ud-train.conllu", kind="structural", sentences=2000))
     """
     given: dict[str, Any] = dict(options)
-    loading = taken(given, LOADING)
-    running = taken(given, OPTIONS)
+    reading = taken(given, (*LOADING, *OPTIONS))
     plan = _plan(kind, given)
-    bank = tuple(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
-    if asks_for_run(running):
-        return _over_corpus(
-            kind, (model, tokenizer), bank, plan, options=running | loading, twin=random_weights
-        )
+    bank = named(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
+    if asks_for_run(reading):
+        # In an order that does not depend on that of their file.
+        bank = tuple(sorted(bank, key=lambda sentence: sentence.name))
     sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
-    source = parse_source(
-        model,
-        tokenizer,
-        [sentence.text for sentence in sentences],
-        {"allow_unfit": plan.allow_unfit, **loading},
-    )
-    if source is None:
-        raise RecordError("probe needs a model and sentences: probe(model, tokenizer, treebank)")
-    left_out: dict[str, str] = {}
-    name = facts_of(unwrapped(source.model)).name
-    with bounded_arrays() as arrays:
-        items, twin = _both(
-            kind,
-            source,
-            sentences,
-            plan,
-            left_out=left_out,
-            random_weights=random_weights,
-            put=arrays.put,
-        )
-        return _probing(kind, _data(items, twin, plan), plan, facts=(left_out, name))
+    out = reading.get("out")
+    reading |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
+    if plan.on_error is not None or not asks_for_run(reading):
+        # They are named one by one when all are read, and in the result.
+        reading["on_error"] = passed
+    has_embeddings = kind == "attention-words" and plan.vectors is None
+    what = "states" if kind in ("structural", "edge") else "maps"
+    how = {"reads": what, "has_embeddings": has_embeddings}
+    readers = model, tokenizer
+    with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as read:
+        if plan.on_error is not None:
+            for name, why in read.left_out.items():
+                plan.on_error(name, RecordError(why))
+        items, others = read.both(sentences)
+        check_conserved(len(sentences), len(items), len(read.left_out), "sentences")
+        if kind == "attention-words" and plan.vectors is not None:
+            items = with_table(Path(plan.vectors), items)
+        if others is not None:
+            others = _with_vectors_of(items, others)
+        data = _data(items, others, plan)
+        result = _probing(kind, data, plan, facts=(read.left_out, read.model))
+        if out is not None:
+            result.save(Path(out) / RESULT)
+    return result
 
 
 def _probing(
@@ -249,42 +240,6 @@ def _probing(
     )
 
 
-def _over_corpus(
-    kind: str,
-    given: tuple[Any, Any],
-    bank: tuple[Sentence, ...],
-    plan: ProbePlan,
-    *,
-    options: dict[str, Any],
-    twin: bool,
-) -> Probing:
-    """Sentences are read in parts, and learnt from when all are."""
-    sentences = _drawn(
-        [sentence for sentence in by_name(bank) if len(sentence) <= plan.most_words], plan
-    )
-    options |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
-    if plan.on_error is not None:
-        # They are named one by one when all are read.
-        options["on_error"] = passed
-    out = options.get("out")
-    has_embeddings = kind == "attention-words" and plan.vectors is None
-    how = {"reads": _what_is_read(kind), "has_embeddings": has_embeddings}
-    with read_over(given, sentences, options, how=how, random_weights=twin) as read:
-        if plan.on_error is not None:
-            for name, why in read.left_out.items():
-                plan.on_error(name, RecordError(why))
-        items, others = read.both(sentences)
-        if kind == "attention-words" and plan.vectors is not None:
-            items = with_table(Path(plan.vectors), items)
-        if others is not None:
-            others = _with_vectors_of(items, others)
-        data = _data(items, others, plan)
-        result = _probing(kind, data, plan, facts=(read.left_out, read.model))
-        if out is not None:
-            result.save(Path(out) / RESULT)
-    return result
-
-
 def _with_vectors_of(items: Sequence[ProbeItem], twin: Sequence[ProbeItem]) -> Sequence[ProbeItem]:
     """Sentences as random weights read them, with the vectors of the model's words: the twin lacks
     nothing but its attention.
@@ -292,10 +247,6 @@ def _with_vectors_of(items: Sequence[ProbeItem], twin: Sequence[ProbeItem]) -> S
     return LazySequence(
         len(items), lambda at: twin[at].with_arrays(vectors=held(items[at], "vectors"))
     )
-
-
-def _what_is_read(kind: str) -> str:
-    return "states" if kind in ("structural", "edge") else "maps"
 
 
 def _plan(kind: str, options: Any) -> ProbePlan:
@@ -319,77 +270,6 @@ def _drawn(sentences: list[Sentence], plan: ProbePlan) -> list[Sentence]:
     # one, in the order of the treebank.
     drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
     return [sentences[number] for number in sorted(drawn)]
-
-
-def _both(
-    kind: str,
-    source: Source,
-    sentences: Sequence[Sentence],
-    plan: ProbePlan,
-    *,
-    left_out: dict,
-    random_weights: bool,
-    put: Put,
-) -> tuple[Sequence[ProbeItem], Sequence[ProbeItem] | None]:
-    """The items of the model, and of its random twin, of the sentences that both can read.
-
-    Args:
-        kind: of the probe.
-        source: the model.
-        sentences: that are read.
-        plan: how.
-        left_out: is filled with the names of those that cannot be read, and why.
-        random_weights: whether there is a twin.
-        put: takes what is read of each sentence.
-    """
-
-    def note(number: int, error: HeadscopeError) -> None:
-        name = sentences[number].name or f"sentence {number + 1}"
-        if name not in left_out and plan.on_error is not None:
-            plan.on_error(name, error)
-        left_out[name] = str(error)
-        lost.add(number)
-
-    lost: set[int] = set()
-    read = _read(kind, source, sentences, plan, note=note, put=put)
-    beside = read
-    if random_weights:
-        other = replace(source, model=random_twin(source.model, seed=plan.seeds[0]))
-        beside = _read(kind, other, sentences, plan, note=note, put=put)
-    # Scores of the two are compared, and so must be of the same sentences.
-    numbers = [number for number in read if number in beside]
-    check_conserved(len(sentences), len(numbers), len(lost), "sentences")
-    if kind == "attention-words" and plan.vectors is None:
-        read = with_embeddings(source.model, source.tokenizer, read, put)
-    items: Sequence[ProbeItem] = [read[number] for number in numbers]
-    if kind == "attention-words" and plan.vectors is not None:
-        items = with_table(Path(plan.vectors), items)
-    if not random_weights:
-        return items, None
-    return items, _with_vectors_of(items, [beside[number] for number in numbers])
-
-
-def _read(
-    kind: str,
-    source: Source,
-    sentences: Sequence[Sentence],
-    plan: ProbePlan,
-    *,
-    note: LeftOut,
-    put: Put,
-) -> dict[int, ProbeItem]:
-    """The items of the sentences that can be read, in order."""
-    most = 1.0 if plan.allow_unfit else MOST_UNKNOWN
-    how: dict[str, Any] = {"on_error": note, "progress": plan.progress, "max_unknown": most}
-    read = with_states if _what_is_read(kind) == "states" else with_maps
-    model = (source.model, source.tokenizer)
-    items = {}
-    for number, item in read(*model, sentences, source.inputs, **how):
-        items[number] = put_away(item, put)
-    if not items:
-        raise TextError("None of the sentences could be read by the model; on_error= reports why")
-    # Texts are run by length, and come back in that order.
-    return dict(sorted(items.items()))
 
 
 def _data(

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope._progress import counted
-from headscope.capturing import Outcome, ParsedInputs, capture_inputs, check_known
+from headscope.capturing import check_known, parse_input
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
@@ -19,85 +18,36 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError
 from headscope.linguistics import Sentence, Words, read_vectors, word_attention, words_at
-from headscope.record import Record, Tokens, held
-from headscope.studies.probes._items import ARRAYS, ProbeItem
+from headscope.record import Record, Tokens
+from headscope.studies.probes._items import ProbeItem
 from headscope.studies.probes._on_demand import LazySequence
 
 STATES_AT_ONCE = 32
 """How many sentences of like length are read together for their hidden states."""
 
 LeftOut = Callable[[int, HeadscopeError], None]
-Put = Callable[[np.ndarray], Any]
-"""Takes an array and gives it back, or one in a file with the same numbers."""
-
-
-def in_memory(array: np.ndarray) -> np.ndarray:
-    """The array itself."""
-    return array
-
-
-def with_maps(
-    model: Any,
-    tokenizer: Any,
-    sentences: Sequence[Sentence],
-    inputs: Sequence[Outcome],
-    *,
-    on_error: LeftOut,
-    progress: bool = False,
-    max_unknown: float = 1.0,
-) -> Iterator[tuple[int, ProbeItem]]:
-    """Attention between the words of each sentence, of all heads of all layers.
-
-    Args:
-        model: loaded.
-        tokenizer: its tokenizer.
-        sentences: to be read, the words with a space between them.
-        inputs: their texts, parsed.
-        on_error: is called with number and error of a sentence that is left out.
-        progress: whether to show a bar on terminals.
-        max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
-            out.
-
-    Yields:
-        The number of each sentence that could be read, and the sentence.
-    """
-    failed: set[int] = set()
-
-    def note(number: int, error: HeadscopeError) -> None:
-        failed.add(number)
-        on_error(number, error)
-
-    given = ParsedInputs(inputs, len(inputs))
-    records = capture_inputs(
-        model, tokenizer, given, progress=progress, on_error=note, max_unknown=max_unknown
-    )
-    number = -1
-    # Records do not name their text: a text that fails is reported before any later record
-    # comes, so the next number that did not fail is its own.
-    for record in records:
-        number += 1
-        while number in failed:
-            number += 1
-        try:
-            item = mapped(sentences[number], record)
-        except RecordError as error:
-            on_error(number, error)
-        else:
-            yield number, item
 
 
 def with_states(
     model: Any,
     tokenizer: Any,
     sentences: Sequence[Sentence],
-    inputs: Sequence[Outcome],
     *,
     on_error: LeftOut,
-    progress: bool = False,
     max_unknown: float = 1.0,
 ) -> Iterator[tuple[int, ProbeItem]]:
-    """The hidden states of each sentence as transformers returns them, in half precision; see
-    `with_maps`.
+    """The hidden states of each sentence as transformers returns them, in half precision.
+
+    Args:
+        model: loaded.
+        tokenizer: its tokenizer.
+        sentences: to be read, the words with a space between them.
+        on_error: is called with number and error of a sentence that is left out.
+        max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
+            out.
+
+    Yields:
+        The number of each sentence that could be read, and the sentence.
 
     Raises:
         CaptureError: where the model returns none.
@@ -105,12 +55,9 @@ def with_states(
     model = unwrapped(model)
     sizes: dict[int, int] = {}
     pieces: dict[int, tuple[tuple[int, ...], ...]] = {}
-    for number, (sentence, given) in enumerate(zip(sentences, inputs, strict=True)):
-        if isinstance(given, HeadscopeError):
-            on_error(number, given)
-            continue
+    for number, sentence in enumerate(sentences):
         try:
-            encoding = encode(model, tokenizer, given.texts)
+            encoding = encode(model, tokenizer, parse_input(sentence.text).texts)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
             tokens = _tokens(tokenizer, encoding, sentence)
             pieces[number] = _words(sentence, tokens).tokens
@@ -122,7 +69,7 @@ def with_states(
         order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)
     ]
     with at_rest(model):
-        for batch in counted(batches, "Reading", "batch", shows=progress):
+        for batch in batches:
             # Made again: the numbers of all sentences would take as much memory as their texts.
             encoded = {
                 number: dict(encode(model, tokenizer, (sentences[number].text,)))
@@ -133,32 +80,20 @@ def with_states(
                 yield number, ProbeItem(sentence=sentence, states=states, pieces=own)
 
 
-def put_away(item: ProbeItem, put: Put) -> ProbeItem:
-    """A sentence whose arrays were put somewhere."""
-    arrays = {name: held(item, name) for name in ARRAYS if held(item, name) is not None}
-    return item.with_arrays(**{name: put(np.ascontiguousarray(a)) for name, a in arrays.items()})
-
-
-def with_embeddings(
-    model: Any, tokenizer: Any, items: dict[int, ProbeItem], put: Put = in_memory
-) -> dict[int, ProbeItem]:
+def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
     """The same with word vectors: the mean of the model's own input embeddings of a word's pieces.
 
     Args:
         model: loaded.
         tokenizer: its tokenizer.
-        items: by number.
-        put: takes the vectors of each sentence as soon as they are made.
+        item: the sentence.
     """
-    table = unwrapped(model).get_input_embeddings().weight.detach().float().cpu().numpy()
-    by_number = {}
-    for number, item in items.items():
-        encoding = encode(unwrapped(model), tokenizer, (item.sentence.text,))
-        ids = np.array(encoding["input_ids"])
-        tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
-        vectors = np.stack([table[ids[list(pieces)]].mean(axis=0) for pieces in tokens])
-        by_number[number] = item.with_arrays(vectors=put(vectors))
-    return by_number
+    table = unwrapped(model).get_input_embeddings().weight
+    encoding = encode(unwrapped(model), tokenizer, (item.sentence.text,))
+    tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
+    rows = table[torch.tensor(encoding["input_ids"], device=table.device)]
+    rows = rows.detach().float().cpu().numpy()
+    return item.with_arrays(vectors=np.stack([rows[list(own)].mean(axis=0) for own in tokens]))
 
 
 def with_table(path: Path, items: Sequence[ProbeItem]) -> LazySequence[ProbeItem]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -12,38 +13,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headscope.capturing import MOST_UNKNOWN, parse_input
+from headscope.capturing import capture_batches
 from headscope.capturing.facts import facts_of
 from headscope.capturing.run import unwrapped
-from headscope.corpus import CorpusText, FinishedRun, Kept
-from headscope.errors import HeadscopeError, RecordError
+from headscope.corpus import CorpusText, FinishedRun, Kept, PartTally, this_process
+from headscope.errors import RecordError
 from headscope.linguistics import Sentence
 from headscope.record import Record
 from headscope.storage import FileArray
 from headscope.studies.probes._items import ARRAYS, ProbeItem
 from headscope.studies.probes._on_demand import LazySequence
 from headscope.studies.probes._read_sentences import mapped, with_embeddings, with_states
-from headscope.studies.shared._corpus_job import check_measured, check_unique
+from headscope.studies.shared._corpus_job import ModelJob, check_measured, check_unique
+from headscope.studies.shared._corpus_model import one_thread
 from headscope.studies.shared._corpus_run import RunSettings, checked_job
-from headscope.studies.shared._counted_texts import CountingMeasurer, OneByOneJob
 from headscope.studies.shared._sentences import given_of, sentence_of
-
-
-@dataclass(frozen=True, eq=False)
-class ReadSentences:
-    """Sentences of a part by name with what a model made of them; two of them add up.
-
-    Args:
-        model: its name.
-        items: by name.
-    """
-
-    model: str
-    items: Mapping[str, ProbeItem]
-
-    def __add__(self, other: ReadSentences) -> ReadSentences:
-        """The sentences of both."""
-        return replace(self, items={**self.items, **other.items})
 
 
 class PartOfSentences:
@@ -140,17 +124,19 @@ def _starts(sizes: Sequence[int]) -> np.ndarray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeJob(OneByOneJob):
+class ProbeJob(ModelJob):
     """What a run of `probe` does to each sentence: it is read, and nothing is learnt.
 
     Args:
         reads: ``"maps"`` of attention, or hidden ``"states"``.
         has_embeddings: whether words have the model's input embeddings.
+        has_workers: whether others share the machine.
     """
 
     STUDY: ClassVar[str] = "probe"
     reads: str = "maps"
     has_embeddings: bool = False
+    has_workers: bool = True
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
@@ -160,90 +146,19 @@ class ProbeJob(OneByOneJob):
         """What the tokenizer reads of a sentence."""
         return [sentence_of(text.given).text]
 
-    def studies_of(
-        self,
-        measurer: CountingMeasurer,
-        texts: Sequence[CorpusText],
-        failed: Callable[[int, Exception], None],
-    ) -> Iterator[tuple[int, ReadSentences]]:
-        """Each sentence with what the model made of it; attention of sentences of as many tokens at
-        once. See `headscope.corpus.Measurer`.
-        """
-        if self.reads == "states":
-            yield from super().studies_of(measurer, texts, failed)
-            return
-        from headscope.capturing import capture_batches
+    def begin(self) -> ProbeMeasurer:
+        """The model, loaded once in a process, which reads sentences."""
+        return ProbeMeasurer(self, *self.model.load())
 
-        sentences = [sentence_of(text.given) for text in texts]
-        given = [sentence.text for sentence in sentences]
-        batches = capture_batches(
-            measurer.model,
-            measurer.tokenizer,
-            given,
-            keep="weights",
-            on_error=failed,
-            **self.reading,
-        )
-        for together in batches:
-            number = together.numbers[0]
-            assert isinstance(together.batch, Record), "as keep= makes them"
-            try:
-                item = mapped(sentences[number], together.batch)
-            except RecordError as error:
-                failed(number, error)
-            else:
-                yield number, self._read(measurer, item)
-
-    def study_of(self, measurer: CountingMeasurer, text: CorpusText) -> ReadSentences:
-        """One sentence with its hidden states."""
-        sentence = sentence_of(text.given)
-        unknown = 1.0 if self.allow_unfit else MOST_UNKNOWN
-        given = [parse_input(sentence.text)]
-        read = with_states(
-            measurer.model,
-            measurer.tokenizer,
-            [sentence],
-            given,
-            on_error=_stop,
-            max_unknown=unknown,
-        )
-        return self._read(measurer, dict(read)[0])
-
-    def _read(self, measurer: CountingMeasurer, item: ProbeItem) -> ReadSentences:
-        model = measurer.model
-        if self.has_embeddings:
-            item = with_embeddings(model, measurer.tokenizer, {0: item})[0]
-        return ReadSentences(facts_of(unwrapped(model)).name, {item.sentence.name: item})
-
-    def renamed(self, study: ReadSentences, text: CorpusText, number: int) -> ReadSentences:
-        """The same: a sentence has a name of its own, and says what document it is of."""
-        return study
-
-    def kept(self, study: ReadSentences) -> Kept:
-        """What the file of a part holds: arrays of all sentences one after the other."""
-        items = [study.items[name] for name in sorted(study.items)]
-        pieces = []
-        for item in items:
-            pieces.append([list(each) for each in item.pieces])
-        document: dict[str, Any] = {
-            "model": study.model,
-            "sentences": [given_of(item.sentence) for item in items],
-            "pieces": pieces,
-            "shapes": {},
-        }
-        arrays = {}
-        for name in ARRAYS:
-            of = [getattr(item, name) for item in items]
-            if any(array is not None for array in of):
-                document["shapes"][name] = [list(array.shape) for array in of]
-                arrays[name] = np.concatenate([array.ravel() for array in of])
-        return document, arrays
+    def tally(self, measurer: ProbeMeasurer) -> PartTally:
+        """No sentence."""
+        return ReadPart(facts_of(unwrapped(measurer.model)).name)
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> StoredSentences:
         """The sentences of all parts, which stay in their files."""
         model, parts = "", []
         for state, arrays in finished.stored_parts():
-            if "none" not in state:
+            if state["sentences"]:
                 model = state["model"]
                 parts.append(PartOfSentences(state, arrays))
         check_measured(finished, any_text=bool(parts))
@@ -257,6 +172,94 @@ class ProbeJob(OneByOneJob):
 
     def write(self, result: Any, path: Path) -> None:
         """Nothing: what is learnt of the sentences is the result, and the parts hold them."""
+
+
+class ProbeMeasurer:
+    """A model, and what it makes of sentences.
+
+    Args:
+        job: says what is read.
+        model: loaded.
+        tokenizer: its tokenizer.
+    """
+
+    most_tried: int = 0
+    """Sentences are the same in any batch but for rounding."""
+
+    def __init__(self, job: ProbeJob, model: Any, tokenizer: Any) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self._job = job
+
+    def values_of(
+        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, ProbeItem]]:
+        """Each sentence with what the model made of it; see `headscope.corpus.Measurer`."""
+        sentences = [sentence_of(text.given) for text in texts]
+        read = self._states if self._job.reads == "states" else self._maps
+        with one_thread() if self._job.has_workers else nullcontext():
+            for number, item in read(sentences, failed):
+                if self._job.has_embeddings:
+                    yield number, with_embeddings(self.model, self.tokenizer, item)
+                else:
+                    yield number, item
+
+    def _states(
+        self, sentences: Sequence[Sentence], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, ProbeItem]]:
+        unknown = self._job.reading["max_unknown"]
+        readers = self.model, self.tokenizer
+        return with_states(*readers, sentences, on_error=failed, max_unknown=unknown)
+
+    def _maps(
+        self, sentences: Sequence[Sentence], failed: Callable[[int, Exception], None]
+    ) -> Iterator[tuple[int, ProbeItem]]:
+        given = [sentence.text for sentence in sentences]
+        how: dict[str, Any] = self._job.reading | {"keep": "weights", "on_error": failed}
+        for together in capture_batches(self.model, self.tokenizer, given, **how):
+            number = together.numbers[0]
+            assert isinstance(together.batch, Record), "as keep= makes them"
+            try:
+                yield number, mapped(sentences[number], together.batch)
+            except RecordError as error:
+                failed(number, error)
+
+
+class ReadPart:
+    """The sentences of a part with what a model made of them.
+
+    Args:
+        model: its name.
+    """
+
+    most_open: int = sys.maxsize
+    """Nothing is kept of a document beside its sentences."""
+
+    def __init__(self, model: str) -> None:
+        self._model, self._items = model, {}
+
+    def update(self, text: CorpusText, values: ProbeItem) -> None:
+        """Add a sentence, which has a name of its own."""
+        self._items[values.sentence.name] = values
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def kept(self) -> Kept:
+        """Arrays of all sentences one after the other."""
+        items = [self._items[name] for name in sorted(self._items)]
+        document: dict[str, Any] = {
+            "model": self._model,
+            "sentences": [given_of(item.sentence) for item in items],
+            "pieces": [list(map(list, item.pieces)) for item in items],
+            "shapes": {},
+        }
+        arrays = {}
+        for name in ARRAYS:
+            of = [getattr(item, name) for item in items]
+            if any(array is not None for array in of):
+                document["shapes"][name] = [list(array.shape) for array in of]
+                arrays[name] = np.concatenate([array.ravel() for array in of])
+        return document, arrays or {"none": np.zeros(0)}
 
 
 @contextmanager
@@ -282,18 +285,22 @@ def read_over(
         RunError: as of `headscope.corpus.run`.
     """
     with RunSettings.taken(options).with_folder() as running:
-        job = checked_job(ProbeJob, given, options, running, how=how)
+        has_workers = running.engine.name != this_process().name
+        own = {**how, "has_workers": has_workers}
+        job = checked_job(ProbeJob, given, options, running, how=own)
         run_ = running.with_control if random_weights else running.result
         yield run_(job, _texts(sentences), {})
 
 
-def by_name(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
-    """Sentences in an order that does not depend on that of their file.
+def named(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
+    """Sentences that all have a name of their own.
 
     Raises:
         RecordError: where two have one name.
     """
-    listed = sorted(sentences, key=lambda sentence: sentence.name)
+    listed = []
+    for number, sentence in enumerate(sentences, 1):
+        listed.append(replace(sentence, name=sentence.name or f"sentence {number}"))
     check_unique((sentence.name for sentence in listed), "sentence")
     return tuple(listed)
 
@@ -301,7 +308,3 @@ def by_name(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
 def _texts(sentences: Iterable[Sentence]) -> Iterator[CorpusText]:
     for sentence in sentences:
         yield CorpusText(given_of(sentence), sentence.document or None)
-
-
-def _stop(_: int, error: HeadscopeError) -> None:
-    raise error
