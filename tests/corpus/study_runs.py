@@ -78,7 +78,6 @@ class StudyRun:
         refused: what is said of it.
         kept: of a result, what is the same where the texts come in another order.
         written: by the last step of a run.
-        many: texts above which sums alone are kept, in place of thousands.
     """
 
     texts: Callable[[int], list[Any]]
@@ -92,7 +91,6 @@ class StudyRun:
     refused: str = "truncate false, now true"
     kept: Callable[[Any], Any] = table_of
     written: str = "result.safetensors"
-    many: int | None = None
 
 
 def words_of(number):

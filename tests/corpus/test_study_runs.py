@@ -40,12 +40,9 @@ def over(study, folders):
 
     def run(texts, **options):
         options.setdefault("part_size", 4)
-        with pytest.MonkeyPatch.context() as patch:
-            if study.many is not None:
-                patch.setattr("headscope.studies.shared._counted_texts.MANY", study.many)
-            return study.call(
-                folders[study.needs], None, texts, progress=False, **study.options, **options
-            )
+        return study.call(
+            folders[study.needs], None, texts, progress=False, **study.options, **options
+        )
 
     return run
 

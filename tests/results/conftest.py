@@ -8,7 +8,6 @@ import pytest
 
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
-from headscope.evidence import StatisticSums
 from headscope.linguistics import Mention, Passage, Sentence
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
@@ -178,7 +177,7 @@ def texts_of(count):
 def of_many(run, *given, **options):
     """A study as a run of more texts than are held gives it, here of more than three."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("studies.shared._counted_texts", "patterns._heads", "patterns.label"):
+        for module in ("patterns._heads", "patterns.label"):
             patch.setattr(f"headscope.{module}.MANY", 3)
         result = run(*given, part_size=8, random_weights=True, progress=False, **options)
         # Labels of heads are made when they are asked for.
@@ -189,9 +188,8 @@ def of_many(run, *given, **options):
 def is_in_sums(result):
     """Whether no text has numbers of its own in it."""
     counted = getattr(result, "tally", result)
-    statistic = getattr(counted, "statistic", None)
-    summed = isinstance(counted, TallySums) or isinstance(statistic, StatisticSums)
-    return summed or any(getattr(counted, name, None) for name in ("sums", "summed"))
+    summed = any(getattr(counted, name, None) for name in ("sums", "summed"))
+    return summed or isinstance(counted, TallySums)
 
 
 SUMS = {

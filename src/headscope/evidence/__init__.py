@@ -25,7 +25,6 @@ from headscope.evidence._ratio import (
     share_interval,
 )
 from headscope.evidence._statistic import Statistic, load_beside, load_statistic
-from headscope.evidence._statistic_sums import StatisticSums
 from headscope.evidence._wilson import wilson
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_groups
@@ -35,7 +34,6 @@ __all__ = [
     "GroupSums",
     "MapSum",
     "Statistic",
-    "StatisticSums",
     "benjamini_hochberg",
     "difference_interval",
     "effect_size",

@@ -19,11 +19,12 @@ from headscope.storage import load_kept, save_kept
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import one_thread
 from headscope.studies.shared._corpus_run import RESULT, RunSettings
-from headscope.studies.shared._counted_texts import NONE
 
 FOLDER = "position_mean"
 """Of the run of the mean map, or of a mean map that was given, in the folder of the run."""
 KIND = "mean map by position"
+NONE: Kept = {"none": True}, {"none": np.zeros(0)}
+"""Kept of a part of which no text could be measured."""
 
 
 @dataclass(frozen=True)
