@@ -77,16 +77,11 @@ def marks(figure):
     """Middle, height and whether it is filled, of each of the round marks that are as large as
     those of agreement.
     """
-    from matplotlib.patches import FancyBboxPatch
+    from matplotlib.patches import Circle
 
-    patches = [
-        each for each in figure.matplotlib.axes[0].patches if isinstance(each, FancyBboxPatch)
-    ]
-    round_ones = [each for each in patches if each.get_zorder() == 4]
-    return [
-        (each.get_x() + each.get_width() / 2, each.get_y(), each.get_facecolor())
-        for each in round_ones
-    ]
+    patches = [each for each in figure.matplotlib.axes[0].patches if isinstance(each, Circle)]
+    large = [each for each in patches if each.get_zorder() == 4]
+    return [(*each.center, each.get_facecolor()) for each in large]
 
 
 def test_marks_stand_where_the_numbers_are(found):

@@ -12,6 +12,7 @@ from headscope.views.figures._head_map import (
     LARGEST_CELL,
     draw_head_map,
     draw_layer_numbers,
+    draw_middle_bar,
 )
 from headscope.views.figures._palette import text_on
 from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
@@ -20,8 +21,6 @@ from headscope.views.figures._sheet import Sheet
 
 MAP = 0.6
 """Share of the width that the map of heads takes; the bars of layers get the rest."""
-BAR = 2.2
-"""Height of the colour bar in millimetres."""
 
 
 @draws("ablation")
@@ -128,20 +127,13 @@ def _colour_bar(
     sheet: Sheet, ablation: Any, scale: Scale, *, at: tuple[float, float], width: float
 ) -> None:
     """Scores below the bar, the intact one marked; one number where nothing changed."""
-    style, (x, y), largest = sheet.style, at, scale.largest
-    width = min(width, 60.0)
-    ends = np.linspace(-largest, largest, 256)[None]
-    sheet.cells(scale.rgb(ends), at=(x, y), size=(width, BAR))
-    sheet.rect(x, y, width, BAR, edge=style.edge, line=0.35, layer=3)
-    middle = x + width / 2
-    sheet.line([middle, middle], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
-    words = y + BAR + 0.85 * style.em
-    sheet.note(middle, words, f"intact {short_change(ablation.baseline, largest)}", anchor="center")
+    intact, largest = ablation.baseline, scale.largest
+    ends = ("", "")
     if largest > 0:
-        sheet.note(x, words, short_change(ablation.baseline - largest, largest))
-        sheet.note(
-            x + width, words, short_change(ablation.baseline + largest, largest), anchor="right"
-        )
+        ends = short_change(intact - largest, largest), short_change(intact + largest, largest)
+    words = (ends[0], f"intact {short_change(intact, largest)}", ends[1])
+    rgb = scale.rgb(np.linspace(-largest, largest, 256)[None])
+    draw_middle_bar(sheet, rgb, words, at=at, width=min(width, 60.0), middle=0.5)
 
 
 def _bars(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:

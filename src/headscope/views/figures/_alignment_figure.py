@@ -10,8 +10,17 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.figures._axis import Axis, draw_upright_grid
 from headscope.views.figures._figure import Figure
+from headscope.views.figures._head_map import (
+    BAR,
+    draw_head_map,
+    draw_layer_numbers,
+    draw_middle_bar,
+)
+from headscope.views.figures._legend import Mark
 from headscope.views.figures._palette import text_on
+from headscope.views.figures._ranges import Value, dot, draw_value, hollow_square
 from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
@@ -26,7 +35,6 @@ ALL_APART = 0.35
 MAPS = 0.66
 """Share of the width that the maps take."""
 MARK = 1.9
-BAR = 2.2
 
 
 @draws("alignment study")
@@ -107,21 +115,11 @@ def _state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> f
     cell = min(LARGEST_CELL, room / columns)
     sheet.text(side, y + 0.6 * style.em, f"{state}: {STATES[state]}")
     names, top = y + 2.0 * style.em, y + 2.8 * style.em
-    for row in range(0, len(layers), _every(sheet, cell)):
-        sheet.note(
-            side - 0.5 * style.em, top + (row + 0.5) * cell, str(layers[row]), anchor="right"
-        )
+    draw_layer_numbers(sheet, list(layers), at=(side, top), cell=cell)
     x = side
     for by in shown:
         sheet.note(x, names, NAMES[by])
-        _map(
-            sheet,
-            study.error_rates(by, state),
-            scale,
-            at=(x, top),
-            cell=cell,
-            baseline=study.baseline,
-        )
+        _map(sheet, study, study.error_rates(by, state), scale, at=(x, top), cell=cell)
         x += columns * cell + gap
     _layers(sheet, study, state, shown, at=(x + 0.6 * style.em, top), cell=cell)
     return top + len(layers) * cell + 2.8 * style.em
@@ -129,39 +127,31 @@ def _state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> f
 
 def _map(
     sheet: Sheet,
+    study: Any,
     rates: np.ndarray,
     scale: Scale,
     *,
     at: tuple[float, float],
     cell: float,
-    baseline: float,
 ) -> None:
-    style, (x, y), heads = sheet.style, at, rates.shape[1] - 1
-    rgb, high = scale.rgb(baseline - rates), len(rates) * cell
-    starts = [
-        head * cell + (ALL_APART * cell if head == heads else 0.0) for head in range(heads + 1)
-    ]
-    # Two pictures, because there is a gap before the last column and each has its own best cell.
-    for part in (slice(0, heads), slice(heads, heads + 1)):
-        corner, wide = (x + starts[part.start], y), (part.stop - part.start) * cell
-        sheet.cells(rgb[:, part], at=corner, size=(wide, high), hidden=np.isnan(rates[:, part]))
-        sheet.rect(*corner, wide, high, edge=style.edge, line=0.35, layer=3)
-        known = rates[:, part]
-        if not np.isnan(known).all():
-            row, column = divmod(int(np.nanargmin(known)), known.shape[1])
-            frame = (corner[0] + column * cell, y + row * cell)
-            sheet.rect(*frame, cell, cell, edge=style.ink, line=1.1, layer=4)
-    if cell >= NUMBERED_CELL:
-        for row, column in np.argwhere(~np.isnan(rates)):
-            middle = (x + starts[column] + cell / 2, y + (row + 0.5) * cell)
-            words, ink = f"{100 * rates[row, column]:.0f}", text_on(rgb[row, column])
-            sheet.text(*middle, words, size=style.small, colour=ink, anchor="center")
-    below = y + high + 0.8 * style.em
-    for head in range(
-        0, heads, max(1, int(np.ceil(1.4 * sheet.width_of(str(heads), style.small) / cell)))
+    style, (x, y), heads = sheet.style, at, study.heads
+    rgb, numbers = scale.rgb(study.baseline - rates), [str(head) for head in range(heads)]
+    # Two maps, because there is a gap before the last column and each has its own best cell.
+    for part, start, names in (
+        (slice(0, heads), x, numbers),
+        (slice(heads, heads + 1), x + (heads + ALL_APART) * cell, ["all"]),
     ):
-        sheet.note(x + starts[head] + cell / 2, below, str(head), anchor="center")
-    sheet.note(x + starts[-1] + cell / 2, below, "all", anchor="center")
+        known, colours = rates[:, part], rgb[:, part]
+        hidden = np.isnan(known)
+        draw_head_map(sheet, colours, [], at=(start, y), cell=cell, hidden=hidden, names=names)
+        if not hidden.all():
+            row, column = divmod(int(np.nanargmin(known)), known.shape[1])
+            corner = start + column * cell, y + row * cell
+            sheet.rect(*corner, cell, cell, edge=style.ink, line=1.1, layer=4)
+        for row, column in np.argwhere(~hidden) if cell >= NUMBERED_CELL else ():
+            middle = start + (column + 0.5) * cell, y + (row + 0.5) * cell
+            words, ink = f"{100 * known[row, column]:.0f}", text_on(colours[row, column])
+            sheet.text(*middle, words, size=style.small, colour=ink, anchor="center")
 
 
 def _layers(
@@ -171,48 +161,32 @@ def _layers(
     line.
     """
     style, (x, y) = sheet.style, at
-    wide, high = sheet.width - x - sheet.width_of("100", style.small) / 2, len(study.layers) * cell
-    for tick in (0, 25, 50, 75, 100):
-        at_tick = x + wide * tick / 100
-        sheet.line([at_tick, at_tick], [y, y + high], colour=style.edge, line=0.4)
-        sheet.note(at_tick, y + high + 0.8 * style.em, str(tick), anchor="center")
+    right = sheet.width - sheet.width_of("100", style.small) / 2
+    axis, bottom = Axis(x, right, 0.0, 1.0), y + len(study.layers) * cell
+    draw_upright_grid(sheet, axis, (y, bottom), lambda rate: f"{100 * rate:.0f}")
     for row in range(len(study.layers) + 1):
-        sheet.line([x, x + wide], [y + row * cell, y + row * cell], colour=style.edge, line=0.4)
-    line = x + wide * study.baseline
-    low, most = study.baseline_interval
+        sheet.line([x, right], [y + row * cell] * 2, colour=style.edge, line=0.4)
+    line, (low, most) = axis.at(study.baseline), study.baseline_interval
     if np.isfinite(low):
-        sheet.rect(x + wide * low, y, wide * (most - low), high, fill=style.masked, layer=1)
-    sheet.line([line, line], [y - 0.3 * style.em, y + high], colour=style.muted, line=1.0)
+        band = axis.at(most) - axis.at(low)
+        sheet.rect(axis.at(low), y, band, bottom - y, fill=style.masked, layer=1)
+    sheet.line([line, line], [y - 0.3 * style.em, bottom], colour=style.muted, line=1.0)
     half = sheet.width_of("diagonal", style.small) / 2
     sheet.note(min(line, sheet.width - half), y - 0.8 * style.em, "diagonal", anchor="center")
+    marks = _marks(sheet, min(MARK, 0.4 * cell))
     for number, by in enumerate(shown):
         rates, ends = study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]
         shift = (number - (len(shown) - 1) / 2) * 0.36 * cell
         for row, (rate, (low, most)) in enumerate(zip(rates, ends, strict=True)):
             height = y + (row + 0.5) * cell + shift
-            if np.isfinite(low):
-                sheet.line(
-                    [x + wide * low, x + wide * most], [height, height], colour=style.ink, line=0.8
-                )
-            if np.isfinite(rate):
-                mark(sheet, x + wide * rate, height, by, size=min(MARK, 0.4 * cell))
+            value = Value(rate, low, most)
+            draw_value(sheet, value, (style.ink, marks[by]), at=(axis, height))
 
 
-def mark(sheet: Sheet, x: float, y: float, by: str, *, size: float) -> None:
+def _marks(sheet: Sheet, size: float) -> dict[str, Mark]:
     """A filled dot for weights, a square of paper for norms."""
-    fill = sheet.style.ink if by == "weight" else sheet.style.paper
-    round_by = size / 2 if by == "weight" else 0.0
-    sheet.rect(
-        x - size / 2,
-        y - size / 2,
-        size,
-        size,
-        fill=fill,
-        edge=sheet.style.ink,
-        line=0.8,
-        round=round_by,
-        layer=5,
-    )
+    ink = sheet.style.ink
+    return {"weight": dot(ink, size=size), "norm": hollow_square(ink, size=size)}
 
 
 def _colour_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
@@ -222,30 +196,14 @@ def _colour_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
     style, baseline = sheet.style, study.baseline
     side = sheet.width_of("00", style.small) + 0.6 * style.em
     width = min(60.0, 0.4 * sheet.width)
-    sheet.cells(scale.rgb(baseline - np.linspace(0, 1, 256)[None]), at=(side, y), size=(width, BAR))
-    sheet.rect(side, y, width, BAR, edge=style.edge, line=0.35, layer=3)
-    at, below = side + width * baseline, y + BAR + 0.85 * style.em
-    sheet.line([at, at], [y - 0.6, y + BAR + 0.6], colour=style.ink, line=1.0)
-    words = f"diagonal {100 * baseline:.0f}"
-    half = sheet.width_of(words, style.small) / 2
-    ends = [sheet.width_of(end, style.small) + 0.5 * style.em for end in ("0", "100")]
-    sheet.note(
-        min(max(at, side + ends[0] + half), side + width - ends[1] - half),
-        below,
-        words,
-        anchor="center",
-    )
-    sheet.note(side, below, "0")
-    sheet.note(side + width, below, "100", anchor="right")
+    rgb = scale.rgb(baseline - np.linspace(0, 1, 256)[None])
+    words = ("0", f"diagonal {100 * baseline:.0f}", "100")
+    below = draw_middle_bar(sheet, rgb, words, at=(side, y), width=width, middle=baseline)
     x = sheet.width
     for by in reversed(BY):
         x -= sheet.width_of(by, style.small)
         sheet.note(x, y + BAR / 2, by)
-        mark(sheet, x - 0.8 * style.em, y + BAR / 2, by, size=MARK)
+        _marks(sheet, MARK)[by](sheet, x - 0.8 * style.em, y + BAR / 2)
         x -= 2.4 * style.em
     sheet.note(x + 0.6 * style.em, y + BAR / 2, "all heads together", anchor="right")
     return below + 1.6 * style.em
-
-
-def _every(sheet: Sheet, cell: float) -> int:
-    return max(1, int(np.ceil(1.3 * sheet.style.small * 0.353 / cell)))

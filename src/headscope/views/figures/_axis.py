@@ -72,7 +72,24 @@ def draw_upright_grid(
         x, is_zero = axis.at(tick), abs(tick) < ZERO
         colour, line = (style.muted, 0.7) if is_zero else (style.edge, 0.4)
         sheet.line([x, x], [top, bottom], colour=colour, line=line)
-        sheet.note(x, bottom + 0.8 * style.em, written(tick), anchor="center")
+    words = {axis.at(tick): written(tick) for tick in axis.ticks()}
+    write_below(sheet, words, bottom + 0.8 * style.em)
+
+
+def write_below(sheet: Sheet, words: Mapping[float, str], y: float) -> None:
+    """Write numbers below an axis, from left to right, without those that have no room.
+
+    Args:
+        sheet: what is drawn on.
+        words: what is written, by its middle in millimetres.
+        y: their height.
+    """
+    style, end = sheet.style, -np.inf
+    for x, written in words.items():
+        half = sheet.width_of(written, style.small) / 2
+        if x - half > end:
+            sheet.note(x, y, written, anchor="center")
+            end = x + half + 0.3 * style.em
 
 
 def draw_level_grid(

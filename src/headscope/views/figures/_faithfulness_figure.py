@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
-from jaxtyping import Float
 
 from headscope.results import draws
-from headscope.views.figures._axis import Axis, apart, draw_level_grid, draw_upright_grid
+from headscope.views.figures._axis import Axis, draw_upright_grid, number_written
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._ranges import series_colours
+from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
+from headscope.views.figures._ranges import MARK, ROW, Value, dot, draw_value, series_colours
 from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import POINT
 
 SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
 WORDS = {"leave_one_out": "leave one out", "alti": "ALTI"}
@@ -31,9 +30,6 @@ CURVES = (
     ("sufficiency", "with the top tokens alone it loses", "less is better"),
 )
 SHARES = (0.01, 0.05, 0.10, 0.20, 0.50)
-ROW = 1.75
-"""Height of a signal, in units of the font size."""
-MARK = 1.7
 TALL = 42.0
 """Millimetres of the erasure curves."""
 
@@ -137,14 +133,10 @@ def _rows(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) ->
                 sheet.note(axis.at(0.0) + 0.6 * style.em, middle, "itself")
             for index, measure in enumerate(measures):
                 shift = (index - (len(measures) - 1) / 2) * 0.34 * pitch
-                _mark(
-                    sheet,
-                    faithfulness,
-                    (measure, name, against),
-                    axis,
-                    y=middle + shift,
-                    colour=colour,
-                )
+                if (measure, name, against) in faithfulness.means:
+                    mean, _, low, high, _ = faithfulness.means[measure, name, against]
+                    look = colour, dot(colour, is_hollow=measure == "kendall")
+                    draw_value(sheet, Value(mean, low, high), look, at=(axis, middle + shift))
     return bottom + 2.6 * style.em
 
 
@@ -178,36 +170,6 @@ def _zero_line(
         sheet.line([axis.at(value)] * 2, list(ends), colour=sheet.style.ink, line=1.0)
 
 
-def _mark(
-    sheet: Sheet,
-    faithfulness: Any,
-    name: tuple[str, str, str],
-    axis: Axis,
-    *,
-    y: float,
-    colour: str,
-) -> None:
-    if name not in faithfulness.means:
-        return
-    mean, _, low, high, _ = faithfulness.means[name]
-    size = min(MARK, 0.5 * ROW * sheet.style.em)
-    if np.isfinite(low):
-        sheet.line([axis.at(low), axis.at(high)], [y, y], colour=colour, line=1.1)
-    fill = sheet.style.paper if name[0] == "kendall" else colour
-    x = axis.at(mean)
-    sheet.rect(
-        x - size / 2,
-        y - size / 2,
-        size,
-        size,
-        fill=fill,
-        edge=colour,
-        line=0.9,
-        round=size / 2,
-        layer=4,
-    )
-
-
 def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
     """What the answer loses by the share of tokens, two panels; return the next y."""
     style = sheet.style
@@ -228,45 +190,27 @@ def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) 
     titles = [(start, words) for start, (_, words, _) in zip(starts, CURVES, strict=True)]
     y = sheet.titles(y, titles, wide + names)
     top = y + 1.8 * style.em
-    heights = Axis(top + TALL, top, np.floor(low * 10) / 10, np.ceil(high * 10) / 10)
+    ends = np.floor(low * 10) / 10, np.ceil(high * 10) / 10
+    below = {share: f"{100 * share:.0f} %" for share in SHARES[1:]}
+    unknown, bottom = np.full((len(SHARES), 2), np.nan), y
     for start, (measure, _, wanted) in zip(starts, CURVES, strict=True):
-        shares = Axis(start, start + wide, 0.0, max(SHARES))
         sheet.note(start, y + 0.6 * style.em, wanted)
-        draw_level_grid(sheet, heights, (start, start + wide))
-        # The labels of the smallest shares would overlap.
-        for share in SHARES[2 if wide < 50 else 1 :]:
-            sheet.note(
-                shares.at(share),
-                top + TALL + 0.9 * style.em,
-                f"{100 * share:.0f} %",
-                anchor="center",
-            )
-        ends = {}
-        # Drawn last to first, so that attention, the first signal, lies over all others.
-        for name, colour in reversed(colours.items()):
-            curve = of_all[name, measure]
-            _curve(sheet, curve, (shares, heights), colour)
-            ends[name] = heights.at(curve[-1, 0])
-        for name, height in apart(ends, 1.25 * style.small * POINT, top + TALL).items():
-            x = start + wide + 0.9 * style.em
-            sheet.text(x, height, WORDS.get(name, name), size=style.small, colour=colours[name])
-        sheet.note(
-            start + wide / 2,
-            top + TALL + 2.1 * style.em,
-            "of the tokens of a text",
-            anchor="center",
+        lines = [
+            Line(WORDS.get(name, name), colour, of_all[name, measure][:, 0], unknown)
+            for name, colour in colours.items()
+        ]
+        bottom = draw_layer_lines(
+            sheet,
+            lines,
+            SHARES,
+            Box(start, top, wide, TALL),
+            ends=ends,
+            written=number_written,
+            below=below,
         )
-    return top + TALL + 3.4 * style.em
-
-
-def _curve(
-    sheet: Sheet, curve: Float[np.ndarray, "share 3"], axes: tuple[Axis, Axis], colour: str
-) -> None:
-    shares, heights = axes
-    xs, ys = [shares.at(share) for share in SHARES], [heights.at(value) for value in curve[:, 0]]
-    sheet.line(xs, ys, colour=colour, line=1.3)
-    for x, y in zip(xs, ys, strict=True):
-        sheet.rect(x - 0.45, y - 0.45, 0.9, 0.9, fill=colour, round=0.45, layer=3)
+        words = "of the tokens of a text"
+        sheet.note(start + wide / 2, bottom + 0.2 * style.em, words, anchor="center")
+    return bottom + 1.5 * style.em
 
 
 def _swatch(sheet: Sheet, y: float, colour: str) -> None:

@@ -1,4 +1,6 @@
-"""Numbers of layers as lines with their intervals as bands, the names at the right ends."""
+"""The chart of lines: numbers over layers, or over other numbers, with their intervals as bands,
+and the names at the right ends.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headscope.views.figures._axis import Axis, apart, draw_level_grid
+from headscope.views.figures._axis import Axis, apart, draw_level_grid, write_below
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 
@@ -42,30 +44,36 @@ class Box:
 def draw_layer_lines(
     sheet: Sheet,
     lines: Sequence[Line],
-    layers: Sequence[int],
+    layers: Sequence[float],
     box: Box,
     *,
     ends: tuple[float, float],
     written: Callable[[float], str],
+    below: Mapping[float, str] | None = None,
 ) -> float:
     """Draw the lines; the numbers of the layers stand below. Give the next y.
 
     Args:
         sheet: what is drawn on.
         lines: the lines; the first is drawn last, over the others.
-        layers: numbers of the layers.
+        layers: numbers of the layers, or others that the lines are over.
         box: rectangle of axes and lines, without numbers and names.
         ends: the numbers at its lower and its upper edge.
         written: how numbers are written on the left.
+        below: what is written below which of the numbers; the axis then begins at 0. By default
+            the numbers of layers, or some of them.
     """
     style, bottom = sheet.style, box.y + box.height
     heights = Axis(bottom, box.y, *ends)
     # A single layer still needs an axis of some length.
     across = Axis(box.x + 0.8, box.x + box.width, layers[0], max(layers[-1], layers[0] + 1))
+    if below is not None:
+        across = Axis(box.x, box.x + box.width, 0.0, layers[-1])
     draw_level_grid(sheet, heights, (box.x, box.x + box.width), written)
     every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
-    for layer in list(layers)[::every]:
-        sheet.note(across.at(layer), bottom + 0.9 * style.em, str(layer), anchor="center")
+    known = {layer: str(layer) for layer in list(layers)[::every]} if below is None else below
+    words = {across.at(layer): written for layer, written in known.items()}
+    write_below(sheet, words, bottom + 0.9 * style.em)
     heights_of: dict[str, float] = {}
     for line in reversed(lines):
         xs = [across.at(layer) for layer in layers]

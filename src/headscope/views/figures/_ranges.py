@@ -1,4 +1,6 @@
-"""Rows of marks with intervals, for numbers and the baselines that they are compared with."""
+"""The chart of dots: rows of marks with intervals, for numbers and the baselines that they are
+compared with.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def marks_of(style: Style, names: Sequence[str]) -> dict[str, tuple[str, Mark]]:
     line, and the others are hollow.
     """
     colours = [style.accent, style.ink, *series_colours(style, len(names) + 2)[1:]]
-    shapes = (_dot, _tick, _diamond, _triangle, _square)
+    shapes = (dot, _tick, _diamond, _triangle, hollow_square)
     return {
         name: (colours[number], shapes[number % len(shapes)](colours[number]))
         for number, name in enumerate(names)
@@ -103,13 +105,21 @@ def draw_ranges(
         # Drawn last to first, so that the series in question lies over its baselines.
         for series in reversed(list(marks)):
             if series in row.values:
-                _draw_value(sheet, row.values[series], marks[series], at=(axis, middle))
+                draw_value(sheet, row.values[series], marks[series], at=(axis, middle))
     return bottom + 2.0 * style.em
 
 
-def _draw_value(
+def draw_value(
     sheet: Sheet, shown: Value, look: tuple[str, Mark], *, at: tuple[Axis, float]
 ) -> None:
+    """Draw a mark with its interval.
+
+    Args:
+        sheet: what is drawn on.
+        shown: the number; without a mark where it is unknown.
+        look: colour of the interval, and the mark.
+        at: the axis, and the middle of the row in millimetres.
+    """
     (colour, mark), (axis, middle) = look, at
     if np.isfinite(shown.low) and np.isfinite(shown.high):
         ends = [axis.at(end) for end in np.clip((shown.low, shown.high), axis.low, axis.high)]
@@ -118,8 +128,14 @@ def _draw_value(
         mark(sheet, axis.at(shown.value), middle)
 
 
-def _dot(colour: str) -> Mark:
-    return lambda sheet, x, y: sheet.dot(x, y, MARK, fill=colour, edge=colour, layer=4)
+def dot(colour: str, *, size: float = MARK, is_hollow: bool = False) -> Mark:
+    """A filled dot of a colour, or its edge alone."""
+
+    def draw(sheet: Sheet, x: float, y: float) -> None:
+        fill = sheet.style.paper if is_hollow else colour
+        sheet.dot(x, y, size, fill=fill, edge=colour, line=0.9, layer=4)
+
+    return draw
 
 
 def _tick(colour: str) -> Mark:
@@ -137,13 +153,15 @@ def _triangle(colour: str) -> Mark:
     return _hollow(colour, ((0.0, -0.6), (0.55, 0.45), (-0.55, 0.45)))
 
 
-def _square(colour: str) -> Mark:
-    return _hollow(colour, ((-0.45, -0.45), (0.45, -0.45), (0.45, 0.45), (-0.45, 0.45)))
+def hollow_square(colour: str, *, size: float = MARK) -> Mark:
+    """The edge of a square."""
+    corners = ((-0.45, -0.45), (0.45, -0.45), (0.45, 0.45), (-0.45, 0.45))
+    return _hollow(colour, corners, size)
 
 
-def _hollow(colour: str, corners: Sequence[tuple[float, float]]) -> Mark:
+def _hollow(colour: str, corners: Sequence[tuple[float, float]], size: float = MARK) -> Mark:
     def draw(sheet: Sheet, x: float, y: float) -> None:
-        points = [(x + MARK * across, y + MARK * down) for across, down in corners]
+        points = [(x + size * across, y + size * down) for across, down in corners]
         sheet.polygon(points, fill=sheet.style.paper, edge=colour, line=0.9, layer=3)
 
     return draw
