@@ -142,7 +142,7 @@ def test_a_sample_that_is_cut_is_that_of_all():
     keys = rng.permutation(90).tolist()
     chosen = []
     for order in (range(90), reversed(range(90))):
-        sample = SampleOfTexts(heads=3, strongest=4, most=20)
+        sample = SampleOfTexts(strongest=4, most=20)
         for row in order:
             sample.add(keys[row], (row, f"text {row}"), maxima[row])
         chosen.append(sample.chosen(3, 2))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +53,13 @@ class SampleOfTexts:
     a text that is there twice is drawn once.
 
     Args:
-        heads: how many there are.
-        strongest: texts that are held of each.
+        strongest: texts that are held of each head.
         most: texts in the sample.
     """
 
-    def __init__(self, heads: int, strongest: int, most: int = MOST) -> None:
-        self._most, self._count = most, strongest
-        self._maxima: dict[int, np.ndarray] = {}
-        self._strongest: list[list[tuple[float, int]]] = [[] for _ in range(heads)]
-        # What a text must surpass to be among the strongest: its weight, or at a tie its hash.
-        self._weight = np.full(heads, -np.inf)
-        self._hash = np.full(heads, 2**64 - 1, np.uint64)
-        self._texts: dict[int, tuple[int, Any]] = {}
+    def __init__(self, strongest: int, most: int = MOST) -> None:
+        self._most, self._count, self._room = most, strongest, 2 * most
+        self._texts: dict[int, tuple[tuple[int, Any], np.ndarray]] = {}
 
     def add(self, key: int, text: tuple[int, Any], maxima: Float[np.ndarray, " head"]) -> None:
         """Look at a text.
@@ -75,29 +69,23 @@ class SampleOfTexts:
             text: its place among all texts, and what a model reads.
             maxima: its largest weight in each head.
         """
-        self._texts.setdefault(key, text)
-        self._maxima.setdefault(key, maxima.copy())
-        is_tie = (maxima == self._weight) & (np.uint64(key) < self._hash)
-        for head in np.flatnonzero((maxima > self._weight) | is_tie).tolist():
-            self._add_strong(head, float(maxima[head]), key)
-        # Twice as many at times, so that sorting costs little.
-        if len(self._maxima) > 2 * self._most:
-            self._prune()
+        self._texts.setdefault(key, (text, maxima.copy()))
+        if len(self._texts) > self._room:
+            keys, _, strong = self._held()
+            kept = {*keys[: self._most], *(keys[at] for at in strong.reshape(-1).tolist())}
+            self._texts = {key: self._texts[key] for key in kept}
+            # Twice as many at times, so that sorting costs little.
+            self._room = 2 * len(kept)
 
-    def _add_strong(self, head: int, weight: float, key: int) -> None:
-        strong = self._strongest[head]
-        if any(key == other for _, other in strong):
-            return
-        bisect.insort(strong, (-weight, key))
-        del strong[self._count :]
-        if len(strong) == self._count:
-            self._weight[head], self._hash[head] = -strong[-1][0], strong[-1][1]
-
-    def _prune(self) -> None:
-        kept = sorted(self._maxima)[: self._most]
-        self._maxima = {key: self._maxima[key] for key in kept}
-        strong = {key for head in self._strongest for _, key in head}
-        self._texts = {key: self._texts[key] for key in {*kept, *strong}}
+    def _held(
+        self,
+    ) -> tuple[list[int], Float[np.ndarray, "text head"], Int[np.ndarray, "head strongest"]]:
+        """Hashes in their order, largest weights, and the places of each head's strongest texts."""
+        keys = sorted(self._texts)
+        maxima = np.stack([self._texts[key][1] for key in keys])
+        # At a tie the text with the smaller hash.
+        order = np.argsort(-maxima, axis=0, kind="stable")
+        return keys, maxima, order[: self._count].T
 
     def chosen(self, strata: int, of_stratum: int) -> list[ChosenText]:
         """The texts to show, by their hashes.
@@ -107,20 +95,19 @@ class SampleOfTexts:
                 texts are taken, of the others those with the smallest hashes.
             of_stratum: texts of each but the last.
         """
-        self._prune()
-        keys = sorted(self._maxima)
-        maxima = np.stack([self._maxima[key] for key in keys])
+        keys, maxima, strong = self._held()
         numbers: dict[int, dict[int, int]] = {}
-        for head, strong in enumerate(self._strongest):
-            borders = borders_of(maxima[:, head], strata)
-            stratum = np.searchsorted(borders, maxima[:, head], side="right") + 1
+        for head, strongest in enumerate(strong.tolist()):
+            even = maxima[: self._most, head]
+            borders = borders_of(even, strata)
+            stratum = np.searchsorted(borders, even, side="right") + 1
             for number in range(1, strata):
                 for index in np.flatnonzero(stratum == number)[:of_stratum].tolist():
                     numbers.setdefault(keys[index], {})[head] = number
-            for negative, key in strong:
-                if not len(borders) or -negative >= borders[-1]:
-                    numbers.setdefault(key, {})[head] = strata
-        return [ChosenText(*self._texts[key], numbers[key]) for key in sorted(numbers)]
+            for index in strongest:
+                if not len(borders) or maxima[index, head] >= borders[-1]:
+                    numbers.setdefault(keys[index], {})[head] = strata
+        return [ChosenText(*self._texts[key][0], numbers[key]) for key in sorted(numbers)]
 
 
 def borders_of(maxima: Float[np.ndarray, " text"], strata: int) -> Float[np.ndarray, " border"]:
@@ -166,29 +153,21 @@ def strongest_of_rows(
     return indices, weights.reshape(-1)[indices].round(DECIMALS)
 
 
-class TokensByNumber:
-    """Writes each token of a vocabulary as a reader should see it.
-
-    Args:
-        tokenizer: whose.
+def token_reader(tokenizer: Any) -> Callable[[int], str]:
+    """What writes each token of a vocabulary as a reader should see it, with the space that it
+    begins with.
     """
+    words = getattr(tokenizer, "tokenizer", tokenizer)
 
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-        self._known: dict[int, str] = {}
-
-    def text(self, number: int) -> str:
-        """One token, decoded by itself, with the space that it begins with."""
-        if number not in self._known:
-            self._known[number] = self._decoded(number)
-        return self._known[number]
-
-    def _decoded(self, number: int) -> str:
-        piece = self._tokenizer.convert_ids_to_tokens(number) or ""
-        text = self._tokenizer.decode([number], clean_up_tokenization_spaces=False)
+    @cache
+    def read(number: int) -> str:
+        piece = words.convert_ids_to_tokens(number) or ""
+        text = words.decode([number], clean_up_tokenization_spaces=False)
         # A decoder of SentencePiece takes the first token for the beginning of a text.
         lost = piece.startswith(SPACES) and not text.startswith(" ")
         return f" {text}" if lost else text or piece
+
+    return read
 
 
 class HeadFiles:
@@ -198,13 +177,12 @@ class HeadFiles:
     Args:
         folder: of the files.
         cells: layer and head of each.
-        tokens: how tokens are written.
+        tokenizer: of the model.
     """
 
-    def __init__(
-        self, folder: Path, cells: Sequence[tuple[int, int]], tokens: TokensByNumber
-    ) -> None:
-        self._folder, self._cells, self._tokens = folder, cells, tokens
+    def __init__(self, folder: Path, cells: Sequence[tuple[int, int]], tokenizer: Any) -> None:
+        self._folder, self._cells = folder, cells
+        self._read = token_reader(tokenizer)
 
     def add(self, stack: BatchStack, text: int, name: int, strata: dict[int, int]) -> None:
         """Put down a text for some heads.
@@ -215,8 +193,7 @@ class HeadFiles:
             name: its number in the tree.
             strata: the stratum of each head that it is shown for, by place.
         """
-        numbers = stack.key[text].ids or ()
-        tokens = [self._tokens.text(number) for number in numbers]
+        tokens = [self._read(number) for number in stack.key[text].ids or ()]
         index = 0
         for layer in stack.layers:
             for weights in layer.weights[text]:
@@ -273,7 +250,7 @@ class HeadFiles:
         keys = sums.keys(head_index, LISTED)
         if keys is not None:
             document["top_key_tokens_all"] = [
-                {"token": self._tokens.text(number), "weight": round(share, 2 * DECIMALS)}
+                {"token": self._read(number), "weight": round(share, 2 * DECIMALS)}
                 for number, share in keys
             ]
         return document | _of_sample(sequences)

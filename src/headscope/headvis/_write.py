@@ -26,7 +26,6 @@ from headscope.headvis._heads import (
     ChosenText,
     HeadFiles,
     SampleOfTexts,
-    TokensByNumber,
 )
 from headscope.headvis._sums import METRICS, HeadvisSums
 from headscope.record import BatchStack, ModelFacts, Record, TextBatch
@@ -135,7 +134,7 @@ def write_headvis(
     sums, chosen = _counted(reading, texts, settled, report)
     with _written_folder(Path(folder)) as made:
         (made / "heads").mkdir()
-        files = HeadFiles(made / "heads", reading.cells, TokensByNumber(tokenizer))
+        files = HeadFiles(made / "heads", reading.cells, tokenizer)
 
         def missed(index: int, error: HeadscopeError) -> None:
             report(chosen[index].number, error)
@@ -207,7 +206,7 @@ def _counted(
     for together, stack in reading.batches(_parsed(texts), report, progress=settled["progress"]):
         if sums is None or sample is None:
             sums = HeadvisSums(len(stack.cells))
-            sample = SampleOfTexts(len(stack.cells), settled["top_samples"])
+            sample = SampleOfTexts(settled["top_samples"])
         maxima = sums.update([layer.weights for layer in stack.layers], _ids_of(stack))
         for row, (number, given) in enumerate(together):
             sample.add(key_of("headvis", *map(str, given.texts)), (number, given), maxima[row])
