@@ -11,7 +11,7 @@ from headscope.linguistics.mentions import RULES, rule_hits
 from headscope.studies import Coreference, load_coref, load_relations
 from headscope.testing import random_weights
 
-from ..close import assert_close
+from ..close import assert_close, assert_same_numbers
 
 HEADS, PASSAGES = 3, 24
 KINDS = ("pronoun", "proper", "nominal")
@@ -254,12 +254,7 @@ def test_numbers_of_real_passages_stay_what_they_were(minilm, shared):
     passages = read_coreference(shared / "gap" / "gap-development.tsv")[:60]
     columns = hs.coref(*minilm, passages, seed=1, progress=False).columns()
     wanted = json.loads((Path(__file__).parent / "numbers" / "coref.json").read_text())
-    assert columns.keys() == wanted.keys()
-    for name, column in columns.items():
-        if isinstance(column[0], float):
-            np.testing.assert_allclose(column, wanted[name], rtol=0, atol=1e-6)
-        else:
-            assert column == wanted[name]
+    assert_same_numbers(columns, wanted)
 
 
 def test_the_demo_model_finds_antecedents(minilm, shared):
