@@ -27,7 +27,7 @@ import headscope as hs
 from headscope.capturing import load_model
 from headscope.interventions import Importance, Objective, confidence_importance, leave_one_out
 from headscope.linguistics import Treebank, read_treebank
-from headscope.tasks import read_pairs, read_rows
+from headscope.storage import read_texts
 from headscope.testing import cipher_pairs, cipher_translator
 
 NEXT = (1, 8)
@@ -61,7 +61,7 @@ def compare(path: Path) -> None:
     """Head 1-8 zeroed over 24 questions, one in 128 from the first; controls: the other heads of
     its layer.
     """
-    texts = read_pairs(read_rows(path), str(path))[::128][:24]
+    texts = read_texts(path)[::128][:24]
     layer, head = NEXT
     controls = [[hs.Zero(layer=layer, heads=[other])] for other in range(12) if other != head]
     change = [hs.Zero(layer=layer, heads=[head])]
@@ -158,11 +158,7 @@ def patterns(path: Path) -> None:
     first.
     """
     short = path.suffix == ".csv"
-    texts = (
-        read_pairs(read_rows(path), str(path))[::50]
-        if short
-        else long_documents(read_treebank(path))
-    )
+    texts = read_texts(path)[::50] if short else long_documents(read_treebank(path))
     result = hs.heads(None, None, texts)
     print(result.summary)
     for pattern, own in sorted(result.by_label().items()):

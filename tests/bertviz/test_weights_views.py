@@ -170,7 +170,7 @@ def test_a_token_cannot_leave_the_frame(rng):
         (
             {"include_layers": []},
             PageError,
-            r"include_layers=\[\]: this record has the layers \[0, 1, 2\]",
+            r"include_layers=\[\]: this record has the layers 0 to 2",
         ),
         ({"include_layers": [99]}, PageError, r"include_layers=\[99\]"),
         ({"include_layers": [-1]}, PageError, r"include_layers=\[-1\]"),

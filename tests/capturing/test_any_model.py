@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 import headscope as hs
-from headscope import CaptureError
+from headscope import CaptureError, TextError
+from headscope.testing import tiny_model, tiny_tokenizer
 
 
 def test_an_encoder_decoder_of_torch_becomes_three_stacks():
@@ -251,3 +252,46 @@ def test_features_that_attend_to_each_other_are_no_patches():
     with hs.watch(model) as seen:
         model(pictures())
     assert seen.record["self"].query.labels == tuple("01234567")
+
+
+@pytest.fixture
+def gpt2():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for each in messages %}{{ each.content }} {% endfor %}"
+    return tiny_model("gpt2"), tokenizer
+
+
+CHAT = [{"role": "user", "content": "the cat"}, {"role": "assistant", "content": "it sat"}]
+
+
+@pytest.mark.parametrize("given", ["the cat sat", CHAT], ids=["text", "conversation"])
+def test_a_tokenizer_makes_tokens_of_a_text_or_a_conversation(given, gpt2):
+    model, tokenizer = gpt2
+    text = given if isinstance(given, str) else tokenizer.apply_chat_template(CHAT, tokenize=False)
+    wanted = hs.capture(model, tokenizer, given)["self"].query
+    encoding = tokenizer(text, add_special_tokens=given is not CHAT, return_tensors="pt")
+    with hs.watch(model, given, tokenizer=tokenizer) as seen:
+        model(**encoding)
+    assert seen.record["self"].query == wanted
+    what = "a text" if isinstance(given, str) else "a conversation"
+    with (
+        pytest.raises(TextError, match=f"given {what}, and reads tokens; give tokenizer="),
+        hs.watch(model, given),
+    ):
+        model(**encoding)
+
+
+def test_tokens_that_fit_nowhere_or_twice_are_told(gpt2):
+    model, tokenizer = gpt2
+    ids = tokenizer("the cat sat", return_tensors="pt")["input_ids"]
+    with (
+        pytest.warns(UserWarning, match=r"No attention was seen that works on its 2 tokens \('a'"),
+        hs.watch(model, ["a", "b"]) as seen,
+    ):
+        model(ids)
+    assert seen.record.numbered
+    with (
+        pytest.raises(CaptureError, match="given 2 sequences of 3 tokens, and goes by how many"),
+        hs.watch(model, list("abc"), list("xyz")),
+    ):
+        model(ids)

@@ -52,6 +52,27 @@ def test_a_checkpoint_in_single_precision_is_loaded_as_it_is(save):
     assert load_model()[0].dtype is torch.float32
 
 
+def test_a_head_that_nobody_asked_for_is_no_message(save, caplog, capfd, recwarn):
+    """transformers prints a table of weights that it calls unexpected."""
+    folder = save(torch.float32)
+    with caplog.at_level("WARNING"):
+        assert len(hs.capture(folder, text=TEXT)["self"]) > 0
+    said = "".join(capfd.readouterr()) + caplog.text
+    assert "UNEXPECTED" not in said
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_layer_of_the_files_that_is_not_read_is_named(writes, save):
+    folder = save(torch.float32)
+    config = json.loads((folder / "config.json").read_text())
+    config["num_hidden_layers"] -= 1
+    (folder / "config.json").write_text(json.dumps(config))
+    last = rf"hold model\.layers\.{config['num_hidden_layers']}\..* and \d+ more"
+    with pytest.warns(UserWarning, match=last):
+        load_bare_model(folder, writes=writes)
+
+
 @pytest.mark.parametrize("stated", [True, False])
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
 def test_half_precision_is_read_as_single_on_the_processor(half, stated, save):

@@ -102,11 +102,49 @@ def test_a_file_that_cannot_be_read_is_no_text(name, message, read, folder):
 
 
 def test_names_of_files_in_a_list_are_no_texts(read, folder):
-    message = "'texts.txt' in a list of texts is the name of a file; give the name alone"
-    with pytest.warns(UserWarning, match=message), pytest.raises(RecordError):
-        hs.heads(*read, ["texts.txt"])
+    message = "text 'texts.txt' is the name of a file; give what the file holds, or the name alone"
+    with pytest.warns(UserWarning, match=message), pytest.raises(RecordError, match=message):
+        hs.norm_study(*read, ["texts.txt"])
     with pytest.warns(UserWarning, match=message):
         assert len(list(hs.capture_many(*read, [TEXTS[0], "texts.txt"]))) == 1
+
+
+def test_neither_are_those_in_a_pair_or_a_row(read, folder):
+    message = "text 'texts.txt' is the name of a file"
+    for given in ([TEXTS[0], "texts.txt"], {"text": "texts.txt"}, {"sentence1": "texts.txt"}):
+        with pytest.warns(UserWarning, match=message):
+            assert len(list(hs.capture_many(*read, [TEXTS[0], given]))) == 1
+    with pytest.raises(TextError, match=message):
+        hs.capture(*read, TEXTS[0], "texts.txt")
+
+
+PAIRS = [
+    ("text", "text_pair"),
+    ("text", "text_b"),
+    ("question", "context"),
+    ("sentence1", "sentence2"),
+]
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+def test_rows_of_a_file_are_read_as_the_same_rows_in_memory(names, read, folder):
+    """A second text is not lost because of the name of its column."""
+    row = dict(zip(names, TEXTS, strict=False)) | {"source": "web"}
+    Path("rows.jsonl").write_text(json.dumps(row))
+    (wanted,) = hs.capture_many(*read, [row])
+    (found,) = hs.capture_many(*read, "rows.jsonl")
+    assert found["self"].query.labels == wanted["self"].query.labels
+    assert "".join(found["self"].query.labels).count("slept") == 1
+
+
+def test_a_conversation_is_not_its_source(read, folder):
+    row = {"messages": [{"role": "user", "content": TEXTS[0]}], "source": "web"}
+    Path("rows.jsonl").write_text(json.dumps(row))
+    with (
+        pytest.warns(UserWarning, match="chat template"),
+        pytest.raises(RecordError, match="chat template"),
+    ):
+        hs.norm_study(*read, "rows.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,28 @@ def test_an_example_of_padding_alone_is_kept_whole():
     real[1] = False
     records = watched(model, lambda: model(states, real), batch=2)
     assert [len(record["self"].key) for record in records] == [7, 7]
+
+
+class Strict(nn.Module):
+    """Attention in which no token sees itself, but for the first, which has nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, states, real):
+        parts = self.qkv(states).unflatten(-1, (3, 2, 6)).permute(2, 0, 3, 1, 4)
+        seen = torch.ones(states.shape[1], states.shape[1], dtype=torch.bool).tril(-1)
+        seen[0, 0] = True
+        context = functional.scaled_dot_product_attention(*parts, attn_mask=seen & real)
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("padding", [0, 2])
+def test_the_last_token_is_kept_though_nobody_sees_it(padding):
+    torch.manual_seed(2)
+    states = torch.randn(1, 5 + padding, WIDTH)
+    real = torch.arange(5 + padding) < 5
+    names = list("abcdefg"[: 5 + padding])
+    (record,) = watched(model := Strict().eval(), lambda: model(states, real), tokens=[names])
+    assert record["self"].query.pieces == tuple("abcde")

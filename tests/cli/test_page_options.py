@@ -67,6 +67,19 @@ def options_of(command):
     return {name: argument.parameter.help for argument in arguments for name in argument.names}
 
 
+def test_at_says_where_a_page_opens(record, here, capsys):
+    """As it says what a figure draws."""
+    found = []
+    for heads, more in (("1-2", ["--layer", "1", "--head", "2"]), ("1", ["--layer", "1"])):
+        assert run(["view", "run.safetensors", "--view", "head", "--at", heads]) == 0
+        found.append((here / "headscope.html").read_text())
+        assert run(["view", "run.safetensors", "--view", "head", *more]) == 0
+        assert (here / "headscope.html").read_text() == found[-1]
+    assert found[0] != found[1]
+    assert run(["view", "run.safetensors", "--at", "1-2", "--layer", "0"]) == 1
+    assert "--at and --layer both say where to look" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["view", "serve"])
 def test_every_option_of_a_page_is_one_of_the_command(command):
     assert {flag(name) for name in PageOptions.__annotations__} <= set(options_of(command))

@@ -1,4 +1,5 @@
 import pytest
+from tokenizers import pre_tokenizers
 
 from headscope import RecordError, Tokens
 
@@ -112,3 +113,25 @@ def test_frames_have_times():
 def test_what_does_not_fit_is_refused(fields, message):
     with pytest.raises(RecordError, match=message):
         Tokens(**fields)
+
+
+TEXT = "caf\u00e9 \u65e5\u672c \U0001f642 end"
+
+
+def test_bare_pieces_of_bytes_are_shown_as_the_text():
+    """Each letter once: the first of its pieces has it."""
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(TEXT)
+    pieces = ["<|endoftext|>", *(letter for word, _ in letters for letter in word)]
+    labels = Tokens(pieces=tuple(pieces)).labels
+    assert "".join(labels) == f"<|endoftext|>{TEXT}"
+    assert labels[4:8] == ("\u00e9", "", " ", "\u65e5")
+    fallback = [
+        "<s>",
+        "\u2581caf",
+        "\u00e9",
+        "\u2581",
+        *(f"<0x{byte:02X}>" for byte in "日".encode()),
+    ]
+    assert Tokens(pieces=tuple(fallback)).labels == ("<s>", "caf", "\u00e9", " ", "日", "", "")
+    plain = ("\u00c3\u00a9", "##\u00e9")
+    assert Tokens(pieces=plain).labels == ("\u00c3\u00a9", "\u00e9")

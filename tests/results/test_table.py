@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
-from headscope.results import WIDTH, Column, TextTable, aligned, wrapped
+from headscope.results import WIDTH, Column, TextTable, wrapped
 from headscope.testing import random_record
 
 KEPT = Path(__file__).parent / "kept"
@@ -141,7 +141,6 @@ def test_numbers_stand_on_the_right_where_that_is_wanted():
         [("layer", "share"), ("0", "9 %"), ("all", "10 %")], align="right", title="Shares:"
     )
     assert str(table).splitlines() == ["Shares:", "layer  share", "0        9 %", "all     10 %"]
-    assert aligned([("a", "b"), ("long", "c")]) == ["a     b", "long  c"]
 
 
 @pytest.mark.parametrize("inset", ["", "  "])

@@ -27,6 +27,7 @@ from headscope.record import (
     Tokens,
     statistics_of,
 )
+from headscope.storage import given_labels, given_pairs, read_rows
 from headscope.studies import (
     Ablation,
     AlignmentStudy,
@@ -36,7 +37,6 @@ from headscope.studies import (
     Relations,
     read_aligned_pairs,
 )
-from headscope.tasks import read_labelled, read_pairs, read_rows
 from headscope.testing import random_weights
 
 from ..mutants import mutants
@@ -262,9 +262,9 @@ def kept_parquet(path):
 
 def used_rows(path):
     rows = read_rows(path)
-    read_pairs(rows, str(path))
+    given_pairs(rows, str(path))
     if path.suffix != ".txt":
-        read_labelled(rows, str(path), {"yes": 1, "no": 0})
+        given_labels(rows, str(path), {"yes": 1, "no": 0})
 
 
 def written(text):

@@ -7,6 +7,7 @@ import pytest
 import headscope as hs
 from headscope.capturing import equal_lengths, many
 from headscope.errors import HeadscopeError
+from headscope.linguistics import Sentence
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -78,6 +79,40 @@ def test_the_printed_result_tells_how_many_were_left_out(study, given):
     assert lost == [3, 4]
     assert "Left out: 2 of 5 texts" in str(found)
     assert "Left out" not in str(study(*given, TEXTS[:3]))
+
+
+def sentences(*texts):
+    """Words that are each other's heads, as `headscope.relations` reads them."""
+    made = []
+    for number, text in enumerate(texts):
+        words = tuple(text.split())
+        heads = tuple(range(len(words)))
+        relations = ("root", *["dep"] * (len(words) - 1))
+        made.append(Sentence(name=f"s{number}", words=words, heads=heads, relations=relations))
+    return made
+
+
+def test_a_study_of_sentences_checks_and_tells_it(given, tmp_path, monkeypatch):
+    """In memory, in parts, in its repr, and read from its file."""
+    lost = sentences(*TEXTS[:3], "x " * 90)
+    quiet = {"on_error": lambda *_: None}
+    whole = hs.relations(*given, sentences(*TEXTS[:3]))
+    assert "eft out" not in f"{whole}{whole!r}"
+    for found in (
+        hs.relations(*given, lost, **quiet),
+        hs.relations(*given, lost, out=tmp_path / "run", progress=False, **quiet),
+    ):
+        assert found.sentences == 3
+        assert "Left out: 1 of 4 sentences" in str(found)
+        assert repr(found).endswith("; Left out: 1 of 4 sentences>")
+        hs.save(found, tmp_path / "found.safetensors")
+        again = hs.load(tmp_path / "found.safetensors")
+        assert str(again) == str(found)
+        assert repr(again) == repr(found)
+    lose_after_full_batches(monkeypatch)
+    for more in ({}, {"out": tmp_path / "other", "progress": False}):
+        with pytest.raises(HeadscopeError, match=LOST):
+            hs.relations(*given, sentences(*TEXTS), batch_size=10, **more)
 
 
 def test_a_notebook_a_run_and_an_ablation_tell_it_too(given, tmp_path):

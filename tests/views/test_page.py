@@ -403,6 +403,13 @@ def test_a_page_may_hold_some_heads_which_keep_their_numbers():
     assert np.abs((stored / 255.0) ** 2 - record["cross"].weights(1)[[1, 3]]).max() < 0.004
 
 
+def test_one_layer_and_one_head_are_numbers():
+    header = hs.page(random_record(), include_layers=1, include_heads=2).header
+    (stack,) = header["stacks"]
+    assert [layer["layer"] for layer in stack["layers"]] == [1]
+    assert stack["head_numbers"] == [2]
+
+
 def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
     monkeypatch.setattr(_checked_options, "QUICK", 3 * 5 * 7 - 1)
     assert hs.page(random_record()).header["selection"]["heads"] == [0]
@@ -416,9 +423,15 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         (
             {"include_layers": [1, 9]},
             PageError,
-            r"layers=\[1, 9\]: this record has the layers \[0, 1\]",
+            r"layers=\[1, 9\]: this record has the layers 0 to 1",
         ),
         ({"include_layers": []}, PageError, "choose at least one"),
+        ({"include_layers": 9}, PageError, r"include_layers=\[9\]: this record has the layers"),
+        ({"include_layers": "1"}, PageError, r"include_layers=\['1'\]: this record"),
+        ({"include_heads": [[1]]}, PageError, r"include_heads=\[\[1\]\]: stack 'cross' has heads"),
+        ({"query": 1.5}, PageError, r"query=\[1.5\]: there are the query tokens 0 to 4"),
+        ({"quantities": 1}, PageError, "quantities must be arrays by name, not a int; give"),
+        ({"view": ["head"]}, PageError, r"view must be 'overview', .*, not \['head'\]"),
         ({"heads": [3]}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
         ({"heads": []}, PageError, "choose at least one"),
         ({"include_heads": [3]}, PageError, r"include_heads=\[3\]: stack 'cross' has heads 0 to 2"),

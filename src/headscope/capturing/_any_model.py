@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Unpack
+from typing import Any, Unpack
 
 from torch import nn
 
@@ -13,11 +14,13 @@ from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.inputs.parse import is_conversation, parse_call
+from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
 from headscope.capturing.media.input_positions import pixels_followed
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, TextError
 from headscope.record import Record, Tokens
 
 
@@ -47,8 +50,9 @@ class Watched:
 @contextmanager
 def watch(
     model: nn.Module,
-    *tokens: Sequence[str] | Tokens,
+    *tokens: Sequence[Any] | Tokens,
     batch: int = 1,
+    tokenizer: Any = None,
     **options: Unpack[KeepOptions],
 ) -> Generator[Watched]:
     """Watch one run of a torch model of any library, however it is called (timm, hand-written ...).
@@ -61,12 +65,16 @@ def watch(
         model: any torch module.
         *tokens: the tokens of each sequence that the model reads, such as source and target. They
             belong to the queries or keys with as many positions; patches of a picture have their
-            places, and positions of any other sequence are numbered.
+            places, and positions of any other sequence are numbered. With ``tokenizer`` also a
+            text, or a conversation as a list of messages.
         batch: number of examples in the model's batch.
+        tokenizer: makes tokens of texts and conversations.
         **options: see `KeepOptions`.
 
     Raises:
-        CaptureError: where no attention was seen, or it could not be captured exactly.
+        CaptureError: where no attention was seen, it could not be captured exactly, or two
+            sequences of equal length were given, which cannot be distinguished.
+        TextError: where a text or a conversation was given without a tokenizer.
 
     Example:
         >>> with watch(model, ["a", "b", "c"]) as seen:
@@ -74,11 +82,8 @@ def watch(
         >>> seen.record["self"].weights(layer=0)
     """
     model, seen = unwrapped(model), Watched()
-    sides = tuple(
-        side if isinstance(side, Tokens) else Tokens(pieces=tuple(side)) for side in tokens
-    )
     keeping = keeping_of(options)
-    builder = Builder(Inputs({}, (), sides=sides), keeping, model)
+    builder = Builder(Inputs({}, (), sides=_sides(tokens, tokenizer)), keeping, model)
     norms = norms_for(builder, model, keeping)
 
     def take(call: Call) -> None:
@@ -120,4 +125,40 @@ def watch(
         )
     builder.complete()
     seen._records = builder.records(facts_of(model))
-    warn_of_gaps(seen.record)
+    warn_of_gaps(seen.record, unattended=builder.unattended)
+
+
+def _sides(tokens: Sequence[Any], tokenizer: Any) -> tuple[Tokens, ...]:
+    """The tokens of each sequence.
+
+    Raises:
+        CaptureError: where two have equally many.
+    """
+    sides = tuple(_side(given, tokenizer) for given in tokens)
+    for length, count in Counter(map(len, dict.fromkeys(sides))).items():
+        if count > 1:
+            raise CaptureError(
+                f"hs.watch was given {count} sequences of {length} tokens, and goes by how many "
+                "there are; give the tokens of one of them, or run inputs of other lengths"
+            )
+    return sides
+
+
+def _side(given: Any, tokenizer: Any) -> Tokens:
+    """The tokens of a sequence, made by the tokenizer where it is a text or a conversation.
+
+    Raises:
+        TextError: where there is none to make them.
+    """
+    if isinstance(given, Tokens):
+        return given
+    if not isinstance(given, str) and not is_conversation(given):
+        return Tokens(pieces=tuple(given))
+    if tokenizer is None:
+        what = "a text" if isinstance(given, str) else "a conversation"
+        raise TextError(
+            f"hs.watch was given {what}, and reads tokens; give tokenizer= to make them, or a list "
+            "of them, such as tokenizer.convert_ids_to_tokens(ids)"
+        )
+    texts = parse_call(given).read_with(tokenizer).texts
+    return tokens_from_encoding(tokenizer, tokenized(tokenizer, *texts), texts)

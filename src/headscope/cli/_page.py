@@ -21,7 +21,6 @@ from headscope.cli._run import (
     Flag,
     Media,
     ModelOptions,
-    Words,
     captured,
     say,
     say_what,
@@ -51,13 +50,22 @@ if TYPE_CHECKING:
     from headscope.views import View
 
 TRAY = 'Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix"'
+AT = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for "
+        "--layer and --heads.",
+        consume_multiple=True,
+        negative="",
+    ),
+]
 OF_ONE = ("treebank", "links", "comparison", "quantities")
 """Files of one text."""
 
 
 def _declared(name: str, kind: type, more: Mapping[str, Any], tray: str) -> Any:
     """The declared options as a type that cyclopts reads."""
-    fields: Any = parameters({**declared(kind), **more}, tray=tray)
+    fields: Any = parameters({**declared(kind), **more}, tray=tray) | {"at": AT}
     return TypedDict(name, fields, total=False)  # ty: ignore[invalid-argument-type]
 
 
@@ -96,7 +104,7 @@ def shown_page(record: Record, choices: Mapping[str, Any], files: Mapping[str, A
     """
     from headscope.views import view
 
-    options: dict[str, Any] = {**choices, **files}
+    options: dict[str, Any] = {**_placed(choices), **files}
     if options.get("layer") is not None:
         stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
         options["layer"] = layer_number(options["layer"], [each.layer for each in stack or ()])
@@ -229,7 +237,6 @@ def figure(
     /,
     *,
     out: Path,
-    at: Words = (),
     choices: FigureChoices | None = None,
     files: FigureFiles = FigureFiles(),
     dpi: float = 300.0,
@@ -244,8 +251,6 @@ def figure(
     Args:
         file: The record (.safetensors), as headscope capture keeps it.
         out: Write the figure to this file (.svg, .pdf or .png).
-        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer
-            and --heads.
         choices: What is drawn, and how.
         files: What is shown with the record.
         dpi: Dots in an inch of a PNG.
@@ -255,7 +260,7 @@ def figure(
     from headscope.views.figures import figure as draw
     from headscope.views.figures.fonts import missing_words
 
-    options = _figure_options(choices or {}, at)
+    options = _figure_options(choices or {})
     check_suffix("--out", out, PICTURES)
     files.check()
     if (files.evidence or files.evidence_of) and options["view"] != "scatter":
@@ -270,13 +275,14 @@ def figure(
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")
 
 
-def _figure_options(choices: Mapping[str, Any], at: tuple[str, ...]) -> dict[str, Any]:
-    """The options of `headscope.figure` from the command line.
+def _placed(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with ``at`` as layer and heads.
 
     Raises:
         FigureError: where layer and heads are given twice, or are of several layers.
     """
     options: dict[str, Any] = dict(choices)
+    at = options.pop("at", ())
     places = parse_places(at, "--at")
     if len(places) > 1:
         raise FigureError(
@@ -289,12 +295,21 @@ def _figure_options(choices: Mapping[str, Any], at: tuple[str, ...]) -> dict[str
         chosen = {"layer": layer} | one
     for name in sorted(chosen.keys() & options.keys()):
         raise FigureError(f"--at and --{name} both say where to look; give one of them")
+    return options | chosen
+
+
+def _figure_options(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `headscope.figure` from the command line.
+
+    Raises:
+        FigureError: where layer and heads are given twice, or are of several layers.
+    """
+    options = _placed(choices)
     for side in ("query", "key"):
         if side in options:
             options[side] = position_or_word(options[side])
     if options.get("tray") == ["kinds"]:
         options["tray"] = "kinds"
     options.setdefault("view", "compare" if "tray" in options else "head")
-    options |= chosen
     # In the order of the declaration, in which the figure's metadata has them.
     return {name: options[name] for name in declared(WrittenFigureOptions) if name in options}

@@ -106,12 +106,9 @@ def _held(stack: Stack, numbers: list[int]) -> tuple[list[int], np.ndarray]:
     """Numbers and weights of the heads that some layers hold, where they hold the same."""
     layers = [stack.layer(number) for number in numbers]
     if len({each.head_numbers for each in layers}) > 1:
+        held = ", ".join(f"{layer}-{head}" for layer, head in stack.held_heads)
         raise RecordError(
-            f"Stack {stack.name!r} holds other heads in each layer ({_held_text(stack)}), which "
+            f"Stack {stack.name!r} holds other heads in each layer ({held}), which "
             "are no one array; take them layer by layer, or as a table"
         )
     return list(layers[0].head_numbers), np.stack([each.held_weights() for each in layers])
-
-
-def _held_text(stack: Stack) -> str:
-    return ", ".join(f"{layer}-{head}" for layer, head in stack.held_heads)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from headscope.errors import RecordError
@@ -14,6 +15,8 @@ from headscope.record._words import Words
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
 )
+FALLBACK = re.compile(r"<0x[0-9A-F]{2}>")
+"""A byte that a vocabulary of SentencePiece has no piece for."""
 CONTINUATION = "##"
 SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
 
@@ -99,7 +102,7 @@ class Tokens:
             "frames": tuple(self.frames),
             "special": special or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
-            "labels": labels or tuple(map(_label, self.pieces)),
+            "labels": labels or _labels(self.pieces),
         }
         if self.pictures is None and self.places is not None:
             filled["pictures"] = tuple(None if place is None else 0 for place in self.places)
@@ -280,6 +283,50 @@ EACH = (
     "roles",
 )
 """The lists that have one entry for each token."""
+
+
+def _labels(pieces: Sequence[str]) -> tuple[str, ...]:
+    """What a reader should see of bare pieces: of several that are bytes of one letter the first
+    has it, the others nothing.
+    """
+    own = _bytes_in(pieces)
+    if own is None:
+        return tuple(map(_label, pieces))
+    whole = b"".join(own)
+    begins = [at for at, byte in enumerate(whole) if byte & 0xC0 != 0x80] + [len(whole)]
+    labels, end = [], 0
+    for piece, part in zip(pieces, own, strict=True):
+        start, end = end, end + len(part)
+        letters = slice(begins[bisect_left(begins, start)], begins[bisect_left(begins, end)])
+        text = whole[letters].decode("utf-8", "replace")
+        labels.append((text.removeprefix(" ") or text) if part else piece)
+    return tuple(labels)
+
+
+def _bytes_in(pieces: Sequence[str]) -> list[bytes] | None:
+    """The bytes that pieces stand for, none for special tokens; None where pieces are letters."""
+    words = [piece for piece in pieces if not SPECIAL.fullmatch(piece)]
+    if any(map(FALLBACK.fullmatch, words)):
+        written = {piece: piece.replace(SPACE_MARKS[1], " ").encode() for piece in words}
+        written |= {
+            piece: bytes([int(piece[1:-1], 16)]) for piece in words if FALLBACK.match(piece)
+        }
+    elif any(word.startswith(SPACE_MARKS[0]) for word in words):
+        known = _byte_of()
+        if not set("".join(words)) <= known.keys():
+            return None
+        written = {piece: bytes(map(known.__getitem__, piece)) for piece in words}
+    else:
+        return None
+    return [written.get(piece, b"") for piece in pieces]
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    """The byte that each letter of byte-level BPE stands for."""
+    own = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in own]
+    return {chr(byte): byte for byte in own} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
 def _label(piece: str) -> str:

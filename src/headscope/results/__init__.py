@@ -3,7 +3,7 @@
 from headscope.results._file import load, save
 from headscope.results._registry import EVERY_KIND, drawing_of, draws, reads, shows, view_of
 from headscope.results._result import Kept, Result, check_conserved, no_figure
-from headscope.results._table import WIDTH, Column, TextTable, aligned, wrapped
+from headscope.results._table import WIDTH, Column, TextTable, wrapped
 
 __all__ = [
     "EVERY_KIND",
@@ -12,7 +12,6 @@ __all__ = [
     "Kept",
     "Result",
     "TextTable",
-    "aligned",
     "check_conserved",
     "drawing_of",
     "draws",

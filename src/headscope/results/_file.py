@@ -81,6 +81,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
     if (local / INDEX).exists():
         return RecordFolder(local)
+    left_out = ""
     kind = "headvis" if (local / TREE).exists() else ""
     if local.is_dir() and not kind:
         local /= RESULT
@@ -90,11 +91,13 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
         try:
             return load_record(local, check=check)
         except NoRecord as error:
-            kind = error.kind
+            kind, left_out = error.kind, error.left_out
     read = reader_of(kind)
     if read is None:
         raise FileError(
             f"{path} holds {kind!r}, which this headscope does not know; update headscope, or pip "
             f"install 'headscope[{kind}]' where it is of an extra"
         )
-    return read(local)
+    result = read(local)
+    result.__dict__["left_out_of"] = left_out
+    return result

@@ -31,6 +31,21 @@ class Result:
 
     KIND: ClassVar[str] = ""
     """The kind of result, in a word or two: the key for its figure, page and file."""
+    left_out_of = ""
+    """How many of its texts were left out, in words."""
+
+    def __init_subclass__(cls) -> None:
+        """The repr of every result names how many texts were left out."""
+        short = cls.__repr__
+
+        def long(self: Result) -> str:
+            begin, end = short(self), f"; {self.left_out_of}>"
+            # A class without a repr of its own has that of its base, which names them already.
+            if not self.left_out_of or begin.endswith(end):
+                return begin
+            return begin.removesuffix(">") + end
+
+        cls.__repr__ = long
 
     @property
     def summary(self) -> str:
@@ -50,16 +65,12 @@ class Result:
         return []
 
     def __str__(self) -> str:
-        parts = (wrapped(self.summary), self._left_out_of, self.table())
+        parts = (wrapped(self.summary), self.left_out_of, self.table())
         return "\n\n".join(part for part in parts if part)
-
-    @property
-    def _left_out_of(self) -> str:
-        return self.__dict__.get("left_out_of", "")
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
-        said = (self.summary, self._left_out_of)
+        said = (self.summary, self.left_out_of)
         parts = [f"<p>{html.escape(part)}</p>" for part in said if part]
         for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
@@ -120,7 +131,7 @@ class Result:
         if is_address(path):
             return saved_at(str(path), self.save)
         document, arrays = self._kept()
-        return save_kept(path, self.KIND, document, arrays)
+        return save_kept(path, self.KIND, document, arrays, left_out=self.left_out_of)
 
     def _kept(self) -> Kept:
         """The fields and arrays of its file.

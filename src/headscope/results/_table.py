@@ -79,12 +79,14 @@ class TextTable:
         parts = ["\n".join(_lines(part)) for part in self._parts()]
         if self.title:
             parts[0] = f"{wrapped(self.title, self.width)}\n{parts[0]}"
-        return "\n".join(["\n\n".join(parts), *self._legend_lines()])
+        below = [wrapped(self.legend, self.width)] if self.legend else []
+        return "\n".join(["\n\n".join(parts), *below])
 
     @property
     def legend(self) -> str:
         """What each column holds, one after the other; empty where all titles are enough."""
-        return "; ".join(f"{name}: {says}" for name, says in self._legend())
+        told = [f"{each.name}: {each.says}" for each in self.columns if each.says]
+        return "; ".join(dict.fromkeys(told))
 
     def html(self) -> str:
         """The table as HTML; every string is escaped."""
@@ -97,14 +99,6 @@ class TextTable:
         note = f"<p><small>{html.escape(self.legend)}</small></p>" if self.legend else ""
         top = f"<thead><tr>{head}</tr></thead>"
         return f"<table>{title}{top}<tbody>{''.join(rows)}</tbody></table>{note}"
-
-    def _legend(self) -> list[tuple[str, str]]:
-        return list(
-            dict.fromkeys((column.name, column.says) for column in self.columns if column.says)
-        )
-
-    def _legend_lines(self) -> list[str]:
-        return [wrapped(self.legend, self.width)] if self.legend else []
 
     def _parts(self) -> list[list[Column]]:
         """Groups of columns that fit side by side, each after the first column."""
@@ -169,8 +163,3 @@ def wrapped(text: str, width: int = WIDTH) -> str:
             # textwrap returns no line for an empty one, which separates paragraphs here.
         ) or [""]
     return "\n".join(lines)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text as lines with aligned columns; the first row holds their titles."""
-    return str(TextTable.of_rows(rows)).split("\n")

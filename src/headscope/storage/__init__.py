@@ -41,24 +41,26 @@ from headscope.storage.npz import (
     words_of,
 )
 from headscope.storage.rows import (
+    FIRST,
+    SECOND,
     SUFFIXES,
     given_labels,
     given_pairs,
     names_file,
     read_groups,
-    read_labelled,
-    read_pairs,
     read_rows,
     read_texts,
 )
 
 __all__ = [
+    "FIRST",
     "INDEX",
     "MOST_PACKED_RATIO",
     "MOST_UNPACKED",
     "PAIR",
     "RECORD",
     "RECORDS",
+    "SECOND",
     "STATISTIC",
     "SUFFIXES",
     "UNREADABLE",
@@ -85,9 +87,7 @@ __all__ = [
     "load_stored",
     "names_file",
     "read_groups",
-    "read_labelled",
     "read_npz",
-    "read_pairs",
     "read_rows",
     "read_texts",
     "reading",

@@ -76,11 +76,12 @@ class NoRecord(FileError):
     Args:
         path: of the file.
         kind: of the result.
+        left_out: how many texts it leaves out, in words.
     """
 
-    def __init__(self, path: Path, kind: str) -> None:
+    def __init__(self, path: Path, kind: str, left_out: str = "") -> None:
         super().__init__(f"{path} holds a result ({kind}) and no record; headscope.load reads both")
-        self.kind = kind
+        self.kind, self.left_out = kind, left_out
 
 
 def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
@@ -206,7 +207,8 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     try:
         file = RecordFile(path)
         if "kind" in file.document:
-            raise NoRecord(path, str(file.document["kind"]))
+            left_out = str(file.document.get("left_out", ""))
+            raise NoRecord(path, str(file.document["kind"]), left_out)
         record = record_of(file.document, file.arrays)
     except UNREADABLE as error:
         if isinstance(error, FileError):

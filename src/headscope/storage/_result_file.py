@@ -32,6 +32,8 @@ def save_kept(
     kind: str,
     document: dict[str, Any],
     arrays: dict[str, np.ndarray],
+    *,
+    left_out: str = "",
 ) -> Path:
     """Write a result, whole or not at all.
 
@@ -40,6 +42,7 @@ def save_kept(
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
         document: written into the file as JSON.
         arrays: by name.
+        left_out: how many texts were left out, in words.
 
     Raises:
         FileError: where the file cannot be written, or has a name of another kind of file.
@@ -51,6 +54,7 @@ def save_kept(
         "kind": kind,
         "version": VERSION,
         "headscope": __version__,
+        "left_out": left_out,
         "said": document,
     }
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -75,9 +79,7 @@ def load_kept(
             written by a newer headscope.
     """
     with reading(path, kind):
-        file = RecordFile(Path(path), again=AGAIN)
-        if file.document.get("kind") != kind:
-            raise FileError(f"{path} holds no {kind}")
+        file = _opened(path, kind)
         arrays = {name: _checked(file, name) for name in file.arrays}
         document, version = file.document["said"], file.document["version"]
         if not isinstance(document, dict):
@@ -105,9 +107,7 @@ def load_stored(
         FileError: where the file does not exist, is cut, is damaged, or is of another kind.
     """
     with reading(path, kind):
-        file = RecordFile(Path(path), again=AGAIN)
-        if file.document.get("kind") != kind:
-            raise FileError(f"{path} holds no {kind}")
+        file = _opened(path, kind)
         for name, array in file.arrays.items():
             if array.checksum() != file.checksums.get(name):
                 raise FileError(f"{path} is damaged: {name} is not what was written; {AGAIN}")
@@ -127,6 +127,13 @@ def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
     """
     with reading(path, what):
         return str(RecordFile(Path(path)).document.get("kind", RECORD))
+
+
+def _opened(path: str | os.PathLike[str], kind: str) -> RecordFile:
+    file = RecordFile(Path(path), again=AGAIN)
+    if file.document.get("kind") != kind:
+        raise FileError(f"{path} holds no {kind}")
+    return file
 
 
 def _checked(file: RecordFile, name: str) -> np.ndarray:

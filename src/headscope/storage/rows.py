@@ -19,29 +19,11 @@ SUFFIXES = (".txt", ".jsonl", ".csv", ".tsv", ".parquet")
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 OTHERS = (".json", ".xlsx", ".xls", ".ods", ".docx", ".pdf", *PACKED)
 """Endings of files that hold texts and are not read here."""
-FIRST = (
-    "text",
-    "sentence1",
-    "sentence",
-    "premise",
-    "question",
-    "question1",
-    "sentence_good",
-    "source",
-    "prompt",
-    "messages",
-    "#1 String",
-)
-SECOND = (
-    "text_b",
-    "sentence2",
-    "hypothesis",
-    "question2",
-    "sentence_bad",
-    "target",
-    "summary",
-    "#2 String",
-)
+FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "prompt", "messages")
+SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
+"""What the texts are called in rows of data sets; the first that is there counts."""
+FIRST_OF_FILES = (*FIRST, "sentence_good", "source", "#1 String")
+SECOND_OF_FILES = (*SECOND, "sentence_bad", "target", "summary", "#2 String")
 GROUP = "group"
 LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Quality")
 
@@ -62,7 +44,7 @@ def names_file(text: str) -> bool:
 def read_texts(path: Path) -> list[Any]:
     """The texts of a file: each line of .txt; in tables the field "text", and "text_b" for a pair.
 
-    Fields may also be named as in GLUE, see `headscope.tasks.read_pairs`. A line of .jsonl may be a
+    Fields may also be named as in GLUE (``sentence1``, ``sentence2``). A line of .jsonl may be a
     string, or a list of two. Empty lines are skipped. A row without a text is returned as it is, so
     that it is left out later and reported with its number.
 
@@ -108,31 +90,18 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def read_pairs(rows: Sequence[Row], where: str) -> list[str | tuple[str, str]]:
-    """The text of each row, or the pair where there is a second one.
+def given_pairs(rows: Sequence[Row], where: str) -> list[Any]:
+    """The text of each row, or the pair where there is a second one; and whatever stands in place
+    of a text (a number, null, blanks), for those who leave out such rows.
 
     Args:
         rows: see `read_rows`.
         where: of the rows, for messages.
 
     Raises:
-        FileError: where a row has no text.
+        FileError: where no row has a text.
     """
-    texts = given_pairs(rows, where)
-    for number, given in enumerate(texts, 1):
-        text = given[0] if isinstance(given, tuple) else given
-        if not isinstance(text, str) or not text.strip():
-            raise FileError(
-                f'{where}, row {number} has no text in the field "{_field(rows, FIRST, where)}"'
-            )
-    return texts
-
-
-def given_pairs(rows: Sequence[Row], where: str) -> list[Any]:
-    """The same with whatever stands in place of a text (a number, null, blanks), for those who
-    leave out such rows.
-    """
-    first, second = _field(rows, FIRST, where), _field(rows, SECOND, "")
+    first, second = _field(rows, FIRST_OF_FILES, where), _field(rows, SECOND_OF_FILES, "")
     texts: list[Any] = []
     for row in rows:
         text, other = row.get(first), row.get(second) if second else None
@@ -151,32 +120,17 @@ def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
     return groups if any(group is not None and group != "" for group in groups) else None
 
 
-def read_labelled(
+def given_labels(
     rows: Sequence[Row], where: str, names: Mapping[str, int] | None = None
-) -> list[float]:
-    """The label of each row: a number, or the number of its name.
+) -> list[Any]:
+    """The label of each row: a number, or the number of its name; and the error in place of one
+    that is neither, for those who leave out such rows.
 
     Args:
         rows: see `read_rows`.
         where: of the rows, for messages.
         names: numbers of named classes, whichever case they are written in, such as a model's
             ``label2id``.
-
-    Raises:
-        FileError: where a row has no label, or one that is neither a number nor a name.
-    """
-    labels = []
-    for label in given_labels(rows, where, names):
-        if isinstance(label, FileError):
-            raise label
-        labels.append(label)
-    return labels
-
-
-def given_labels(
-    rows: Sequence[Row], where: str, names: Mapping[str, int] | None = None
-) -> list[Any]:
-    """The same with the error in place of a label that is none, for those who leave out such rows.
 
     Raises:
         FileError: where no row has a label.

@@ -6,7 +6,7 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.storage import read_labelled, read_pairs, read_rows
+from headscope.storage import read_rows
 from headscope.tasks._names import NAMES, check_task
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ __all__ = [
     "next_word",
     "parse_task",
     "pictures",
-    "read_labelled",
-    "read_pairs",
     "read_rows",
     "repeated_runs",
     "repeats",

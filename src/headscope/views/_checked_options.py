@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from numbers import Integral, Real
 from typing import Any, cast
@@ -39,6 +39,16 @@ OF_HEADS = (
     "comparison",
 )
 """Options that belong to the head view; where one of them is given, the page opens on that view."""
+OBJECTS: Mapping[str, tuple[Any, str, str]] = {
+    "evidence": (Heads, "what headscope.heads found", "give evidence=hs.heads(records)"),
+    "comparison": (
+        Comparison | Effect,
+        "what headscope.compare or effect found",
+        "give that to view",
+    ),
+    "quantities": (Mapping, "arrays by name", "give quantities={'name': arrays}"),
+}
+"""What options of objects must be, and what to give."""
 QUICK = 2**25
 """Number of weights in a layer up to which all its heads are shown at first."""
 
@@ -63,18 +73,10 @@ def check_options(options: Any) -> None:
             _check_plain(option, options[name])
     _check_head(options)
     _check_zoom(options.get("zoom"))
-    if not isinstance(options.get("evidence"), Heads | None):
-        given = type(options["evidence"]).__name__
-        raise PageError(
-            f"evidence must be what headscope.heads found, not a {given}; give "
-            "evidence=hs.heads(records)"
-        )
-    if not isinstance(options.get("comparison"), Comparison | Effect | None):
-        given = type(options["comparison"]).__name__
-        raise PageError(
-            f"comparison must be what headscope.compare or effect found, not a {given}; give that "
-            "to view"
-        )
+    for name, (kinds, what, advice) in OBJECTS.items():
+        if not isinstance(options.get(name), kinds | None):
+            given = type(options[name]).__name__
+            raise PageError(f"{name} must be {what}, not a {given}; {advice}")
 
 
 def _check_plain(option: Option, given: Any) -> None:
@@ -83,7 +85,7 @@ def _check_plain(option: Option, given: Any) -> None:
     if given is None and option.default is not None and option.default.value is None:
         return
     name, choices = option.name, option.choices
-    if name == "view" and given in MOVED_VIEWS:
+    if name == "view" and given in tuple(MOVED_VIEWS):
         return
     if choices and given not in choices:
         listed = ", ".join(map(repr, choices[:-1]))
@@ -139,7 +141,11 @@ def first_selection(
         raise PageError(f"stack={stack.name!r} is shown first, but include_layers= leaves it out")
     layers = held[stack.name]
     heads = held_heads(stack, layers, options.get("include_heads"))
-    plain = {name: _plain(option, options.get(name)) for name, option in PLAIN.items()}
+    plain = {
+        name: _plain(option, options.get(name))
+        for name, option in PLAIN.items()
+        if name not in NUMBERS_OF
+    }
     given = {name: options.get(name) for name in NUMBERS_OF}
     if "head" in options:
         given["heads"] = [options["head"]]
@@ -181,33 +187,27 @@ def _opening(options: PageOptions) -> ViewName:
     return "head" if set(OF_HEADS) & set(options) else "overview"
 
 
-def held_layers(record: Record, numbers: Sequence[int] | None) -> dict[str, list[int]]:
+def held_layers(record: Record, wanted: Any) -> dict[str, list[int]]:
     """Numbers of the layers that go into the page, by stack; stacks without any are left out."""
-    if numbers is None:
-        return {name: [layer.layer for layer in stack] for name, stack in record.stacks.items()}
-    known, held = set(), {}
-    for name, stack in record.stacks.items():
-        own = [layer.layer for layer in stack]
-        known.update(own)
-        layers = [number for number in own if number in numbers]
-        if layers:
-            held[name] = layers
+    layers = {name: [layer.layer for layer in stack] for name, stack in record.stacks.items()}
+    if wanted is None:
+        return layers
     # A number is refused only if no stack has it: an encoder may be deeper than its decoder.
-    if set(numbers) - known or not numbers:
-        raise PageError(
-            f"include_layers={list(numbers)}: this record has the layers {sorted(known)}; choose "
-            "at least one of them"
-        )
-    return held
+    known = sorted({number for numbers in layers.values() for number in numbers})
+    wanted = listed_numbers(wanted, known)
+    check_numbers("include_layers", wanted, known, "this record has the layers")
+    held = {name: [each for each in own if each in wanted] for name, own in layers.items()}
+    return {name: numbers for name, numbers in held.items() if numbers}
 
 
-def held_heads(stack: Stack, layers: Collection[int], numbers: Sequence[int] | None) -> list[int]:
+def held_heads(stack: Stack, layers: Collection[int], wanted: Any) -> list[int]:
     """Numbers of the heads of a stack that go into the page: those that one of the layers holds."""
     known = sorted({head for layer, head in stack.held_heads if layer in layers})
-    if numbers is None:
+    if wanted is None:
         return known
-    _check_numbers("include_heads", numbers, known, f"stack {stack.name!r} has heads")
-    return sorted(set(numbers))
+    wanted = listed_numbers(wanted, known)
+    check_numbers("include_heads", wanted, known, f"stack {stack.name!r} has heads")
+    return sorted(set(wanted))
 
 
 def _layer(stack: Stack, wanted: int | None, held: list[int]) -> int:
@@ -241,7 +241,7 @@ def _kept_numbers(name: str, wanted: Any, stack: Stack, held: list[int]) -> list
 def _heads(name: str, stack: Stack, wanted: Any, held: list[int]) -> list[int]:
     known = sorted({head for _, head in stack.held_heads})
     wanted = listed_numbers(wanted, known)
-    _check_numbers(name, wanted, known, f"stack {stack.name!r} has heads")
+    check_numbers(name, wanted, known, f"stack {stack.name!r} has heads")
     if set(wanted) - set(held):
         raise PageError(
             f"{name}={list(wanted)} are shown first, but include_heads= leaves some of them out"
@@ -255,7 +255,7 @@ def listed_numbers(given: Any, every: Collection[int]) -> list[Any]:
     """
     if given is None or isinstance(given, bool):
         return list(every) if given else []
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if isinstance(given, str) or not hasattr(given, "__len__"):
         return [int(given) if isinstance(given, Integral) else given]
     return list(given)
 
@@ -264,14 +264,18 @@ def _tokens(name: str, wanted: Any, tokens: Tokens) -> list[int]:
     numbers = token_positions(name, wanted, tokens.pieces, tokens.labels, words=tokens.whole_words)
     if numbers:
         there_are = f"there are the {NUMBERS_OF[name]} tokens"
-        _check_numbers(name, numbers, range(len(tokens)), there_are)
+        check_numbers(name, numbers, range(len(tokens)), there_are)
     return sorted(set(numbers))
 
 
-def _check_numbers(name: str, given: Any, known: Collection[int], there_are: str) -> None:
-    if isinstance(given, str) or not given or any(each not in known for each in given):
-        shown = repr(given) if isinstance(given, str) else list(given)
-        raise PageError(f"{name}={shown}: {there_are} {_listed(known)}; choose at least one")
+def check_numbers(name: str, given: Any, known: Collection[int], there_are: str) -> None:
+    """Raise where numbers are not some of those that there are.
+
+    Raises:
+        PageError: saying what was given, and what there is.
+    """
+    if not given or any(each not in known for each in given):
+        raise PageError(f"{name}={list(given)}: {there_are} {_listed(known)}; choose at least one")
 
 
 def _listed(numbers: Collection[int]) -> str:

@@ -68,7 +68,7 @@ def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LazyArray]:
 
 
 def given_quantities(
-    record: Record, wanted: Mapping[str, Any]
+    record: Record, wanted: Mapping[str, Any] | None
 ) -> dict[str, dict[str, dict[int, np.ndarray | LazyArray]]]:
     """The option ``quantities``, checked, by stack, name and layer; and the rollout where norms
     were kept.
@@ -77,7 +77,7 @@ def given_quantities(
         PageError: an invalid name, an unknown stack, or an array that does not fit its layer.
     """
     given = {name: _of_stack(stack) for name, stack in record.stacks.items()}
-    for name, arrays in wanted.items():
+    for name, arrays in (wanted or {}).items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
                 f"quantities={{{name!r}: ...}}: a name has small letters, digits and dashes, and "

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
-from headscope.views._checked_options import check_options
+from headscope.views._checked_options import check_numbers, check_options, listed_numbers
 from headscope.views._page import held_beside
 from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
@@ -55,7 +55,7 @@ def changed_selection(
     changed["tray"] = checked_tray(
         changed.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
     )
-    _check("layer", [changed["layer"]], layers)
+    check_numbers("layer", [changed["layer"]], layers, "this view holds")
     for name in NUMBERS_OF:
         changed[name] = _kept_numbers(name, changed[name], stack)
     return cast(PageSelection, changed)
@@ -103,14 +103,7 @@ def _kept_numbers(name: str, given: Any, stack: PageStack) -> list[int] | None:
 
 
 def _numbers(name: str, given: Any, held: Collection[int], least: int = 0) -> list[int]:
-    numbers = [given] if isinstance(given, int) else list(given)
-    if len(numbers) < least:
-        raise PageError(f"{name}=[]: choose at least one")
-    _check(name, numbers, held)
+    numbers = listed_numbers(given, held)
+    if numbers or least:
+        check_numbers(name, numbers, held, "this view holds")
     return sorted(set(numbers))
-
-
-def _check(name: str, numbers: list[int], held: Collection[int]) -> None:
-    if set(numbers) - set(held):
-        listed = ", ".join(map(str, held)) if len(held) < 40 else f"{min(held)} to {max(held)}"
-        raise PageError(f"{name}={numbers}: this view holds {listed}")

@@ -29,7 +29,8 @@ def token_positions(
     Raises:
         PageError: a word that does not exist, or occurs several times.
     """
-    given = [wanted] if isinstance(wanted, int | str) else list(wanted)
+    is_one = isinstance(wanted, str) or not hasattr(wanted, "__len__")
+    given = [wanted] if is_one else list(wanted)
     positions: list[int] = []
     for each in given:
         positions += (

@@ -106,14 +106,14 @@ def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """Data of one head on the map of all heads."""
     layer, head = atlas.cells[at]
     measures = atlas.heads.measures
-    labels = [_short(label) for label in atlas.labels_of(at) if _is_shown(label)]
+    shown = (label for label in atlas.labels_of(at) if label.holds or label.candidate)
     values = [short_number(float(measures[name][at])) for name in MEASURES]
     words = [_pair(pair) for pair in atlas.pairs[at] if pair.is_words]
     nearest = [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]]
     return {
         "layer": layer,
         "head": head,
-        "labels": labels,
+        "labels": [_short(label) for label in shown],
         "measures": values,
         "pairs": words[:SEARCHED],
         "keys": _key_classes(atlas, at),
@@ -173,10 +173,6 @@ def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
     # The modulus turns -1, which marks unused entries in the atlas, into 65535.
     whole = np.rint(np.clip(weights.astype(np.float64), 0, 1) * 65535)
     return np.concatenate([ends % 65536, whole[:, None]], axis=1).astype("<u2").reshape(-1)
-
-
-def _is_shown(label: Label) -> bool:
-    return label.holds or label.candidate
 
 
 def _short(label: Label) -> dict[str, Any]:

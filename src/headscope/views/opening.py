@@ -12,6 +12,7 @@ from headscope.record import Record
 from headscope.results import Result, shows, view_of
 from headscope.views import _html
 from headscope.views._answer_page import AnswerPage
+from headscope.views._checked_options import check_options
 from headscope.views._differences import difference_page
 from headscope.views._html import page_html
 from headscope.views._on_demand import OnDemand
@@ -174,13 +175,12 @@ def difference_view(difference: Comparison | Effect, **options: Unpack[PageOptio
         difference: the result of `compare` or `effect`.
         **options: see `PageOptions`.
     """
+    check_options(options)
     # The caller's options replace those of the comparison, except for quantities, which are joined:
     # without its own the page would have no differences to show.
     shown, more = difference_page(difference)
-    return View(
-        shown,
-        {**more, **options, "quantities": {**more["quantities"], **options.get("quantities", {})}},
-    )
+    quantities = {**more["quantities"], **(options.get("quantities") or {})}
+    return View(shown, {**more, **options, "quantities": quantities})
 
 
 def head_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:

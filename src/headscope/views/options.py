@@ -258,9 +258,9 @@ class HeldOptions(TypedDict, total=False):
     """
     title: str
     """Title of the page; by default the text."""
-    include_layers: Sequence[int]
+    include_layers: int | Sequence[int]
     """Layers that the page holds; by default all."""
-    include_heads: Sequence[int]
+    include_heads: int | Sequence[int]
     """Heads that the page holds; by default all."""
 
 

@@ -74,7 +74,7 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         picture=True,
         wide=True,
         tokens=True,
-        figure=("head", "query", "neurons"),
+        figure=("head", "query", *WORDS, "neurons"),
         needs=("query",),
     ),
     "compare": ViewFacts(

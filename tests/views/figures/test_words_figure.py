@@ -12,6 +12,7 @@ from headscope import FigureError, RecordError
 from headscope.cli import run
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.testing import random_weights
+from headscope.views.figures._neuron import neurons_of
 from headscope.views.figures._numbers import even_of, numbers_of
 from headscope.views.figures._options import parse_options
 
@@ -135,11 +136,30 @@ def test_each_file_and_the_command_line_say_it(record, tmp_path, monkeypatch):
         assert "mean_layers" in (tmp_path / f"f.{kind}").read_bytes().decode("latin-1")
 
 
+def test_queries_and_keys_of_a_word_are_the_means_over_its_pieces(rng, see):
+    queries, keys = rng.standard_normal((2, 2, 6, 4)).astype(np.float32)
+    tokens = Tokens(pieces=PIECES)
+    layer = Layer(layer=0, queries=queries, keys=keys, scale=0.5)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    record = Record(stacks={"self": stack})
+    plan = parse_options(record, {"view": "neuron", "head": 1, "query": "taste", "words": True})
+    found = neurons_of(layer, 1, plan.query, plan.shown.combined)
+    np.testing.assert_allclose(found.query, queries[1, 4], atol=1e-6)
+    np.testing.assert_allclose(found.keys[1], keys[1, 1:4].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.scores, 0.5 * found.dots, atol=1e-5)
+    np.testing.assert_allclose(found.weights, stack.weights(0, 1, words=True)[2], atol=1e-6)
+    figure = hs.figure(record, view="neuron", head=1, query=2, words=True, width=150)
+    said = see(figure).said
+    assert "strawberries" in said
+    assert "whole words: the sum of what their pieces get" in said
+    assert figure.recipe["words"]
+
+
 def test_what_has_no_mean_is_refused(record, rng):
     with pytest.raises(RecordError, match="has layers 0 to 2, not 7"):
         hs.figure(record, view="head", mean_layers=[7])
-    with pytest.raises(FigureError, match="View 'neuron' has no option 'words'"):
-        hs.figure(record, view="neuron", query=1, words=True)
+    with pytest.raises(FigureError, match="View 'neuron' has no option 'mean_heads'"):
+        hs.figure(record, view="neuron", query=1, mean_heads=True)
     layers = tuple(
         Layer(layer=number, weights=random_weights(rng, (heads, 6, 6)))
         for number, heads in enumerate((2, 3))

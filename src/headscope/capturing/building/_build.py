@@ -409,7 +409,9 @@ class Builder:
         call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
         weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
         are_checked = False
-        if self._keeps_weights or self._needs_weights(call):
+        # Weights are kept instead of queries and keys that the call does not have.
+        lacks_queries = "qk" in self._keeping.what and call.query is None
+        if self._keeps_weights or lacks_queries:
             weights, are_checked = self._kept_weights(unpadded, known)
         arrays = self._arrays(unpadded, visibility, held)
         layers: list[dict[str, Any]] = [
@@ -422,10 +424,6 @@ class Builder:
         for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
             layer["statistics"] = statistics
         return layers
-
-    def _needs_weights(self, call: Call) -> bool:
-        """Whether weights are kept instead of queries and keys, which the call does not have."""
-        return "qk" in self._keeping.what and call.query is None
 
     def _kept_weights(
         self, unpadded: list[RealTokens], known: torch.Tensor | None

@@ -88,12 +88,17 @@ class CallTokens:
             )
 
     def unattended(self) -> list[str]:
-        """Kinds of inputs, such as text or vision, of which no position is on a side of a call."""
+        """Kinds of inputs, such as text or vision, of which no position is on a side of a call; or
+        sequences that were given to `headscope.watch`.
+        """
         inputs = self._inputs
+        if self._watched is not None:
+            unused = (each for each in self._watched.given if len(each) not in self._watched.used)
+            return [f"{len(each)} tokens ({each.pieces[0]!r} ...)" for each in unused]
         if self._marked is not None:
             given = {KINDS[kind] for kind in np.unique(self._marked.input_positions.kind)}
             return sorted(given - self._marked.kinds)
-        if inputs.sides is not None or inputs.numbered:
+        if inputs.numbered:
             return []
         held = {role for role, _, _ in self._known}
         given = {TEXT: ("source", inputs.source), TARGET: ("target", inputs.target)}

@@ -41,6 +41,7 @@ class WatchedTokens:
     """
 
     given: tuple[Tokens, ...]
+    used: set[int] = field(default_factory=set)
     _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
     _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
     _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
@@ -66,6 +67,8 @@ class WatchedTokens:
         if call.mask is None:
             return np.ones(shape, bool)
         real = looked_at(call, shape)
+        if tuple(call.mask.shape[2:]) == (shape[1],) * 2 and not call.cross:
+            _keep_last(real, call.mask)
         return real | ~real.any(axis=1, keepdims=True)  # an example of padding alone is kept whole
 
     def _side(self, call: Call, real: np.ndarray) -> SideTokens:
@@ -73,6 +76,7 @@ class WatchedTokens:
         if known not in self._known:
             positions = positions_in(torch.from_numpy(real).to(call.context.device))
             whole = next((side for side in self.given if len(side) == real.shape[1]), None)
+            self.used.add(real.shape[1])
             if whole is None:
                 tokens = numbers_at(positions, "hs.watch was given no tokens for so many positions")
             else:
@@ -81,6 +85,22 @@ class WatchedTokens:
                 )
             self._known[known] = SideTokens(tokens, positions)
         return self._known[known]
+
+
+def _keep_last(real: np.ndarray, mask: torch.Tensor) -> None:
+    """Count the last token as real where no token sees itself: nobody is there to see it.
+
+    Args:
+        real: ``[batch position]``, True for keys that a query sees.
+        mask: of self-attention.
+    """
+    for row, seen in zip(real, _visible(mask).any(dim=1).expand(len(real), -1, -1), strict=True):
+        # The first token may see itself, since it has nothing else.
+        if not row.any() or bool(torch.triu(seen[1:], diagonal=1).any()):
+            continue
+        last = int(np.flatnonzero(row)[-1]) + 1
+        if last < len(row) and not bool(seen[last + 1 :].any()):
+            row[last] = True
 
 
 def positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -97,11 +117,15 @@ def numbers_at(positions: Sequence[torch.Tensor], reason: str) -> tuple[Tokens, 
     )
 
 
+def _visible(mask: torch.Tensor) -> torch.Tensor:
+    low = 0.5 if mask.dtype == torch.bool else torch.finfo(mask.dtype).min / 2
+    return mask > low
+
+
 def looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
     """``[batch position]``, True for keys that any query may look at."""
     if call.mask is not None:
-        low = 0.5 if call.mask.dtype == torch.bool else torch.finfo(call.mask.dtype).min / 2
-        seen = (call.mask > low).any(dim=2).any(dim=1)
+        seen = _visible(call.mask).any(dim=2).any(dim=1)
     elif call.weights is not None:
         seen = (call.weights > 0).any(dim=2).any(dim=1)
     else:

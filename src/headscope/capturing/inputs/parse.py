@@ -17,13 +17,10 @@ from headscope.capturing.media.picture_input import parse_pictures
 from headscope.capturing.media.series_input import parse_series
 from headscope.capturing.media.video_input import parse_video
 from headscope.errors import CaptureError, HeadscopeError, TextError
-from headscope.storage import names_file, read_groups, read_rows, read_texts
+from headscope.storage import FIRST, SECOND, names_file, read_groups, read_rows, read_texts
 
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
-FIRST = ("text", "sentence1", "sentence", "premise", "question", "question1", "prompt", "messages")
-SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "context")
-"""What the texts are called in rows of data sets; the first that is there counts."""
 ROLES = ("system", "developer", "user", "assistant")
 """Who speaks in a conversation."""
 MISSPELT = 0.8
@@ -85,11 +82,6 @@ def parse_input(given: Any) -> ParsedInput:
     if isinstance(given, ParsedInput):
         return given
     if isinstance(given, str):
-        if Path(given.strip()).suffix and names_file(given):
-            raise TextError(
-                f"{given!r} in a list of texts is the name of a file; give the name alone, not in "
-                "a list, and its texts are read"
-            )
         return ParsedInput(check_text(given))
     if isinstance(given, Mapping):
         return _from_mapping(given)
@@ -282,7 +274,7 @@ def check_text(text: Any, name: str = "text") -> str:
     """The text, which must be a string that is not blank.
 
     Raises:
-        TextError: where it is not, or holds half of a character.
+        TextError: where it is not, holds half of a character, or names a file of texts.
     """
     _check_no_ids(text)
     if not isinstance(text, str):
@@ -298,6 +290,11 @@ def check_text(text: Any, name: str = "text") -> str:
         raise TextError(
             f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), "
             "which no tokenizer reads; take it out, or write the whole character"
+        )
+    if name in ("text", "second text") and Path(text.strip()).suffix and names_file(text):
+        raise TextError(
+            f"The {name} {text!r} is the name of a file; give what the file holds, or the name "
+            "alone, not in a list, and its texts are read"
         )
     return text
 

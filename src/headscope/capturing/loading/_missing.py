@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from headscope.errors import ModelError
 
@@ -74,6 +77,36 @@ def warn_of_new(name: str, missing: Iterable[str]) -> None:
         warnings.warn(
             f"The files of {name} lack {listed(lacking)}: these weights are random, and so is "
             "what follows from them",
+            stacklevel=2,
+        )
+
+
+@contextmanager
+def without_report() -> Generator[None]:
+    """Keep transformers from printing its table of weights that are missing or not expected."""
+
+    def is_other(line: logging.LogRecord) -> bool:
+        return "LOAD REPORT" not in line.getMessage()
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
+
+
+def warn_of_unread(model: Any, name: str, unexpected: Iterable[str]) -> None:
+    """Say so where the files hold weights of parts of the model that it does not have, such as
+    further layers; heads, which are parts of their own, are left out on purpose.
+    """
+    parts = {part for of in (model, model.base_model) for part, _ in of.named_children()}
+    prefix = f"{model.base_model_prefix}."
+    unread = sorted(key for key in unexpected if key.removeprefix(prefix).split(".")[0] in parts)
+    if unread:
+        warnings.warn(
+            f"The files of {name} hold {listed(unread)}, which its configuration has no place for: "
+            "they are not read",
             stacklevel=2,
         )
 

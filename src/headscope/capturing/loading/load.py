@@ -21,6 +21,8 @@ from headscope.capturing.loading._missing import (
     check_loaded,
     needed,
     warn_of_new,
+    warn_of_unread,
+    without_report,
 )
 from headscope.capturing.loading.fingerprint import leave_out
 from headscope.capturing.loading.options import LoadOptions, ParsedLoadOptions, parse_loading
@@ -341,10 +343,12 @@ def _whole(
     """A model in evaluation mode; weights that its files lack are an error if ``asks`` needs them,
     else a warning.
     """
-    # transformers fills missing weights with random numbers and only logs it. Its report of missing
-    # keys lets us raise instead.
+    # transformers fills missing weights with random numbers and only logs it. Its lists of weights
+    # let us raise or warn instead, and of a head that nobody asked for nothing need be told.
     weights = loading.weights | {"dtype": loading.dtype_of(config), "output_loading_info": True}
-    model, loaded = _loaded(loader, name, **loading.files, **weights)
+    with without_report():
+        model, loaded = _loaded(loader, name, **loading.files, **weights)
+    warn_of_unread(model, display_name(model), loaded["unexpected_keys"])
     missing = set(loaded["missing_keys"])
     if asks:
         check_loaded(display_name(model), missing, asks)

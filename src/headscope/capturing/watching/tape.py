@@ -118,7 +118,11 @@ class Tape:
         self._watched, self._used = watched, used
         self._deferred = deferred
         running, model = watched.running, watched.modules.model
-        self._sized = _by_id(filter(_is_named_attention, (*running, *watched.given)))
+        self._sized = _by_id(
+            each
+            for each in (*running, *watched.given)
+            if ATTENTION_NAME.search(type(each).__name__)
+        )
         self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
         makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
         self._makers = _by_id(makers)
@@ -288,10 +292,6 @@ def _each(acts: Sequence[Callable]) -> Callable[..., None]:
 
 def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
     return {id(module): module for module in modules}
-
-
-def _is_named_attention(module: nn.Module) -> bool:
-    return bool(ATTENTION_NAME.search(type(module).__name__))
 
 
 def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:

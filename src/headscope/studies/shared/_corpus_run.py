@@ -32,6 +32,14 @@ RESULT = "result.safetensors"
 RANDOM = "random_weights"
 """Folder of the run of the model with random weights, in that of the run."""
 TOGETHER = ("batch_size", "batch_tokens")
+COUNTED = {
+    "texts": "texts",
+    "text_count": "texts",
+    "sentences": "sentences",
+    "passages": "passages",
+    "examples": "examples",
+}
+"""How many inputs a result counted, by the name of its attribute, and what they are called."""
 
 Stream = Iterable[CorpusText | HeadscopeError]
 
@@ -94,9 +102,10 @@ class RunSettings:
             progress=self.progress,
         ) as finished:
             result = job.made(finished, judging)
-            if isinstance(counted := getattr(result, "texts", None), int):
-                lost = sum(each.get("times", 0) for each in finished.failed)
-                result.conserved(finished.corpus.texts, counted, lost)
+            lost = sum(each.get("times", 0) for each in finished.failed)
+            for name, what in COUNTED.items():
+                if isinstance(counted := getattr(result, name, None), int):
+                    result.conserved(finished.corpus.texts, counted, lost, what)
             if self.out is not None:
                 job.write(result, Path(self.out) / RESULT)
             if not job.model.random:

@@ -263,7 +263,9 @@ def folded(
             made.left_out = left_out | counted.lost
             return made
 
-        return counted.all(result)
+        made = counted.all(result)
+        made.conserved(len(items), len(counted.sums), len(made.left_out), f"{fold.what}s")
+        return made
 
     result = result_of(source, "")
     if random_weights:

@@ -121,8 +121,10 @@ def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str
     groups: list[tuple[list[str], float]] = []
     for name in sorted(heights, key=heights.__getitem__):
         groups.append(([name], min(heights[name], lowest)))
-        while len(groups) > 1 and _touch(groups[-2], groups[-1], least):
+        while len(groups) > 1:
             (first, above), (second, below) = groups[-2:]
+            if below - above >= least * (len(first) + len(second)) / 2:
+                break
             both = (above * len(first) + below * len(second)) / (len(first) + len(second))
             names = first + second
             groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
@@ -131,7 +133,3 @@ def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str
         for names, middle in groups
         for index, name in enumerate(names)
     }
-
-
-def _touch(above: tuple[list[str], float], below: tuple[list[str], float], least: float) -> bool:
-    return below[1] - above[1] < least * (len(above[0]) + len(below[0])) / 2

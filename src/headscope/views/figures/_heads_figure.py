@@ -95,7 +95,8 @@ def heads_figure(
                 dots = notes or ["a dot: the label holds"]
                 notes = ["rows are layers, columns are heads, both from 0", *dots]
                 plain = style.masked
-            if _wants_map(result, mds):
+            # By default where distances were added up for the map.
+            if mds or (mds is None and result.tally.distances is not None):
                 y = draw_map(sheet, result, y)
         sheet.finish(draw_legend(sheet, result, y, notes, plain=plain) + 0.3 * style.em)
     return Figure(
@@ -120,11 +121,6 @@ def _notes(result: Heads) -> list[str]:
     if shows_candidates(result):
         notes.append("no label holds: candidates, on too few texts to tell")
     return notes
-
-
-def _wants_map(result: Heads, mds: bool | str | None) -> bool:
-    """Whether the map of all heads is drawn: by default where distances were added up for it."""
-    return result.tally.distances is not None if mds is None else bool(mds)
 
 
 def _class_bars(

@@ -89,13 +89,10 @@ def draw_model(plan: FigurePlan) -> Sheet:
             )
     frame_chosen(sheet, plan, tiles)
     y = tiles.bottom + 0.9 * plan.style.em
-    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=_any_hidden(thumbnails))
+    hidden = any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
+    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=hidden)
     closing(sheet, plan, y, _notes(plan, scale))
     return sheet
-
-
-def _any_hidden(thumbnails: Sequence[Sequence[np.ndarray]]) -> bool:
-    return any(np.isnan(thumbnail).any() for row in thumbnails for thumbnail in row)
 
 
 def grid_of_heads(

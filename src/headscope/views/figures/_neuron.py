@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
+from headscope.views.figures._combined import Combined
 from headscope.views.figures._frame import (
     closing,
     colour_bar,
@@ -113,7 +114,8 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
 
 def draw_neuron(plan: FigurePlan) -> Sheet:
     """Query, keys, their products, and the dot product, score and weight that follow."""
-    neurons = neurons_of(plan.layer, plan.heads[0], plan.query or 0)
+    layer = of_tokens(plan)
+    neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
     sheet = Sheet(plan.width, plan.style, plan.panel)
     style = plan.style
     y = heading(sheet, plan, where(plan))
@@ -123,7 +125,7 @@ def draw_neuron(plan: FigurePlan) -> Sheet:
         largest_of(neurons.products),
     )
     both, products = (style.score_scale(largest) for largest in ranges)
-    order = ordered(neurons, plan.layer, plan.neurons)
+    order = ordered(neurons, layer, plan.neurons)
     _titles(sheet, table)
     _query(sheet, table, both.rgb(neurons.query[None, order]))
     for number, (scale, values) in enumerate(
@@ -157,19 +159,38 @@ def draw_neuron(plan: FigurePlan) -> Sheet:
     return sheet
 
 
-def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
-    """The numbers of one query of a head.
+def of_tokens(plan: FigurePlan) -> Layer:
+    """The layer of the record, whose queries and keys are those of tokens."""
+    return plan.shown.combined.layers[plan.layer.layer][0]
+
+
+def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = None) -> Neurons:
+    """The numbers of one query of a head; of a word the means over its pieces.
+
+    Args:
+        layer: of the record.
+        head: its number.
+        query: a token, or a word where words are drawn.
+        combined: whether they are.
 
     Raises:
         RecordError: where queries and keys were not kept.
     """
-    scores = layer.scores_of(head)[query]
+    of = combined or Combined(layers={layer.layer: (layer,)}, words=None, heads=())
+    scores = of.of(layer, lambda each: each.scores_of(head)[None], scores=True)[0, query]
+    weights = of.of(layer, lambda each: each.weights_of(head)[None])[0, query]
     if not layer.has("queries") or not layer.has("keys"):
         raise RecordError(
             f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'"
         )
-    looking = np.asarray(layer.part("queries", head, query), np.float64)
+    looking = np.asarray(layer.part("queries", head), np.float64)
     keys = np.asarray(layer.part("keys", int(layer.kv_head_of[head])), np.float64)
+    if of.words is not None:
+        looking, keys = (
+            np.stack([rows[list(run)].mean(axis=0) for run in words.tokens])
+            for rows, words in zip((looking, keys), of.words, strict=True)
+        )
+    looking = looking[query]
     hidden = ~np.isfinite(scores)
     products = np.where(hidden[:, None], np.nan, looking * keys)
     return Neurons(
@@ -178,7 +199,7 @@ def neurons_of(layer: Layer, head: int, query: int) -> Neurons:
         products=products,
         dots=products.sum(axis=1),
         scores=np.where(hidden, np.nan, scores),
-        weights=np.where(hidden, np.nan, np.asarray(layer.weights_of(head)[query], np.float64)),
+        weights=np.where(hidden, np.nan, np.asarray(weights, np.float64)),
     )
 
 
@@ -281,7 +302,7 @@ def _signed_bars(sheet: Sheet, table: NeuronLayout, values: np.ndarray, left: fl
 
 
 def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
-    layer = plan.layer
+    layer = of_tokens(plan)
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
         formula += f", capped at {layer.soft_cap:g}"
@@ -296,8 +317,9 @@ def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
         "margin of the attended keys"
     )
     yield f"80 % needs {enough}"
-    yield formula
-    yield "weight = softmax of the scores"
+    of_words = plan.shown.combined.words is not None
+    yield f"{formula}, as mean over pairs of pieces" if of_words else formula
+    yield f"weight = softmax of the scores{' of pieces' if of_words else ''}"
     if layer.kv_heads < layer.heads:
         yield f"keys of key/value head {plan.heads[0] // (layer.heads // layer.kv_heads)}"
     if np.isnan(neurons.scores).any():

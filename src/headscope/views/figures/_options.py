@@ -164,7 +164,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         to=to,
         hiding=(*hiding, *words),
         without=without,
-        neurons=_neurons(layer, options),
+        neurons=_neurons(combined.layers[number][0], options),
         share=None
         if "top_percent" not in options
         else int(between("top_percent", options["top_percent"], 1, 100)),

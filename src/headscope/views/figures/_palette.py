@@ -58,7 +58,7 @@ def head_greys(heads: int, *, dark: bool) -> list[str]:
     palest.
     """
     first, last = (0.95, 0.45) if dark else (0.05, 0.6)
-    return [_grey(level) for level in np.linspace(first, last, heads)]
+    return ["#" + f"{round(255 * level):02x}" * 3 for level in np.linspace(first, last, heads)]
 
 
 def sequential(paper: str, colour: str, *, dark: bool) -> Colours:
@@ -94,10 +94,6 @@ def luminance(colour: UInt8[np.ndarray, " 3"]) -> float:
 def parse_hex(colour: str) -> UInt8[np.ndarray, " 3"]:
     """Red, green, blue of ``#rrggbb``."""
     return np.frombuffer(bytes.fromhex(colour[1:]), np.uint8)
-
-
-def _grey(level: float) -> str:
-    return "#" + f"{round(255 * level):02x}" * 3
 
 
 def _deep(middle: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:

@@ -61,6 +61,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     heads, means = list(plan.heads), layers if len(layers) > 1 else []
     if plan.view in (*OF_ALL_LAYERS, "scatter"):
         layers, heads = [layer.layer for layer in plan.layers], list(range(plan.stack.heads))
+    shows_mean = plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1
     ours = {"headscope": __version__, "matplotlib": version("matplotlib")}
     return {
         "call": f"headscope.figure({', '.join(arguments)})",
@@ -73,7 +74,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         "quantity": plan.shown.name,
         "words": combined.words is not None,
         "mean_layers": means,
-        "mean_heads": bool(combined.heads) or _is_mean_of_heads(plan),
+        "mean_heads": bool(combined.heads) or (shows_mean and not plan.shown.whole),
         "model": model.name,
         "revision": model.revision,
         "model_type": model.model_type,
@@ -84,10 +85,6 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         "fonts": list(plan.style.families[:2]),
         "versions": {**model.versions, **ours},
     }
-
-
-def _is_mean_of_heads(plan: FigurePlan) -> bool:
-    return plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1 and not plan.shown.whole
 
 
 def _literal(value: Any) -> str:

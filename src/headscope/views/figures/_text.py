@@ -239,7 +239,7 @@ def set_text(
                 x, line = 0.0, line + PITCH * em
             placed.append(PlacedToken(token, text, x, line, width))
             x += width
-        if _ends_line(tokens.pieces[word[-1]]):
+        if any(mark in tokens.pieces[word[-1]] for mark in NEW_LINES):
             x, line = 0.0, line + PITCH * em
     return placed, max(word.y for word in placed) + 0.5 * PITCH * em
 
@@ -251,10 +251,6 @@ def _pieces(
     texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room) for token in word]
     widths = [sheet.width_of(text) + 2 * PADDING * sheet.style.em for text in texts]
     return texts, widths
-
-
-def _ends_line(piece: str) -> bool:
-    return any(mark in piece for mark in NEW_LINES)
 
 
 def _begins_text(tokens: Tokens, token: int) -> bool:
