@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import CaptureError, FileError
 from headscope.capturing import capture_ids
-from headscope.capturing.media._sound import parse_sound, samples_read
+from headscope.capturing.media._sound import parse_sound_input, samples_read
 from headscope.testing import tiny_model, tiny_tokenizer
 
 RATE = 8000
@@ -173,7 +173,7 @@ def test_a_wav_file_is_read(channels, width, off, samples, tmp_path):
         [samples + 0.05 * side for side in ((0,) if channels == 1 else (1, -1))], axis=1
     )
     path = written(tmp_path / "sound.wav", sides.ravel(), channels=channels, width=width)
-    found, rate = parse_sound(path, None)
+    found, rate = parse_sound_input(path, None)()
     assert rate == RATE
     assert found.dtype == np.float32
     assert np.abs(found - samples).max() < off
@@ -223,6 +223,6 @@ def test_a_file_that_is_no_wav_is_refused(tmp_path):
     path = tmp_path / "text.wav"
     path.write_text("no sound at all, and no header")
     with pytest.raises(FileError, match="expected a .wav file of PCM samples"):
-        parse_sound(path, None)
+        parse_sound_input(path, None)()
     with pytest.raises(FileError, match="holds no samples"):
-        parse_sound(written(tmp_path / "empty.wav", np.zeros(0)), None)
+        parse_sound_input(written(tmp_path / "empty.wav", np.zeros(0)), None)()

@@ -47,8 +47,6 @@ from .loading.options import LOADING as LOADING
 from .loading.options import LoadOptions as LoadOptions
 from .loading.options import check_not_loaded as check_not_loaded
 from .many import capture_inputs as capture_inputs
-from .media._sound import parse_sound as parse_sound
-from .media.picture_input import parse_image as parse_image
 from .options import CaptureOptions as CaptureOptions
 from .options import RecordOptions as RecordOptions
 from .options import kept_of as kept_of

@@ -56,16 +56,6 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
     return lambda: (samples.astype(np.float32), sampling_rate)
 
 
-def parse_sound(sound: Any, sampling_rate: int | None) -> tuple[np.ndarray, int]:
-    """The samples of what `parse_sound_input` takes, read at once, and how many make a second.
-
-    Raises:
-        CaptureError: where it is no sound, or its sampling rate is missing or contradicts the file.
-        FileError: where the file cannot be read.
-    """
-    return parse_sound_input(sound, sampling_rate)()
-
-
 def _from_file(file: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.ndarray, int]:
     samples, rate = _read(file)
     if sampling_rate not in (None, rate):

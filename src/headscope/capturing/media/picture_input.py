@@ -83,16 +83,6 @@ def parse_pictures(image: Any) -> tuple[PictureInput, ...]:
     return tuple(map(parse_picture, image))
 
 
-def parse_image(image: Any, channels: int | None = None) -> Any:
-    """A PIL picture from what `parse_picture` takes, read at once.
-
-    Raises:
-        CaptureError: where it is no picture, or Pillow is missing.
-        FileError: where the file is not a picture.
-    """
-    return parse_picture(image).read(channels)
-
-
 def _from_file(path: str | Path) -> Any:
     from PIL import Image, UnidentifiedImageError
 
