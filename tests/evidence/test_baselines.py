@@ -4,14 +4,12 @@ import pytest
 from headscope import RecordError, Tokens
 from headscope.evidence import (
     MapSum,
-    null_scores,
     position_map,
     rng_of,
     shuffled_tokens,
     uniform_map,
 )
-from headscope.measures import entropy, mass_on_pairs, same_token
-from headscope.testing import random_record
+from headscope.measures import mass_on_pairs, same_token
 
 
 def test_uniform_rows_keep_to_what_is_visible(rng):
@@ -81,14 +79,3 @@ def test_shuffling_takes_a_content_head_down(rng):
 def test_randomness_belongs_to_the_text():
     assert rng_of("a").random() != rng_of("b").random()
     assert rng_of("a", 1).random() != rng_of("a").random()
-
-
-def test_null_scores_take_records_of_a_model_with_random_weights():
-    found = null_scores(
-        (random_record(seed=s) for s in range(3)),
-        lambda record: entropy(record["cross"].weights(1)),
-    )
-    assert found.texts == ("0", "1", "2")
-    assert found.values.shape == (3, 3)
-    with pytest.raises(RecordError, match="No record of the model with random weights"):
-        null_scores([], lambda record: np.zeros(1))

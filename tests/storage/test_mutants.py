@@ -203,7 +203,7 @@ def kept_relations(path):
             counts[f"asked/{relation}"] = np.array(3)
             for score in ("max", "max undirected", "tree", "tree undirected"):
                 counts[f"hits/{score}/{relation}"] = rng.integers(0, 4, 4).astype(np.int32)
-                counts[f"rules/{score}/{relation}"] = rng.integers(0, 4, 5).astype(np.int32)
+                counts[f"rules/{score}/{relation}"] = rng.integers(0, 4, 5).astype(float)
         facts = {"heads": [[0, 0], [0, 1]], "model": "m"}
         found.sums.add(f"s{number}", f"d{number}", counts, length=5, facts=facts)
     found.left_out["t"] = "why"

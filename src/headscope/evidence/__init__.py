@@ -3,7 +3,6 @@ corrections, baselines.
 """
 
 from headscope.evidence._baselines import (
-    null_scores,
     orders_of_words,
     rng_of,
     shuffled_orders,
@@ -11,7 +10,7 @@ from headscope.evidence._baselines import (
     uniform_map,
 )
 from headscope.evidence._difference import difference_interval
-from headscope.evidence._effect import effect_size, p_above, superiority
+from headscope.evidence._effect import effect_size, p_above
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval, interval_of_sums
@@ -19,7 +18,6 @@ from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
 from headscope.evidence._p_text import p_text
 from headscope.evidence._ratio import (
-    interval_of_draws,
     redrawn_interval,
     redrawn_ratios,
     share_interval,
@@ -41,14 +39,12 @@ __all__ = [
     "group_of",
     "holm",
     "interval",
-    "interval_of_draws",
     "interval_of_sums",
     "least_p",
     "length_text",
     "load_beside",
     "load_statistic",
     "median_of",
-    "null_scores",
     "orders_of_words",
     "p_above",
     "p_flipped",
@@ -61,7 +57,6 @@ __all__ = [
     "share_interval",
     "shuffled_orders",
     "shuffled_tokens",
-    "superiority",
     "uniform_map",
     "wilson",
 ]

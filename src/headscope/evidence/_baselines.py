@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.errors import RecordError
-from headscope.evidence._statistic import Statistic
-from headscope.record import Record, Tokens
+from headscope.record import Tokens
 
 
 def uniform_map(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 query key"]:
@@ -144,39 +142,3 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
     """
     # hash() of a string is salted anew in each process, so a checksum takes its place.
     return np.random.default_rng([seed, zlib.crc32(text.encode())])
-
-
-def null_scores(
-    records: Iterable[Record], score: Callable[[Record], Float[np.ndarray, "..."]]
-) -> Statistic:
-    """Scores on records of a model without the pattern: the same architecture with random weights.
-
-    Such a model is made by ``AutoModel.from_config(model.config)``; capture the same texts with it.
-
-    Args:
-        records: of that model, one for each text.
-        score: values of one record, such as ``lambda record: entropy(record["self"].weights(0))``.
-
-    Raises:
-        RecordError: where there is no record.
-
-    Example:
-        >>> from headscope.testing import random_record
-        >>> len(
-        ...     null_scores(
-        ...         [random_record()], lambda record: record["cross"].weights(0).max(axis=(1, 2))
-        ...     )
-        ... )
-        1
-    """
-    scores: Statistic | None = None
-    for number, record in enumerate(records):
-        values = np.asarray(score(record), np.float64)
-        if scores is None:
-            scores = Statistic(values.shape)
-        scores.update(str(number), values)
-    if scores is None:
-        raise RecordError(
-            "No record of the model with random weights was given; capture the texts with it"
-        )
-    return scores

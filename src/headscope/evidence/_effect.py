@@ -38,23 +38,6 @@ def effect_size(
     return np.where(count > 1, effects, np.nan)
 
 
-def superiority(
-    scores: Float[np.ndarray, "text head"], baseline: Float[np.ndarray, "text head"]
-) -> Float[np.ndarray, " head"]:
-    """Share of texts on which the score is above the baseline, a tie counting half; NaN for no
-    text.
-
-    Example:
-        >>> superiority(np.array([[0.5], [0.0], [0.25], [1.0]]), np.full((4, 1), 0.25)).tolist()
-        [0.625]
-    """
-    apart = scores - baseline
-    there = ~np.isnan(apart)
-    above = ((apart > 0) + 0.5 * (apart == 0)).sum(axis=0)
-    count = there.sum(axis=0)
-    return np.divide(above, count, out=np.full(above.shape, np.nan), where=count > 0)
-
-
 def p_above(
     scores: Float[np.ndarray, "text head"],
     least: Float[np.ndarray, "text head"],

@@ -203,20 +203,10 @@ class GroupSums:
         """Probability of a mean that far above 0 if it were not: one-sided t-test over texts or
         documents, see `headscope.evidence.p_above`.
         """
-        return self._p_of(self.mean)
-
-    def p_apart(self) -> Float[np.ndarray, "..."]:
-        """Probability of a mean that far from 0, on either side, if it were 0: two-sided t-test
-        over texts or documents; never below ``2^(1 - G)`` of G documents, as of `p_flipped`.
-        """
-        return np.minimum(1.0, 2 * self._p_of(np.abs(self.mean)))
-
-    def _p_of(self, mean: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """The one-sided test of a mean with the spread of these values."""
         # stdtr(df, -x) is scipy.stats.t.sf(x, df), whose import alone takes a second.
         from scipy.special import stdtr
 
-        groups = self._closed("groups")
+        mean, groups = self.mean, self._closed("groups")
         error = np.where(self._least < self._most, self._error, 0.0)
         varied = error > TOLERANCE * np.abs(mean)
         p = np.where(mean > 0, 0.0, 1.0)

@@ -25,6 +25,7 @@ def interval(
     *,
     groups: Iterable[Any] | None = None,
     method: Method = "auto",
+    shares: bool = True,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -40,9 +41,8 @@ def interval(
       effect where these belong to documents, with Student's quantiles (Korn and Graubard 1998).
       Where all documents agree nothing shows how alike texts are within one; each document then
       counts as one text.
-    - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, some of them 1, else
-      ``expanded``. Differences of scores are no shares, whatever their values: give ``expanded``
-      for these.
+    - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, else ``expanded``.
+      Differences of scores are no shares, whatever their values: give ``expanded`` for these.
     - ``percentile``, ``bca`` (Efron 1987): the quantiles of the redrawn means as they are, and
       shifted for bias and skew. Both are too short for few texts.
 
@@ -54,6 +54,8 @@ def interval(
         groups: the document of each text, by name or number; None for a text that belongs to no
             other.
         method: how.
+        shares: whether scores that are all 0 are answers, none of which is right, and get Wilson's
+            interval; False where 0 may be all that a score can be, such as a weight that is masked.
         confidence: how often the interval should hold the mean over all texts that could have been.
         resamples: how many times documents are drawn.
         seed: of the draw.
@@ -79,7 +81,9 @@ def interval(
         )
     numbers = parse_groups(groups, len(values))
     sums, sizes = summed(values, numbers)
-    ones = _shares(values) if method == "auto" else np.full(values.shape[1], method == "wilson")
+    ones = np.full(values.shape[1], method == "wilson")
+    if method == "auto":
+        ones = _shares(values) & (shares | (values == 1).any(axis=0))
     ends = np.full((values.shape[1], 2), np.nan)
     if ones.any():
         ends[ones] = wilson(
@@ -153,11 +157,8 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
 
 
 def _shares(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
-    """Which heads have scores of 0 and 1 only, and at least one 1: all 0 may be a score of any
-    kind.
-    """
-    only = (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
-    return only & (values == 1).any(axis=0)
+    """Which heads have scores of 0 and 1 only."""
+    return (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
 
 
 def _alike(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:

@@ -80,33 +80,7 @@ def redrawn_interval(
         >>> redrawn_interval(np.linspace(0, 1, 101)[:, None], np.ones((100, 1))).round(3).tolist()
         [[0.023, 0.977]]
     """
-    there = (sizes > 0).sum(axis=0).astype(np.float64)
-    return interval_of_draws(drawn, there, effective_groups(sizes), confidence=confidence)
-
-
-def interval_of_draws(
-    drawn: Float[np.ndarray, "resample head"],
-    groups: Float[np.ndarray, " head"],
-    effective: Float[np.ndarray, " head"],
-    *,
-    confidence: float = 0.95,
-) -> Float[np.ndarray, "head 2"]:
-    """`redrawn_interval` of documents that are known by their number alone.
-
-    Args:
-        drawn: see `redrawn_interval`.
-        groups: how many documents say something.
-        effective: how many of one size would say as much.
-        confidence: how often the interval should hold the truth.
-
-    Returns:
-        Lower and upper end; NaN for fewer than two documents.
-
-    Example:
-        >>> draws, many = np.linspace(0, 1, 101)[:, None], np.array([100.0])
-        >>> interval_of_draws(draws, many, many).round(3).tolist()
-        [[0.023, 0.977]]
-    """
+    groups, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     ends = np.full((drawn.shape[1], 2), np.nan)
     for head in range(drawn.shape[1]):
         known = drawn[~np.isnan(drawn[:, head]), head]

@@ -243,7 +243,8 @@ def _evidence(
     for values in known.values():
         highest = np.fmax(highest, values)
     highest = np.where(np.isfinite(highest), highest, np.nan)
-    ends = interval(scores, groups=groups, confidence=confidence)
+    # A head that cannot look at any such pair scores 0, and no more texts could change that.
+    ends = interval(scores, groups=groups, shares=False, confidence=confidence)
     excess = interval(scores - highest, groups=groups, method="expanded", confidence=confidence)
     return {
         "score": _mean(scores),

@@ -43,8 +43,9 @@ def blocks_of(relations: Relations) -> list[TextTable | str]:
         return ["\n".join(lines)]
     note = (
         "Held out: head and offset are chosen on one half of the documents and measured on the "
-        f"other, both ways; mean over {relations.splits} splits. Intervals do not hold the spread "
-        f"over splits. p: {relations.correction} over relations."
+        f"other, both ways; mean over {relations.splits} splits. Intervals and p allow for the "
+        "choice; an offset that leaves the sentence is right by chance. p: "
+        f"{relations.correction} over relations."
     )
     shown = [each.relation for each in relations.shown()]
     rare = [name for name in relations.relations if name not in shown]

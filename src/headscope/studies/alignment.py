@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from headscope.corpus import Sums, asks_for_run
 from headscope.errors import RecordError, RunError
 from headscope.evidence import redrawn_ratios
+from headscope.evidence.choice import SPLITS, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
@@ -35,7 +36,6 @@ from headscope.studies._aligned_pairs import (
 from headscope.studies._alignment_shown import blocks_of, columns_of, summary_of
 from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._fold import Fold, Item, folded
-from headscope.studies.shared._held_out import SPLITS, halves_of
 from headscope.studies.word_alignment import (
     BY,
     REFUSED,

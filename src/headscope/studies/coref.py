@@ -248,12 +248,17 @@ class Coreference(HeadAnswers):
         if not self.questions:
             return repr(self)
         best, passages = self.best(), f"{self.passages} passages ({self.length_text})"
+        first = (
+            f"{self.model or 'a model'}, {self.source or 'texts'}: {len(self.cells)} heads, "
+            f"{passages}, {self.questions} questions"
+        )
+        if self.too_few:
+            return f"{first}. {self.too_few}"
         share, nearest = percent(best.held_out_accuracy), percent(best.held_out_nearest)
         return (
-            f"{self.model or 'a model'}, {self.source or 'texts'}: {len(self.cells)} heads, "
-            f"{passages}, {self.questions} questions. On documents it was not chosen on, the best "
-            f"head looks most at what a mention means for {share} % of mentions; the nearest "
-            f"mention is right for {nearest} % (p {p_text(best.p_corrected)})"
+            f"{first}. On documents it was not chosen on, the best head looks most at what a "
+            f"mention means for {share} % of mentions; the nearest mention is right for {nearest} "
+            f"% (p {p_text(best.p_corrected)})"
         )
 
     def _blocks(self) -> list[TextTable | str]:
@@ -263,8 +268,8 @@ class Coreference(HeadAnswers):
         tables = [table for candidates in CANDIDATES for table in self._tables(candidates)]
         note = (
             "Held out: the head is chosen on one half of the documents and measured on the other, "
-            f"both ways; mean over {self.splits} splits. Intervals do not hold the spread over "
-            f"splits. p: {self.correction} over kinds."
+            f"both ways; mean over {self.splits} splits. Intervals and p allow for the choice. p: "
+            f"{self.correction} over kinds."
         )
         return [*tables, "\n".join([note, *lines])]
 

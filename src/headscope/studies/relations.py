@@ -19,7 +19,6 @@ from headscope.linguistics import (
     Sentence,
     Treebank,
     decode_tree,
-    offset_heads,
     predicted_heads,
 )
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
@@ -87,22 +86,20 @@ def counts_of(
         both = np.concatenate([maps, maps.transpose(0, 2, 1)])
         decoded = decode_tree(both, sentence.root)
         predicted["tree"] = decoded.reshape(predicted["max"].shape)
-    gold, size = np.array(sentence.heads) - 1, len(sentence.heads)
-    offsets = np.stack([offset_heads(size, each) - 1 for each in OFFSETS])
+    gold = np.array(sentence.heads) - 1
     groups = groups_of(np.array(sentence.relations), universal=universal)
     counts: dict[str, np.ndarray] = {}
     for relation, words in groups.items():
         counts[f"asked/{relation}"] = np.array(len(words))
     for score in scores_of(trees):
         decoding, _, undirected = score.partition(" ")
-        # The root is no word that could be looked at; an offset may hit it, unless edges have no
-        # direction.
+        # The root is no word that a head, or an offset, could name.
         hits = _right(predicted[decoding], gold, bool(undirected)) & (gold >= 0)
-        rules = _right(offsets, gold, bool(undirected)) & ((gold >= 0) | (not undirected))
+        rules = _by_offset(gold, bool(undirected))
         for relation, words in groups.items():
             right = hits[..., words].sum(axis=-1, dtype=np.int32)
             counts[f"hits/{score}/{relation}"] = right.reshape(-1)
-            counts[f"rules/{score}/{relation}"] = rules[:, words].sum(axis=-1, dtype=np.int32)
+            counts[f"rules/{score}/{relation}"] = rules[:, words].sum(axis=-1)
     return counts
 
 
@@ -114,6 +111,21 @@ def _right(
     if undirected:
         right |= predicted[..., np.maximum(gold, 0)] == np.arange(len(gold))
     return right
+
+
+def _by_offset(gold: Int[np.ndarray, " word"], undirected: bool) -> Float[np.ndarray, "rule word"]:
+    """How likely each offset is to be right: where it leaves the sentence, any other word is as
+    likely, as of a head that knows nothing.
+    """
+    size = len(gold)
+    named = np.arange(size) + np.array(OFFSETS)[:, None]
+    chance = np.where((named < 0) | (named >= size), 1 / max(size - 1, 1), 0.0)
+    right = np.maximum(named == gold, chance)
+    if undirected:
+        heads = np.maximum(gold, 0)
+        back = np.maximum(named[:, heads] == np.arange(size), chance[:, heads])
+        right = 1 - (1 - right) * (1 - back)
+    return right * (gold >= 0)
 
 
 def scores_of(trees: bool) -> tuple[str, ...]:
@@ -132,7 +144,8 @@ class RelationHead(ChosenHead):
         stanford: the relation of the Penn Treebank that is next to it.
         direction: who looks at whom.
         offset: the best fixed offset on all sentences.
-        baseline: share of words whose head is there.
+        baseline: share of words whose head is there, a word whose offset leaves the sentence
+            counting as much as chance gives.
         held_out_direction: who looks at whom.
         held_out_offset: the best offset on one half, most often.
         held_out_baseline: share of words whose head is at the offset of the other half, mean over
@@ -178,6 +191,7 @@ class Relations(HeadAnswers):
     ASKED_BY: ClassVar[tuple[str, str]] = ("relation", "score")
     CHOICES: ClassVar[int] = len(DIRECTIONS)
     RULE_COUNT: ClassVar[int] = len(OFFSETS)
+    RULE_KIND: ClassVar[str] = "f"
     LEAST_WORDS: ClassVar[int] = 20
     """How many words a relation has that is printed and drawn; tables to export hold them all."""
 
@@ -321,6 +335,8 @@ class Relations(HeadAnswers):
             f"{self.model or 'a model'}, {self.source or 'a treebank'}: {len(self.cells)} heads, "
             f"{self.sentences} sentences{of} ({self.length_text}), {self.words} words"
         )
+        if self.too_few:
+            return f"{first}. {self.too_few}"
         # Groups hold the words of many relations, and counting them too would count these twice.
         tried = [each for each in self.shown() if each.relation not in GROUPS]
         if not tried:

@@ -33,7 +33,7 @@ class ChosenHead:
             other half.
         held_out_accuracy: share of these that what was chosen on the other half answers right, mean
             over splits.
-        held_out_low: lower end of its interval over documents, the choices held fixed.
+        held_out_low: lower end of its interval over documents, which allows for the choice.
         held_out_high: upper end.
         held_out_spread: standard deviation of the share over splits.
         held_out_chosen: how often that head was chosen, of two choices a split.
@@ -42,7 +42,7 @@ class ChosenHead:
         held_out_above_low: lower end of the interval of that difference over documents.
         held_out_above_high: upper end.
         held_out_above_spread: standard deviation of the difference over splits.
-        p: of the chosen heads not being above the rule, paired t-test over documents.
+        p: of the chosen heads not being above the rule, see `headscope.evidence.choice.chosen`.
         p_corrected: the same, corrected for everything that was asked.
     """
 

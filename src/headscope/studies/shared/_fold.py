@@ -5,7 +5,7 @@ memory, in parts, and by many processes it is the same fold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from headscope.corpus import (
     asks_for_run,
 )
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence.groups import group_of
+from headscope.evidence.groups import COPIES, group_of
 from headscope.linguistics import word_attention, words_at
 from headscope.patterns.records import with_groups
 from headscope.record import Stack
@@ -234,6 +234,7 @@ def folded(
         RecordError: where no text is left.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    items = _with_copies(fold, items, how)
     if asks_for_run(options):
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
         return run_fold(
@@ -271,6 +272,24 @@ def folded(
     if random_weights:
         result.control = result_of(source.random_twin(), ".random")
     return result
+
+
+def _with_copies(fold: Fold, items: Sequence[Item], how: Mapping[str, Any]) -> list[Item]:
+    """The texts, where copies that are of no document are of one: what is said twice proves no more
+    than once.
+    """
+    said: dict[str, list[int]] = {}
+    for number, item in enumerate(items):
+        if item.document is None:
+            try:
+                said.setdefault(repr(fold.input_of(item.what, how)), []).append(number)
+            except HeadscopeError:
+                continue
+    own = list(items)
+    for copies in said.values():
+        for number in copies if len(copies) > 1 else ():
+            own[number] = replace(own[number], document=f"{COPIES}{own[copies[0]].name}")
+    return own
 
 
 def folded_texts(

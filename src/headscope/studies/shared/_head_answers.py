@@ -15,13 +15,13 @@ from jaxtyping import Float
 from headscope.corpus import Sums
 from headscope.errors import RecordError
 from headscope.evidence import length_text
+from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
 from headscope.evidence.correction import CORRECTIONS
 from headscope.record import Record
 from headscope.results import Kept, Result
 from headscope.storage import Finite, Seed, array_of, check_document, load_kept, reading
 from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._fold import Fold, Item
-from headscope.studies.shared._held_out import SPLITS, DocumentHits, halves_of, measured
 
 ASKED = "asked/"
 """Prefix of the name of how often something was asked."""
@@ -77,6 +77,8 @@ class HeadAnswers(Result):
     """Choices for each head, such as its directions."""
     RULE_COUNT: ClassVar[int]
     """How many rules without a head there are."""
+    RULE_KIND: ClassVar[str] = "i"
+    """Whether they answer right or wrong, ``"i"``, or also by chance, ``"f"``."""
     BASELINES: ClassVar[slice] = slice(None)
     """Which of these are the baseline."""
 
@@ -180,6 +182,14 @@ class HeadAnswers(Result):
         return self.sums.documents
 
     @property
+    def too_few(self) -> str:
+        """That there are too few documents to judge any head; empty where there are enough."""
+        if self.documents >= FEWEST:
+            return ""
+        count = f"{self.documents} document{'s' * (self.documents != 1)}"
+        return f"Too few to judge any head: {count}, and p can be below 0.05 from {FEWEST} on"
+
+    @property
     def length_text(self) -> str:
         """How long the texts are, as tables print it."""
         return length_text(self.sums.lengths)
@@ -232,16 +242,15 @@ class HeadAnswers(Result):
 
     def _measured(self, how: str, asked: Iterable[str]) -> list[dict[str, Any]]:
         """The numbers of `ChosenHead`, of everything that was asked in one way."""
-        halves = halves_of(len(self.sums.rows), self.options["seed"], self.splits)
-        hits = [
-            DocumentHits(
+        questions = [
+            Choices(
                 wholes=self.sums[f"{ASKED}{what}"].astype(np.float64),
-                hits=self.sums[f"hits/{how}/{what}"].T.astype(np.float64),
+                scores=self.sums[f"hits/{how}/{what}"].T.astype(np.float64),
                 baselines=self.sums[f"rules/{how}/{what}"].T[self.BASELINES].astype(np.float64),
             )
             for what in asked
         ]
-        return measured(hits, halves, confidence=self.confidence, correction=self.correction)
+        return chosen(questions, **self.options)
 
     @cached_property
     def _chosen(self) -> dict[str, tuple[Any, ...]]:
@@ -342,5 +351,6 @@ def load_answers(path: str | os.PathLike[str], kind: type[Same]) -> Same:
             array_of(arrays, f"counts.{ASKED}{what}", "i", (rows,))
             for how in study.ways:
                 array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
-                array_of(arrays, f"counts.rules/{how}/{what}", "i", (rows, study.RULE_COUNT))
+                rules = f"counts.rules/{how}/{what}"
+                array_of(arrays, rules, study.RULE_KIND, (rows, study.RULE_COUNT))
     return study

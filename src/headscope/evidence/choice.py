@@ -1,0 +1,357 @@
+"""What was chosen among many, judged where it was not chosen: effect, interval and p, for which the
+choice is made again on other documents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from headscope.evidence._ratio import share_interval
+from headscope.evidence._wilson import wilson_ends
+from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.groups import effective_groups, group_variance
+
+SPLITS = 10
+"""How often documents are split by default: what a choice adds to the spread is then a third of one
+split's.
+"""
+ERROR_SPLITS = 100
+"""How many splits the error is estimated of; of fewer it would be a matter of luck itself."""
+FLIPS = 999
+FEWEST = 5
+"""Documents of which p can be below 0.05."""
+FAR = 8.0
+"""So many errors below the best rule nothing is ever chosen, and need not be tried."""
+AT_ONCE = 640
+"""Flips times splits that are judged together, to bound memory."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choices:
+    """A question to every choice, such as a head and a direction, as sums by document.
+
+    Args:
+        wholes: how much was asked.
+        scores: how much each choice answers right.
+        baselines: of each rule that takes no head, of which the best is chosen, too.
+
+    Example:
+        >>> ten, right = np.full(2, 10.0), np.array([[7.0, 8.0], [3.0, 2.0]])
+        >>> Choices(wholes=ten, scores=right, baselines=np.full((1, 2), 5.0)).scores.shape
+        (2, 2)
+    """
+
+    wholes: Float[np.ndarray, " document"]
+    scores: Float[np.ndarray, "choice document"]
+    baselines: Float[np.ndarray, "rule document"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _HeldOut:
+    """What was chosen on each half of each split, and its sums on the other half.
+
+    Args:
+        wholes: of the documents in which something was asked.
+        half: which of these are in the first half; a row for each split with two halves.
+        count: how many of these splits effects are means over, the first ones.
+        choices: choice and rule of each split, chosen on the first half and on the rest.
+        sums: of the choice, and of the rule, on the documents they were not chosen on.
+    """
+
+    wholes: Float[np.ndarray, " document"]
+    half: Bool[np.ndarray, "split document"]
+    count: int
+    choices: tuple[Int[np.ndarray, "2 split"], Int[np.ndarray, "2 split"]]
+    sums: tuple[Float[np.ndarray, "split document"], Float[np.ndarray, "split document"]]
+
+
+def halves_of(count: int, seed: int, splits: int) -> Bool[np.ndarray, "split document"]:
+    """One half of the documents of every split; of an odd number the smaller one.
+
+    Example:
+        >>> halves_of(5, seed=0, splits=3).sum(axis=1).tolist()
+        [2, 2, 2]
+    """
+    halves = np.zeros((splits, count), bool)
+    for number, half in enumerate(halves):
+        half[np.random.default_rng(seed + number).permutation(count)[: count // 2]] = True
+    return halves
+
+
+def chosen(
+    asked: Sequence[Choices],
+    *,
+    margin: float = 0.0,
+    confidence: float = 0.95,
+    correction: str = "holm",
+    splits: int = SPLITS,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """The best choice of every question, and how far it is above the best rule on documents that
+    neither was chosen on.
+
+    Documents are split into halves; choice and rule are chosen on either half and measured on the
+    other; effects are means over splits. Two things make them less sure than a test over documents
+    says: splits share documents, and what is chosen depends on all of them.
+
+    - Error: ``mean_u (v_u - (m_u - m)^2) + s^2 / J``: m_u is what a half gives of that which was
+      chosen on the other, v_u its variance over documents, m the mean of all halves of 100 splits,
+      s^2 the variance over J splits. It is never below that over documents of the mean over splits.
+      (Ours: v_u estimates the variance of m_u, as no document of that half had a say in the choice;
+      and the variance of a mean is that of its terms less what these differ by.) The
+      interval is of what these choices give on new documents, not of what these would have one
+      choose.
+    - p: whole documents are turned at random around what they are if nothing is above the best
+      rule, and everything is chosen and measured again. A choice as good as that rule, or nearly
+      so, is then equal to it; one that is worse keeps its distance (Hansen 2005, for tests of the
+      best of many). Documents are multiplied by -0.62 or 1.62, which keep the skew of scores;
+      signs alone do not, and find too much (Mammen 1993). p is the share of 999 draws that come as
+      far, the one that was seen among them, and never below 2^-G of G documents.
+    - ``"holm"``: steps down as Holm, with the largest of all flipped effects, each by its
+      deviation, in place of a product (Westfall and Young 1993).
+
+    Source: Nadeau and Bengio 2003 for the fault of tests over splits; Tsamardinos et al. 2018 for
+    choosing again in each draw.
+
+    Args:
+        asked: all questions of a table.
+        margin: how far above the rule is tested, as a share; p is of not being so.
+        confidence: of the intervals.
+        correction: ``"holm"`` or ``"benjamini-hochberg"``.
+        splits: how many, for effects.
+        seed: of the first split, and of the flips.
+
+    Returns:
+        Of each question, by the names of results: of the best choice and rule on all documents,
+        measured on these, ``best``, ``rule``, ``accuracy``, ``low``, ``high``, ``rule_share``; and
+        ``held_out_...``, ``p``, ``p_corrected``. NaN, or None, where documents are too few.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> wholes, heads = np.full(20, 8.0), rng.binomial(8, 0.5, (6, 20)).astype(float)
+        >>> heads[3] = rng.binomial(8, 0.9, 20)
+        >>> rule = rng.binomial(8, 0.5, (1, 20)).astype(float)
+        >>> best = chosen([Choices(wholes=wholes, scores=heads, baselines=rule)])[0]
+        >>> best["best"], best["held_best"], best["p"] < 0.01, best["held_out_above_low"] > 0.2
+        (3, 3, True, True)
+    """
+    count = len(asked[0].wholes) if asked else 0
+    halves = halves_of(count, seed, max(splits, ERROR_SPLITS))
+    flips = _flips(seed, count)
+    numbers, draws, documents = [], np.empty((FLIPS, len(asked))), []
+    for place, each in enumerate(asked):
+        held = _held_out(each, halves, splits)
+        numbers.append(_on_all(each, confidence) | _off(held, confidence))
+        draws[:, place] = _flipped(each, held, flips, margin)
+        documents.append(len(held.wholes))
+    effects = np.array([each["held_out_above"] for each in numbers]) - margin
+    p, corrected = _tested(effects, draws, 0.5 ** np.array(documents), correction)
+    for each, own, family in zip(numbers, p, corrected, strict=True):
+        each |= {"p": float(own), "p_corrected": float(family)}
+    return numbers
+
+
+def _flips(seed: int, count: int) -> Float[np.ndarray, "flip document"]:
+    """Mammen's two values, of mean 0, variance 1 and skewness 1."""
+    root = np.sqrt(5)
+    is_small = np.random.default_rng([seed, 1]).random((FLIPS, count)) < (root + 1) / (2 * root)
+    return np.where(is_small, (1 - root) / 2, (1 + root) / 2)
+
+
+def _on_all(asked: Choices, confidence: float) -> dict[str, Any]:
+    """Of the choice and the rule that are best on all documents, measured on them too."""
+    whole = float(asked.wholes.sum())
+    best, rule = _best(asked.scores.sum(axis=1)), _best(asked.baselines.sum(axis=1))
+    low, high = share_interval(
+        asked.scores[best][:, None], asked.wholes[:, None], confidence=confidence
+    )[0]
+    return {
+        "best": int(best),
+        "rule": int(rule),
+        "rule_share": float(asked.baselines[rule].sum() / whole),
+        "count": int(whole),
+        "accuracy": float(asked.scores[best].sum() / whole),
+        "low": float(low),
+        "high": float(high),
+    }
+
+
+def _best(sums: Float[np.ndarray, "*axes choice"]) -> Int[np.ndarray, "*axes"]:
+    """The first of the largest, to within rounding."""
+    return np.round(sums, 9).argmax(axis=-1)
+
+
+def _held_out(asked: Choices, halves: Bool[np.ndarray, "split document"], splits: int) -> _HeldOut:
+    """Choose on each half of every split, and measure on the other."""
+    there = asked.wholes > 0
+    half = halves[:, there]
+    # There is something to choose by on both halves.
+    usable = np.logical_and(half.any(axis=1), ~half.all(axis=1))
+    half = half[usable]
+    choices, sums = [], []
+    for values in (asked.scores[:, there], asked.baselines[:, there]):
+        on_half = half.astype(np.float64) @ values.T
+        both = np.stack([_best(on_half), _best(values.sum(axis=1) - on_half)])
+        choices.append(both)
+        sums.append(np.where(half, values[both[1]], values[both[0]]))
+    return _HeldOut(
+        wholes=asked.wholes[there],
+        half=half,
+        count=int(usable[:splits].sum()),
+        choices=(choices[0], choices[1]),
+        sums=(sums[0], sums[1]),
+    )
+
+
+def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
+    """Of what was chosen on one half and measured on the other; NaN where nothing could be."""
+    from scipy.special import stdtrit
+
+    heads, rules = (each[: held.count] for each in held.sums)
+    whole = held.wholes.sum()
+    nothing = not len(heads)
+    most = [None if nothing else _most(each[:, : held.count]) for each in held.choices]
+    of_heads, of_rules = heads.sum(axis=1) / whole, rules.sum(axis=1) / whole
+    share, above = (_over(each, np.mean) for each in (of_heads, of_heads - of_rules))
+    errors = [_error(each, held) for each in (held.sums[0], held.sums[0] - held.sums[1])]
+    sizes = held.wholes[:, None]
+    effective = effective_groups(sizes)
+    low, high = wilson_ends(
+        np.array([share]),
+        np.array([whole]),
+        confidence=confidence,
+        variance=np.array([errors[0]]),
+        groups=(np.array([0 if nothing else len(sizes)]), effective),
+    )[0]
+    reach = stdtrit(max(1.0, effective[0] - 1), (1 + confidence) / 2) * np.sqrt(errors[1])
+    return {
+        "held_best": None if most[0] is None else most[0][0],
+        "held_rule": None if most[1] is None else most[1][0],
+        "held_out_chosen": float("nan") if most[0] is None else most[0][1],
+        "held_out_count": 0 if nothing else int(whole),
+        "held_out_accuracy": share,
+        "held_out_low": float(low),
+        "held_out_high": float(high),
+        "held_out_spread": _over(of_heads, np.std),
+        "held_out_rule": _over(of_rules, np.mean),
+        "held_out_above": above,
+        "held_out_above_low": max(float(above - reach), -1.0),
+        "held_out_above_high": min(float(above + reach), 1.0),
+        "held_out_above_spread": _over(of_heads - of_rules, np.std),
+    }
+
+
+def _most(choices: Int[np.ndarray, "2 split"]) -> tuple[int, float]:
+    """What was chosen most often, of equal ones the first, and its part in all choices."""
+    ranked = sorted(Counter(choices.ravel().tolist()).items(), key=lambda each: (-each[1], each[0]))
+    return ranked[0][0], ranked[0][1] / choices.size
+
+
+def _over(values: np.ndarray, what: Any) -> float:
+    return float(what(values)) if len(values) else float("nan")
+
+
+def _error(rows: Float[np.ndarray, "split document"], held: _HeldOut) -> float:
+    """Variance of the mean over splits of ``sum rows / sum wholes``; see `chosen`."""
+    if not held.count:
+        return float("nan")
+    whole, shares = held.wholes.sum(), rows.sum(axis=1) / held.wholes.sum()
+    apart = rows - shares.mean() * held.wholes
+    within = []
+    for measured in (held.half, ~held.half):
+        own, count = np.where(measured, apart, 0.0), measured.sum(axis=1)
+        total = own.sum(axis=1)
+        squares = (own**2).sum(axis=1) - total**2 / count
+        # A half of one document has no variance that could be seen.
+        known = count > 1
+        within.append((squares * count / np.maximum(count - 1, 1) - total**2)[known])
+    terms = np.concatenate(within) * (2 / whole) ** 2
+    mean = rows[: held.count].mean(axis=0)
+    least = float(group_variance(mean[:, None], held.wholes[:, None])[0])
+    error = float(terms.mean()) + float(shares.var()) / held.count if len(terms) else 0.0
+    return max(error, least)
+
+
+def _flipped(
+    asked: Choices, held: _HeldOut, flips: Float[np.ndarray, "flip document"], margin: float
+) -> Float[np.ndarray, " flip"]:
+    """The held-out effect, less the margin, where documents are flipped; NaN where no split has two
+    halves.
+    """
+    half, there = held.half[: held.count].astype(np.float64), asked.wholes > 0
+    if not held.count:
+        return np.full(len(flips), np.nan)
+    flips, wholes, heads = flips[:, there], held.wholes, len(asked.scores)
+    scores = asked.scores - margin * asked.wholes
+    values = np.concatenate([scores, asked.baselines])[:, there]
+    levels, around, tried = _null_of(values, wholes, heads)
+    values, heads = values[tried], int(tried[:heads].sum())
+    # A last document that is never flipped gives the level of each half.
+    sums = np.concatenate([(values - around[tried, None] * wholes).T, levels[None, tried]])
+    masks = np.concatenate([half, 1.0 - half])
+    other = np.roll(np.arange(len(masks)), len(half))
+    effects = []
+    for some in np.array_split(flips, -(-len(flips) * len(half) // AT_ONCE)):
+        weights = np.empty((len(some), len(masks), len(sums)))
+        weights[..., :-1] = some[:, None] * masks
+        weights[..., -1] = masks @ wholes
+        on = (weights.reshape(-1, len(sums)) @ sums).reshape(*weights.shape[:2], -1)
+        flip, head = np.arange(len(some))[:, None], on[..., :heads].argmax(axis=-1)
+        rule = heads + on[..., heads:].argmax(axis=-1)
+        gained = on[flip, other, head] - on[flip, other, rule]
+        effects.append(gained.sum(axis=1) / len(half))
+    return np.concatenate(effects) / wholes.sum()
+
+
+def _null_of(
+    values: Float[np.ndarray, "choice document"],
+    wholes: Float[np.ndarray, " document"],
+    heads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where nothing is better than the best rule: the mean of each choice and rule, the mean that
+    its documents are flipped around, and whether it can ever be chosen.
+    """
+    means = values.sum(axis=1) / wholes.sum()
+    best = heads + int(means[heads:].argmax())
+    apart = values - values[best] - (means - means[best])[:, None] * wholes
+    errors = np.sqrt((apart**2).sum(axis=1)) / wholes.sum()
+    # Hansen's limit: what is worse by more than that is worse in truth, for all we can tell.
+    limit = np.sqrt(2 * np.log(np.log(max(len(wholes), 3))))
+    near = means >= means[best] - limit * errors
+    tried = means >= means[best] - FAR * errors
+    tried[int(means[:heads].argmax())] = True
+    return np.where(near, means[best], means), np.minimum(means, means[best]), tried
+
+
+def _tested(
+    effects: Float[np.ndarray, " question"],
+    draws: Float[np.ndarray, "flip question"],
+    floor: Float[np.ndarray, " question"],
+    correction: str,
+) -> tuple[Float[np.ndarray, " question"], Float[np.ndarray, " question"]]:
+    """The p of each question, and corrected for all of them; none is below its floor."""
+    known = np.flatnonzero(~np.isnan(effects))
+    p = np.full((2, len(effects)), np.nan)
+    draws, floor = draws[:, known], floor[known]
+    # What is as far to within rounding counts as as far.
+    least = effects[known] - 1e-9 * np.abs(draws).max(axis=0, initial=0.0)
+    p[0, known] = np.maximum((1 + (draws >= least).sum(axis=0)) / (1 + len(draws)), floor)
+    if correction != "holm":
+        return p[0], CORRECTIONS[correction](p[0])
+    spread = np.maximum(draws.std(axis=0), 1e-12)
+    least, draws = least / spread, draws / spread
+    most, order, steps = np.full(len(draws), -np.inf), np.argsort(least, kind="stable"), []
+    for number in order:
+        most = np.maximum(most, draws[:, number])
+        steps.append((1 + (most >= least[number]).sum()) / (1 + len(draws)))
+    order = order[::-1]
+    # The floors are corrected as Holm does.
+    steps = np.maximum(steps[::-1], np.minimum(1.0, floor[order] * len(known)))
+    p[1, known[order]] = np.maximum.accumulate(steps)
+    return p[0], p[1]
