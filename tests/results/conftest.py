@@ -12,7 +12,7 @@ from headscope.linguistics import Mention, Passage, Sentence
 from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.faithfulness import counts_of
-from headscope.studies.probes._score import CONTROL, PROBE, Score
+from headscope.studies.probe._result import CONTROL, PROBE, Score
 from headscope.testing import (
     random_record,
     tiny_model,

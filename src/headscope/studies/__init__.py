@@ -19,19 +19,18 @@ from headscope.studies.coref import AntecedentHead, Coreference, coref, load_cor
 from headscope.studies.faithfulness import Faithfulness, faithfulness, load_faithfulness
 from headscope.studies.mechanism import Mechanism, load_mechanism, mechanism
 from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
-from headscope.studies.probes._file import load_probing
-from headscope.studies.probes._probing import Probing
+from headscope.studies.probe._result import Probing, load_probing
 from headscope.studies.relations import RelationHead, Relations, load_relations, relations
 from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, word_alignment
 
-# Its folder has the name of the function, which is imported at its first use.
-del ablate  # noqa: F821
+# Folders have the names of the functions, which are imported at their first use.
+del ablate, probe  # noqa: F821
 
 if TYPE_CHECKING:
     from headscope.studies._effect import effect
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
     from headscope.studies.ablate._ablate import AblationOptions, ablate
-    from headscope.studies.probes import probe
+    from headscope.studies.probe import probe
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablate._ablate",
@@ -39,7 +38,7 @@ _WITH_TORCH = {
     "effect": "headscope.studies._effect",
     "CounterfactualAttention": "headscope.studies._explainer",
     "ExplainedText": "headscope.studies._explainer",
-    "probe": "headscope.studies.probes",
+    "probe": "headscope.studies.probe",
 }
 
 __all__ = [

@@ -7,16 +7,15 @@ found is read without torch. What is pure about it is in `headscope.linguistics`
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.studies.probes._probing import Probing
-from headscope.studies.probes._score import Score
+from headscope.studies.probe._result import Probing, Score
 
 if TYPE_CHECKING:
-    from headscope.studies.probes._probe import KINDS, ProbeOptions, probe
+    from headscope.studies.probe._probe import KINDS, ProbeOptions, probe
 
 __all__ = ["KINDS", "ProbeOptions", "Probing", "Score", "probe"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"headscope.studies.probes has no {name!r}")
-    return getattr(importlib.import_module("headscope.studies.probes._probe"), name)
+        raise AttributeError(f"headscope.studies.probe has no {name!r}")
+    return getattr(importlib.import_module("headscope.studies.probe._probe"), name)

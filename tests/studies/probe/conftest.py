@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope.linguistics import Sentence
-from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
+from headscope.studies.probe._data import ProbeData, ProbeItem, parts_of
 
 WORDS = (
     "cat",

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from headscope.studies.probes._edges import DEPENDENCIES, TAGS, EdgeProbe, HiddenStates, edge_scores
-from headscope.studies.probes._items import ProbeItem
-from headscope.studies.probes._on_demand import Room
-from headscope.studies.probes._training import Training
+from headscope.studies.probe._data import ProbeItem, Room
+from headscope.studies.probe._edges import DEPENDENCIES, TAGS, EdgeProbe, HiddenStates, edge_scores
+from headscope.studies.probe._training import Training
 
 LAYERS, FEATURES, PLANTED = 3, 9, 1
 LABELS = ("NOUN", "VERB", "DET", "nsubj", "obj", "det")

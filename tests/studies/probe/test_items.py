@@ -3,7 +3,7 @@ import pytest
 
 from headscope.errors import TextError
 from headscope.linguistics import Sentence
-from headscope.studies.probes._items import parts_of
+from headscope.studies.probe._data import parts_of
 
 SHARES = (0.7, 0.1, 0.2)
 

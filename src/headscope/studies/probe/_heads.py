@@ -14,10 +14,9 @@ from torch.nn.functional import cross_entropy
 from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probe_features import best_offset, head_distances
 from headscope.linguistics.probe_scores import attached
-from headscope.studies.probes._items import ProbeData, ProbeItem
-from headscope.studies.probes._on_demand import LazySequence, Room
-from headscope.studies.probes._score import CONTROL, PROBE, Score
-from headscope.studies.probes._training import Training, fit
+from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, Room
+from headscope.studies.probe._result import CONTROL, PROBE, Score
+from headscope.studies.probe._training import Training, fit
 
 TASK, UAS = "head of each word", "UAS"
 HIDDEN = 256

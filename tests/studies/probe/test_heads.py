@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.studies.probes._heads import (
+from headscope.studies.probe._heads import (
     AttentionOnly,
     AttentionWords,
     ScaledSentences,
     _grouped,
     head_scores,
 )
-from headscope.studies.probes._training import Training
+from headscope.studies.probe._training import Training
 
 HOW = Training(epochs=12, rate=0.1)
 PLANTED = 3

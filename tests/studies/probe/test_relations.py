@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from headscope.errors import TextError
-from headscope.studies.probes._relations import (
+from headscope.studies.probe._relations import (
     BINARY,
     BOTH,
     WHICH,
     attention_vectors,
     relation_scores,
 )
-from headscope.studies.probes._training import Training
+from headscope.studies.probe._training import Training
 
 HOW = Training(epochs=20, rate=0.05)
 
@@ -65,7 +65,7 @@ def test_classes_of_the_binary_probe_are_balanced(sentences, data_of, random_ite
 
 
 def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, random_item):
-    from headscope.studies.probes._relations import _related
+    from headscope.studies.probe._relations import _related
 
     data = data_of(sentences[:10], random_item)
     pairs = _related(data, 1)
@@ -91,7 +91,7 @@ def test_too_few_of_each_relation_is_said(sentences, data_of, random_item):
 
 
 def test_sentences_of_the_same_words_stay_together(sentences):
-    from headscope.studies.probes._items import parts_of
+    from headscope.studies.probe._data import parts_of
 
     doubled = [*sentences, *(replace(each, name=f"{each.name} again") for each in sentences)]
     parts = parts_of(doubled, (0.6, 0.2, 0.2), 3)

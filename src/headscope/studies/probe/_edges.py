@@ -18,10 +18,9 @@ from torch.nn.functional import cross_entropy
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
 from headscope.linguistics.probe_features import pair_distances
-from headscope.studies.probes._items import AT_ONCE, ProbeData, ProbeItem, hits_of, span_types
-from headscope.studies.probes._on_demand import Room
-from headscope.studies.probes._score import CONTROL, PROBE, Score
-from headscope.studies.probes._training import Training, fit
+from headscope.studies.probe._data import AT_ONCE, ProbeData, ProbeItem, Room, hits_of, span_types
+from headscope.studies.probe._result import CONTROL, PROBE, Score
+from headscope.studies.probe._training import Training, fit
 
 TAGS, DEPENDENCIES, ACCURACY = "part of speech", "dependency", "accuracy"
 MAJORITY, OF_WORD, DISTANCES, EMBEDDINGS = (

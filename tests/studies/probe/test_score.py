@@ -3,8 +3,8 @@ import pytest
 
 from headscope.errors import RecordError
 from headscope.evidence import redrawn_interval, redrawn_ratios
-from headscope.studies.probes import Probing, Score
-from headscope.studies.probes._score import over_seeds
+from headscope.studies.probe import Probing, Score
+from headscope.studies.probe._result import over_seeds
 
 TASK, MEASURE = "head", "UAS"
 

@@ -11,14 +11,9 @@ import headscope as hs
 from headscope import FileError, RecordError, TextError
 from headscope.cli import run
 from headscope.linguistics import Sentence, read_treebank
-from headscope.studies.probes import KINDS
-from headscope.studies.probes._probe import _plan
-from headscope.studies.probes._read_sentences import (
-    mapped,
-    with_embeddings,
-    with_states,
-    with_table,
-)
+from headscope.studies.probe import KINDS
+from headscope.studies.probe._probe import _plan, with_table
+from headscope.studies.probe._read import mapped, with_embeddings, with_states
 from headscope.testing import tiny_model, tiny_tokenizer
 
 QUICK = {"epochs": 1, "least": 2, "layers": False, "rank": 3}

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
-from headscope.studies.probes._items import ProbeData, ProbeItem
-from headscope.studies.probes._on_demand import LazySequence, Room
-from headscope.studies.probes._score import CONTROL, PROBE, Score
-from headscope.studies.probes._training import FittedProbe, Training, fit
+from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, Room
+from headscope.studies.probe._result import CONTROL, PROBE, Score
+from headscope.studies.probe._training import FittedProbe, Training, fit
 
 DISTANCE, DEPTH = "distance in the tree", "depth in the tree"
 UUAS, DSPR, ROOT, NSPR = "UUAS", "DSpr", "root", "NSpr"

@@ -8,14 +8,13 @@ import torch
 
 import headscope as hs
 from headscope.storage import BoundedArrays
-from headscope.studies.probes import KINDS, _on_demand
-from headscope.studies.probes._edges import edge_scores
-from headscope.studies.probes._heads import head_scores
-from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
-from headscope.studies.probes._on_demand import LazySequence, Room
-from headscope.studies.probes._relations import relation_scores
-from headscope.studies.probes._structural import structural_scores
-from headscope.studies.probes._training import Training
+from headscope.studies.probe import KINDS, _data, _relations
+from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, Room, parts_of
+from headscope.studies.probe._edges import edge_scores
+from headscope.studies.probe._heads import head_scores
+from headscope.studies.probe._relations import relation_scores
+from headscope.studies.probe._structural import structural_scores
+from headscope.studies.probe._training import Training
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ...close import assert_close
@@ -30,7 +29,7 @@ def test_entries_are_made_again_where_there_is_no_room(monkeypatch):
         made.append(number)
         return (torch.full((4,), float(number)),)
 
-    monkeypatch.setattr(_on_demand, "HELD", 40)
+    monkeypatch.setattr(_data, "HELD", 40)
     batches = LazySequence(3, make, Room())
     for order in ((1, 2, 0), (0, 1, 2)):
         assert [batches[number][0][0].item() for number in order] == list(order)
@@ -49,7 +48,7 @@ def test_scores_are_the_same_where_hardly_anything_is_held(kind, run, sentence_o
     sentences = [each for each in sentences if sum(map(len, each.words)) <= 30][:40]
     tiny = tiny_model("bert"), tiny_tokenizer()
     held = hs.probe(*tiny, sentences, kind=kind, **QUICK, **run)
-    monkeypatch.setattr(_on_demand, "HELD", 3000)
+    monkeypatch.setattr(_data, "HELD", 3000)
     bounded = hs.probe(*tiny, sentences, kind=kind, **QUICK, **run)
     assert len(bounded.scores) == len(held.scores)
     for own, wanted in zip(bounded.scores, held.scores, strict=True):
@@ -90,10 +89,9 @@ def wide_item(sentence, rng, reads, put):
     ("reads", "which"), [("maps", 0), ("maps", 1), ("states", 0), ("states", 1)]
 )
 def test_memory_does_not_grow_with_what_was_read(reads, which, sentence_of, rng, monkeypatch):
-    monkeypatch.setattr(_on_demand, "HELD", 2**20)
-    monkeypatch.setattr("headscope.studies.probes._relations.AT_ONCE", 64)
-    monkeypatch.setattr("headscope.studies.probes._pair_features.AT_ONCE", 64)
-    monkeypatch.setattr("headscope.studies.probes._relations.PREDICTED", 2)
+    monkeypatch.setattr(_data, "HELD", 2**20)
+    monkeypatch.setattr(_relations, "AT_ONCE", 64)
+    monkeypatch.setattr(_relations, "PREDICTED", 2)
     peaks = []
     for count in (40, 160):
         sentences = [sentence_of(number) for number in range(count)]

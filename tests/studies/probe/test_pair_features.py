@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope.storage import BoundedArrays
-from headscope.studies.probes._pair_features import AT_ONCE, PairFeatures
+from headscope.studies.probe._relations import AT_ONCE, PairFeatures
 
 from ...close import assert_close
 

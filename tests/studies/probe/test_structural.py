@@ -5,15 +5,15 @@ import pytest
 import torch
 
 from headscope.linguistics import power2_embedding
-from headscope.studies.probes._items import ProbeItem
-from headscope.studies.probes._structural import (
+from headscope.studies.probe._data import ProbeItem
+from headscope.studies.probe._structural import (
     StructuralProbe,
     _batch,
     _loss,
     _trees,
     structural_scores,
 )
-from headscope.studies.probes._training import Training
+from headscope.studies.probe._training import Training
 
 FEATURES, WORDS = 14, 10
 HOW = Training(epochs=200, rate=0.03, drop=0.5, patience=8)

@@ -12,21 +12,18 @@ import numpy as np
 
 from headscope.capturing import LOADING, LoadOptions
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
-from headscope.errors import HeadscopeError, RecordError, TextError
-from headscope.linguistics import Sentence, read_treebank
+from headscope.errors import FileError, HeadscopeError, RecordError, TextError
+from headscope.linguistics import Sentence, read_treebank, read_vectors
 from headscope.record import held
 from headscope.results import check_conserved
-from headscope.studies.probes._edges import edge_scores
-from headscope.studies.probes._heads import head_scores
-from headscope.studies.probes._items import ProbeData, ProbeItem, parts_of
-from headscope.studies.probes._on_demand import LazySequence
-from headscope.studies.probes._probing import Probing
-from headscope.studies.probes._read_sentences import with_table
-from headscope.studies.probes._relations import relation_scores
-from headscope.studies.probes._run import named, read_over
-from headscope.studies.probes._score import Score, over_seeds
-from headscope.studies.probes._structural import structural_scores
-from headscope.studies.probes._training import TRAININGS, Training
+from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, parts_of
+from headscope.studies.probe._edges import edge_scores
+from headscope.studies.probe._heads import head_scores
+from headscope.studies.probe._read import named, read_over
+from headscope.studies.probe._relations import relation_scores
+from headscope.studies.probe._result import Probing, Score, over_seeds
+from headscope.studies.probe._structural import structural_scores
+from headscope.studies.probe._training import TRAININGS, Training
 from headscope.studies.shared._corpus_run import RESULT, taken
 from headscope.studies.shared._source import passed
 
@@ -238,6 +235,34 @@ def _probing(
         confidence=plan.confidence,
         words=float(np.median([len(item.sentence) for item in data.test])),
     )
+
+
+def with_table(path: Path, items: Sequence[ProbeItem]) -> LazySequence[ProbeItem]:
+    """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
+    it.
+
+    Raises:
+        FileError: where it cannot be read, or holds none of the words.
+        RecordError: where it is malformed.
+    """
+    wanted = {form for item in items for form in item.forms}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            table = read_vectors(lines, wanted)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"Cannot read the word vectors {path}: {error}") from None
+    if not table:
+        raise FileError(
+            f"{path} has a vector for none of the {len(wanted)} words; GloVe's text files have "
+            "lower case"
+        )
+    none = np.zeros_like(next(iter(table.values())))
+
+    def with_vectors(number: int) -> ProbeItem:
+        item = items[number]
+        return item.with_arrays(vectors=np.stack([table.get(form, none) for form in item.forms]))
+
+    return LazySequence(len(items), with_vectors)
 
 
 def _with_vectors_of(items: Sequence[ProbeItem], twin: Sequence[ProbeItem]) -> Sequence[ProbeItem]:
