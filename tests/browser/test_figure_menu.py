@@ -55,7 +55,7 @@ CHOSEN = {
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_server_gives_the_figure_that_python_draws(kind, served, record):
     with served(record, view="head", theme="dark", **CHOSEN["head"]) as view:
-        view.page.locator("[data-figure-menu]").click()
+        view.more().page.locator("[data-figure-menu]").click()
         name, data = saved(view, kind)
     wanted = hs.figure(record, view="head", layer=1, head=2, query=2, filter="aa", hide_special=True,
                        theme="dark")  # fmt: skip
@@ -66,7 +66,7 @@ def test_the_server_gives_the_figure_that_python_draws(kind, served, record):
 @pytest.mark.parametrize("name", [name for name in CHOSEN if name != "head"])
 def test_every_view_has_its_figure(name, served, record):
     with served(record, view=name, **CHOSEN[name]) as view:
-        view.page.locator("[data-figure-menu]").click()
+        view.more().page.locator("[data-figure-menu]").click()
         call = words(view)
         _, data = saved(view, "svg")
     wanted = eval(call, {"hs": hs, "record": record})
@@ -83,7 +83,7 @@ def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(
     show, record, tmp_path, monkeypatch
 ):
     view = show(record, view="head", **CHOSEN["head"])
-    view.page.locator("[data-figure-menu]").click()
+    view.more().page.locator("[data-figure-menu]").click()
     name, data = saved(view, "picture")
     image = Image.open(io.BytesIO(data))
     image.load()
@@ -118,7 +118,7 @@ def test_the_page_alone_gives_the_picture_and_says_what_draws_the_figure(
 
 def test_what_cannot_be_drawn_is_said(served, record):
     with served(record, view="matrix", head=0) as view:
-        view.page.locator("[data-figure-menu]").click()
+        view.more().page.locator("[data-figure-menu]").click()
         view.page.route(
             "**/figure/**",
             lambda route: route.continue_(url=route.request.url.replace("layer", "lair")),
@@ -136,7 +136,7 @@ def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, re
     )
     with opened if opener == "served" else nullcontext(opened) as view:
         view.root.and_(view.page.locator('[data-quantity="mine"]')).wait_for(state="attached")
-        view.page.locator("[data-figure-menu]").click()
+        view.more().page.locator("[data-figure-menu]").click()
         call = view.text('[data-figure-words="call"]')
         assert call.startswith('hs.figure(record, view="matrix", layer=0, head=')
         assert call.endswith('quantity="mine", quantities=quantities)')

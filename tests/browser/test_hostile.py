@@ -420,7 +420,7 @@ def test_a_picture_of_hostile_tokens_is_saved(view_name, page_and_twin):
     view, _ = page_and_twin
     view.follow(view=view_name, query=0, key=3)
     view.page.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
-    view.page.locator("[data-figure-menu]").click()
+    view.more().page.locator("[data-figure-menu]").click()
     with view.page.expect_download(timeout=20_000) as download:
         view.page.locator('[data-figure="picture"]').click()
     assert download.value.path().read_bytes().startswith(b"\x89PNG")

@@ -70,6 +70,7 @@ def test_what_is_kept_is_what_python_captures(chromium_only, page, model, tmp_pa
     page.locator('[data-option="one"]').click()
     page.locator('[data-option="matrix"]').click()
     page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
+    page.locator("[data-menu]").click()
     page.locator("[data-theme-toggle]").click()
     view = open_file(kept(page, "page", tmp_path / "other.html"))
     expect(view.page.locator('[data-headscope][data-view="matrix"]')).to_be_attached()
@@ -83,6 +84,7 @@ def test_the_figure_of_a_changed_state_is_downloaded(chromium_only, page, tmp_pa
     page.locator('[data-option="one"]').click()
     page.locator('[data-option="matrix"]').click()
     page.locator('[data-headscope][data-view="matrix"]').wait_for(state="attached")
+    page.locator("[data-menu]").click()
     page.locator("[data-figure-menu]").click()
     with page.expect_download(timeout=SLOW) as download:
         page.locator('[data-figure="svg"]').click()

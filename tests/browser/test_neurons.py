@@ -73,7 +73,7 @@ def test_a_pair_is_a_drawer_that_moves_no_rows(show, record):
     view.page.locator('.key-row[data-token="3"] .plus').click()
     view.page.locator("[data-pair-detail]").wait_for()
     assert view.page.locator(".key-scroll").bounding_box() == rows
-    view.page.get_by_label("Close the pair").click()
+    view.page.locator("[data-enlarged]").select_option("hidden")
     view.settle()
     assert view.page.locator("[data-pair-detail]").count() == 0
     assert "vector=hidden" in show(record, view="neuron", fragment="#v=2&vector=hidden").address()
@@ -82,7 +82,7 @@ def test_a_pair_is_a_drawer_that_moves_no_rows(show, record):
 @pytest.mark.parametrize("name", ["product", "query", "key"])
 def test_one_vector_is_enlarged_with_its_numbers(show, record, name):
     view = show(record, view="neuron", heads=[1], query=5, key=3)
-    view.page.locator(f'[data-vector="{name}"] button').click()
+    view.page.locator("[data-enlarged]").select_option(name)
     view.settle()
     layer = record["self"].layer(0)
     query, key = layer.queries[1, 5].astype(float), layer.keys[1, 3].astype(float)

@@ -71,7 +71,8 @@ def test_a_choice_is_in_the_address_and_the_call_and_opens_again(
 
 def test_the_part_of_a_matrix_that_is_seen_is_in_the_address(show, record):
     view = show(record, view="matrix")
-    view.page.get_by_label("Zoom in").click()
+    view.page.locator(".matrix-plane").focus()
+    view.page.keyboard.press("+")
     fragment = view.address()
     cell = view.state("cell")
     assert "&zoom=" in fragment
@@ -85,7 +86,7 @@ def test_the_part_of_a_matrix_that_is_seen_is_in_the_address(show, record):
 
 def test_the_order_of_neurons_is_in_the_address(show, scored):
     view = show(scored, view="neuron")
-    view.page.locator('[data-option="ranked"]').click()
+    view.page.locator("[data-neurons]").select_option("ranked")
     assert "neurons=ranked" in view.address()
     assert 'neurons="ranked"' in view.text("[data-call]")
 

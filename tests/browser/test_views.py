@@ -264,11 +264,11 @@ def test_the_part_that_the_first_neurons_carry_is_printed(show_kept, scored):
     parts = added.cumsum() / added.sum()
     assert printed(said.split("carry")[1]) == pytest.approx(100 * parts[3], abs=0.51)
     assert int(re.search(r"needs (\d+)", said)[1]) == int((parts >= 0.8).argmax()) + 1
-    view.page.locator("[data-expand]").click()
+    view.page.locator("[data-neurons]").select_option("hidden")
     view.settle()
     assert view.page.locator('[data-canvas="neurons"]').count() == 0
     assert view.colours("all") > 10
-    view.page.locator("[data-expand]").click()
+    view.page.locator("[data-neurons]").select_option("model")
     view.page.get_by_role("button", name=re.compile("Neurons of red")).click()
     assert "key=4" in view.address()
 

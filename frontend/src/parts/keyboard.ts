@@ -14,11 +14,15 @@ const KEYS: Readonly<Record<string, (store: Store) => void>> = {
   o: (store) => store.choose({ view: "overview" }),
   a: (store) => store.view.value !== "compare" && freeze(store),
   c: compareClearest,
+  f: (store) => {
+    store.poster.value = !store.poster.value;
+  },
+  w: (store) => store.hasPieces.value && store.choose({ words: !store.selection.value.words }),
 };
 
 /**
  * The keyboard of a view: [ and ] step through the layers, o opens the overview, a adds to compare, c compares,
- * ? shows the help, / finds a token, Escape unpins, Ctrl-Z undoes.
+ * f shows a poster of all, w joins words, ? shows the help, / finds a token, Escape unpins, Ctrl-Z undoes.
  */
 export function viewKey(event: KeyboardEvent, store: Store, undo: (forward: boolean) => void = store.undo): void {
   const { key, ctrlKey, metaKey, altKey } = event;

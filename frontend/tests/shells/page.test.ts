@@ -227,8 +227,10 @@ test("a rotary model shows frequency pairs, and the score by distance of a pinne
   }));
   const root = await open({ page: { ...page, stacks }, chunks }, "v=2&view=neuron&query=4&key=2");
   await drawn(root);
-  one(root, '[data-option="pairs"]').click();
-  await soon(() => expect(one(root, '[data-option="pairs"]').ariaPressed).toBe("true"));
+  const order = one(root, "[data-neurons]") as HTMLSelectElement;
+  order.value = "pairs";
+  order.dispatchEvent(new Event("change", { bubbles: true }));
+  await soon(() => expect(location.hash).toContain("neurons=pairs"));
   expect(one(root, "[data-by-distance]").textContent).toMatch(/0 to 64 tokens apart \(now 2\): −?\d/);
   expect(one(root, "[data-by-distance] polyline").getAttribute("points")?.split(" ")).toHaveLength(65);
 });

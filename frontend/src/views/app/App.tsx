@@ -13,6 +13,7 @@ import { OverviewView } from "../overview/OverviewView";
 import { Story } from "../overview/Story";
 import { Footer } from "./Footer";
 import { Help } from "./Help";
+import { Poster } from "./Poster";
 import { Search } from "./Search";
 import { Title } from "./Title";
 
@@ -60,6 +61,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       <Footer store={store} />
       <Loading store={store} />
       {store.help.value && <Help store={store} />}
+      {store.poster.value && <Poster store={store} />}
       <p class="spoken" role="status" data-said>
         {store.said.value}
       </p>

@@ -61,10 +61,10 @@ export function FigureMenu({ store }: { store: Store }) {
         menu.current?.removeAttribute("open");
       }}
     >
-      <summary aria-label="Save as a figure" title="Save as a figure" data-figure-menu>
-        <Save />
+      <summary class="quiet" data-figure-menu>
+        <Save /> Save as a figure
       </summary>
-      <div class="card figure-choices">
+      <div class="figure-choices">
         {figure && (
           <p>
             Figure for print{" "}

@@ -1,39 +1,18 @@
-import { useSignal } from "@preact/signals";
 import { largest } from "../../draw/values";
 import { pythonCall } from "../../state/call";
 import type { Shown, Store } from "../../state/store";
 import { bound } from "../../state/words";
 
-/** The Python call that opens this picture, for copying, and how exact the page is. */
+/** The Python call that opens this picture, chosen by a click for copying, and how exact the page is. */
 export function Footer({ store }: { store: Store }) {
-  const said = useSignal("");
   const { evidence, note, links, beside } = store.root;
   const { stacks } = store.page;
   const of = `${note === undefined ? "record" : "comparison"}${links ? ", links=links" : ""}${beside ? ", beside=beside" : ""}`;
   const call = pythonCall(store.selection.value, stacks.length > 1, evidence !== undefined, of);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(call);
-      said.value = "copied";
-    } catch {
-      // Frames and files may not write to the clipboard; the text can be selected.
-      said.value = "select and copy the text";
-    }
-  };
   return (
     <footer class="python">
       <span>the same in Python</span>
       <code data-call>{call}</code>
-      <button
-        class="quiet"
-        onClick={copy}
-        onBlur={() => {
-          said.value = "";
-        }}
-      >
-        copy
-      </button>
-      <small aria-live="polite">{said.value}</small>
       <small class="fine-print">{finePrint(store)}</small>
     </footer>
   );

@@ -10,6 +10,8 @@ const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["[ ]", "the layer before, the layer after"],
   ["o", "overview of all heads"],
   ["a c", "a keeps this picture; c compares the kept ones, or the clearest heads"],
+  ["f", "all heads as lines on black, to be saved as a picture"],
+  ["w", "joins the pieces of words"],
   ["click", "pins a token; Shift adds one more, or a head of the overview to compare"],
   ["Ctrl-Z", "undoes a step, with Shift redoes it; so does Back"],
   ["arrows", "from token to token, from head to head; Enter pins or opens"],

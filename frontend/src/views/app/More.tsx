@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/mask";
 import { Check } from "../../parts/Check";
@@ -16,23 +17,25 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
   bb: "within B",
 };
 
-/** What changes the numbers: the quantity, words in place of pieces, tokens that are left out. */
-export function More({ store }: { store: Store }) {
-  const { selection, stack, view, choose, hasPieces, quantities } = store;
+/** What changes the numbers: the quantity, words in place of pieces, tokens that are left out; and what is done with all. */
+export function More({ store, children }: { store: Store; children: ComponentChildren }) {
+  const { selection, stack, view, choose, quantities } = store;
   const now = selection.value;
-  const masked = VIEWS_WITH.mask.includes(view.value);
+  const masked = VIEWS_WITH.mask.includes(view.value) && !stack.value.sentences;
   const several = now.query.length > 1 || now.key.length > 1;
-  const filtered = masked && (isPair(stack.value) || hasSpecial(stack.value) || store.sinks.value.length > 0);
-  if (stack.value.sentences) return null;
-  if (!filtered && !hasPieces.value && quantities.value.length < 2 && !several) return null;
   const changed = now.words || now.filter !== "all" || now.hide_special || !now.sinks || now.quantity !== "weight";
   return (
     <details class="more" data-changed={changed || undefined}>
-      <summary class="icon" data-menu aria-label="More: what is shown and left out" title="What is shown and left out">
+      <summary
+        class="icon"
+        data-menu
+        aria-label="More: what is shown, figures, colours"
+        title="What is shown, figures, colours"
+      >
         ⋯
       </summary>
       <div class="card">
-        {quantities.value.length > 1 && <QuantityChoice store={store} />}
+        {quantities.value.length > 1 && !stack.value.sentences && <QuantityChoice store={store} />}
         <WordsChoice store={store} />
         {masked && isPair(stack.value) && (
           <Choice
@@ -56,6 +59,7 @@ export function More({ store }: { store: Store }) {
             onChoose={(pinned) => choose({ pinned })}
           />
         )}
+        {children}
       </div>
     </details>
   );

@@ -18,7 +18,19 @@ export function Title({ store }: { store: Store }) {
       {store.root.beside && <RecordChoice store={store} />}
       <StackChoice store={store} />
       <PlaceChoice store={store} />
-      <More store={store} />
+      <More store={store}>
+        <FigureMenu store={store} />
+        <button
+          class="quiet"
+          data-poster-open
+          onClick={() => {
+            store.poster.value = true;
+          }}
+        >
+          Poster of all heads (f)
+        </button>
+        <ThemeButton store={store} />
+      </More>
       <button
         class="icon help-button"
         data-help-open
@@ -30,8 +42,6 @@ export function Title({ store }: { store: Store }) {
       >
         ?
       </button>
-      <FigureMenu store={store} />
-      <ThemeButton store={store} />
       {page.note && (
         <p class="note" data-note>
           {page.note}
@@ -122,8 +132,8 @@ function ThemeButton({ store }: { store: Store }) {
     store.choose({ theme: theme === system ? "auto" : theme });
   };
   return (
-    <button class="icon" data-theme-toggle aria-label={name} title={name} onClick={toggle}>
-      {dark ? <Sun /> : <Moon />}
+    <button class="quiet" data-theme-toggle onClick={toggle}>
+      {dark ? <Sun /> : <Moon />} {name}
     </button>
   );
 }

@@ -144,12 +144,6 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
           )}
         </button>
         <span class="tray-tools">
-          <button aria-label={`Move ${words[0]} left`} disabled={at === 0} onClick={() => onMove(at - 1)}>
-            ‹
-          </button>
-          <button aria-label={`Move ${words[0]} right`} disabled={at === count - 1} onClick={() => onMove(at + 1)}>
-            ›
-          </button>
           <button data-remove aria-label={`Remove ${words[0]}`} onClick={onRemove}>
             ×
           </button>

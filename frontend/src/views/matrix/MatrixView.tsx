@@ -73,17 +73,11 @@ export function MatrixView({ store, room, plain = false }: ViewParts) {
     <div class="matrix-view" ref={root}>
       <div class="view-bar" hidden={plain}>
         <Status store={store} />
-        <span class="zoom">
-          <button class="step" aria-label="Zoom out" onClick={() => zoom(1 / 1.6)}>
-            −
-          </button>
-          <button class="step" aria-label="Zoom in" onClick={() => zoom(1.6)}>
-            +
-          </button>
-          <button class="quiet" onClick={() => store.choose({ zoom: null })}>
+        {zoomKey.value !== undefined && (
+          <button class="quiet" data-fit onClick={() => store.choose({ zoom: null })}>
             fit
           </button>
-        </span>
+        )}
       </div>
       <div
         class="matrix"

@@ -1,23 +1,23 @@
 import { useComputed } from "@preact/signals";
 import { CHOICES } from "../../contract/values";
 import { signedRamp } from "../../draw/ramps";
+import { Choice } from "../../parts/Choice";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
-import { Segmented } from "../../parts/Segmented";
 import { reportDrawn } from "../../parts/Themed";
 import { percent } from "../../state/words";
 import { Picture } from "../head/Picture";
 import { KeyRows } from "./KeyRows";
 import { PairDetail } from "./PairDetail";
 import { QueryList } from "./QueryList";
-import { countFor, type NeuronTable, neuronTable, type Order, queryShown } from "./table";
+import { countFor, type NeuronTable, neuronTable, queryShown } from "./table";
 
 /** Height of what stands above the rows. */
 const AROUND = 116;
 /** Queries whose rows stand below each other, at most. */
 const MOST_STACKED = 6;
 
-const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs" };
+const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs", hidden: "hidden" };
 
 /** From the numbers of a query and its keys to the weights: q, k, q × k, q · k, score, softmax. */
 export function NeuronView({ store, room }: ViewParts) {
@@ -37,9 +37,7 @@ export function NeuronView({ store, room }: ViewParts) {
       </p>
     );
   }
-  const orders = CHOICES.neurons.filter(
-    (order) => order !== "hidden" && (order !== "pairs" || store.shown.value?.layer.rotary),
-  );
+  const orders = CHOICES.neurons.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary);
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view">
@@ -47,23 +45,14 @@ export function NeuronView({ store, room }: ViewParts) {
         <small class="view-note">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
-        <button
-          class="quiet expand"
-          aria-expanded={open}
-          data-expand
-          onClick={() => store.choose({ neurons: open ? "hidden" : "model" })}
-        >
-          {open ? "− hide neurons" : "+ show neurons"}
-        </button>
-        {open && (
-          <Segmented
-            label="Order of neurons"
-            options={orders}
-            labels={ORDER_WORDS}
-            chosen={neurons}
-            onChoose={(option) => store.choose({ neurons: option as Order })}
-          />
-        )}
+        <Choice
+          label="neurons"
+          name="data-neurons"
+          options={orders}
+          words={ORDER_WORDS}
+          chosen={neurons}
+          onChoose={(order) => store.choose({ neurons: order })}
+        />
         {open && (
           <Scale
             ramp={signedRamp(store.dark.value)}

@@ -1,8 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
+import { CHOICES } from "../../contract/values";
 import { added, carried, ranked } from "../../draw/neurons";
 import { scoreByDistance } from "../../draw/rotary";
 import { biasAt } from "../../draw/scores";
 import { largest } from "../../draw/values";
+import { Choice } from "../../parts/Choice";
 import { readable } from "../../state/label";
 import type { Store } from "../../state/store";
 import { percent, shortWeight, signedNumber } from "../../state/words";
@@ -36,25 +38,20 @@ export function PairDetail({ store, table }: { store: Store; table: NeuronTable 
   );
   return (
     <section class="pair-detail" ref={root} aria-label="Neurons of one pair" data-pair-detail>
-      <button
-        class="quiet drawer-close"
-        aria-label="Close the pair"
-        onClick={() => store.choose({ key: [], vector: "hidden" })}
-      >
-        ×
-      </button>
+      <Choice
+        label="Enlarged"
+        silent
+        name="data-enlarged"
+        options={CHOICES.vector}
+        words={{ ...NAMES, hidden: "no pair" }}
+        chosen={vector}
+        onChoose={(vector) => store.choose(vector === "hidden" ? { key: [], vector } : { vector })}
+      />
       <p class="formula">
         <bdi>{from}</bdi> → <bdi>{to}</bdi>: {formula(store, table, key)}
       </p>
       {(["query", "key", "product"] as const).map((name) => (
-        <VectorBars
-          key={name}
-          name={name}
-          values={vectors[name]}
-          order={order}
-          large={name === vector}
-          onEnlarge={() => store.choose({ vector: name })}
-        />
+        <VectorBars key={name} name={name} values={vectors[name]} order={order} large={name === vector} />
       ))}
       <p class="note" data-pair-carried>
         The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
@@ -71,17 +68,14 @@ interface VectorBarsProps {
   order: readonly number[];
   /** Whether it has its numbers, and an axis. */
   large: boolean;
-  onEnlarge: () => void;
 }
 
 /** One vector as bars, by neuron: small, or enlarged with numbers and an axis. */
-function VectorBars({ name, values, order, large, onEnlarge }: VectorBarsProps) {
+function VectorBars({ name, values, order, large }: VectorBarsProps) {
   const most = largest(values) || 1;
   return (
     <div class="vector" data-vector={name} data-large={large || undefined}>
-      <button class="quiet" aria-pressed={large} title="Enlarge, with its numbers" onClick={onEnlarge}>
-        {NAMES[name]}
-      </button>
+      <span class="vector-name">{NAMES[name]}</span>
       <span class="vector-axis" aria-hidden="true">
         {large && [most, 0, -most].map((value) => <small key={value}>{signedNumber(value)}</small>)}
       </span>

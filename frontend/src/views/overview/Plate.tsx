@@ -16,7 +16,7 @@ import type { LoadedLayer } from "../../source/layer";
 import { headName } from "../../state/evidence";
 import { clearestOfEach, headWords } from "../../state/kinds";
 import { keepHead } from "../../state/selection";
-import { compareClearest, type Store } from "../../state/store";
+import type { Store } from "../../state/store";
 
 /** With more tokens than this heads are matrices here. */
 const MOST_LINES = 64;
@@ -29,7 +29,7 @@ interface PlateStripProps {
 
 const STRIP = "The clearest head of each kind";
 
-/** The clearest head of each kind, small; a click shows one in full, the button shows all side by side. */
+/** The clearest head of each kind, small; a click shows one in full. */
 export function PlateStrip({ store, tall }: PlateStripProps) {
   const kinds = store.kinds.value;
   if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
@@ -53,10 +53,6 @@ export function PlateStrip({ store, tall }: PlateStripProps) {
           <Lines store={store} head={head} kind={kind} />
         </button>
       ))}
-      <button class="plate-open" data-plate-open onClick={() => compareClearest(store)} title={`${STRIP} (c)`}>
-        <strong>Compare</strong>
-        <small>clearest {clearest.length}</small>
-      </button>
     </div>
   );
 }

@@ -229,10 +229,12 @@ function Tile({ store, cell, size, opens, moved }: TileProps) {
 
 /** What is said of a head where it is not seen: what it does, how far it moved, its labels. */
 function tileLabel({ stack, evidence }: Store, at: number, said: string): string {
-  const { heads, moved } = stack.value;
+  const { heads, moved, layers } = stack.value;
+  const { kv_heads: kvHeads } = layers[Math.floor(at / heads)];
+  const shared = kvHeads < heads ? `, key/value head ${Math.floor(((at % heads) * kvHeads) / heads)}` : "";
   const told = moved ? movedWords(moved, Math.floor(at / heads), at % heads) : "";
   const labels = evidence.value ? labelWords(evidence.value, at) : "";
-  return [`Head ${headName({ stack: stack.value }, at)}${told ? `: ${told}` : said}`, labels]
+  return [`Head ${headName({ stack: stack.value }, at)}${shared}${told ? `: ${told}` : said}`, labels]
     .filter(Boolean)
     .join("; ");
 }
