@@ -45,23 +45,29 @@ export function Switches({ live, store }: LiveParts) {
 }
 
 /**
- * Heads that are changed, struck through wherever they stand. As a style, so that no chip and no map has to know of
- * changes: the views are the same where no model is.
+ * Heads that are changed, dashed wherever they stand, and those that are silenced empty. As a style, so that no map has
+ * to know of changes: the views are the same where no model is.
  */
 function Struck({ changes, store }: { changes: readonly ModelChange[]; store: Store }) {
-  const { stack, layerNumber } = store;
+  const { stack } = store;
   const here = (change: ModelChange) => change.do !== "cut" && (change.stack ?? stack.value.name) === stack.value.name;
-  const places = changes
-    .filter(here)
-    .flatMap(({ layer, heads }) => (heads ?? stack.value.head_numbers).map((head) => ({ layer, head })));
-  const cells = places.flatMap(({ layer, head }) =>
-    ["cell", "tile", "pair-cell"].map((name) => `[data-${name}="${layer}-${head}"]`),
+  const named = (of: readonly ModelChange[]) =>
+    of.flatMap(({ layer, heads }) =>
+      (heads ?? stack.value.head_numbers).flatMap((head) =>
+        ["tile", "pair-cell"].map((name) => `[data-${name}="${layer}-${head}"]`),
+      ),
+    );
+  const changed = named(changes.filter(here));
+  const silent = named(changes.filter((change) => here(change) && change.do === "zero" && !change.queries));
+  if (changed.length === 0) return null;
+  const words = silent.map((name) => `${name}::after`).join();
+  return (
+    <style>
+      {`${changed.join()}{outline:1.5px dashed var(--muted);outline-offset:-2px}`}
+      {silent.length > 0 &&
+        `${silent.join()}{background:var(--card)!important;overflow:hidden}${words}{content:"silenced";color:var(--muted);font-size:10px}`}
+    </style>
   );
-  const chips = places
-    .filter(({ layer }) => layer === layerNumber.value)
-    .map(({ head }) => `.chip[data-head="${head}"]`);
-  if (places.length === 0) return null;
-  return <style>{`${[...cells, ...chips].join()}{background-image:var(--struck)!important}`}</style>;
 }
 
 const KINDS = ["zero", "uniform", "mean", "cut", "patch"] as const;
