@@ -1,4 +1,6 @@
+import { rankCorrelation } from "../draw/agreement";
 import type { KindName } from "../draw/kinds";
+import type { LayerValues } from "../draw/values";
 import type { LoadedKinds } from "../source/kinds";
 import { readable } from "./label";
 
@@ -91,6 +93,28 @@ export function clearestHead(kinds: LoadedKinds, row: number | null = null): num
   }
   return null;
 }
+
+/** The head that goes along another text most: where each token looks most comes ever later; null where none does. */
+export function aligningHead(thumbs: LayerValues, special: readonly boolean[]): number | null {
+  let [found, most] = [null as number | null, LEAST_ALIGNED];
+  const words = [...special.keys()].filter((key) => !special[key]);
+  for (let head = 0; head < thumbs.heads; head++) {
+    const looked: number[] = [];
+    for (let query = 0; query < thumbs.queries; query++) {
+      const row = thumbs.row(head, query);
+      const top = words.reduce((best, key) => (row[key] > row[best] ? key : best), words[0] ?? 0);
+      // A query that rests looks at no word.
+      if (row[top] > 1) looked.push(top);
+    }
+    const rank = rankCorrelation([...looked.keys()], looked);
+    const score = Number.isNaN(rank) ? 0 : (rank * looked.length) / thumbs.queries;
+    if (score > most) [found, most] = [head, score];
+  }
+  return found;
+}
+
+/** How well ranks must agree, times the part of the queries that look at a word. */
+const LEAST_ALIGNED = 0.35;
 
 /** The clearest head of each kind, six at most: those that rest, spread or do none of these come last. */
 export function clearestOfEach(kinds: LoadedKinds, most = 6): { kind: KindName; head: number }[] {

@@ -23,5 +23,12 @@ export function drawingsOf({ layers, sentences }: PageStack): readonly Drawing[]
 /** How one head is drawn where nobody has chosen: the input decides. */
 export function usualDrawing({ query, key, sentences }: PageStack): Drawing {
   if (query.areas && key.areas) return "text";
+  // What of one text belongs to what of another is read from a table.
+  if (!isOneText({ query, key }) && !query.areas && !key.areas) return "matrix";
   return query.labels.length < FEW_QUERIES && !sentences ? "head" : "matrix";
+}
+
+/** Whether queries and keys are the same tokens: no cross-attention. */
+export function isOneText({ query, key }: Pick<PageStack, "query" | "key">): boolean {
+  return query.pieces.length === key.pieces.length && query.pieces.every((piece, token) => piece === key.pieces[token]);
 }

@@ -6,6 +6,7 @@ import { type Evidence, loadEvidence } from "../source/evidence";
 import type { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
 import type { Source } from "../source/source";
+import type { Thumbs } from "../source/thumbs";
 import { clearestOfEach } from "./kinds";
 import { isDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
@@ -42,12 +43,13 @@ export function createStore(
   const { page, root, origin, selection, elsewhere } = chosen;
   const tokens = tokenState(chosen);
   const besides = besideState(chosen, shared !== undefined);
-  const opened = openedState(chosen, tokens, besides.evidence);
+  const ofPieces = signal<Thumbs | null>(null);
+  const opened = openedState(chosen, tokens, besides.evidence, ofPieces);
   const loading = loadingState(chosen, tokens, opened);
   const looks = looksState(chosen, tokens, opened, loading);
   const weights = weightState(chosen, loading, looks);
   const asks = asking(chosen, tokens);
-  const thumbnails = thumbnailState(chosen, tokens, opened, asks, shared !== undefined);
+  const thumbnails = thumbnailState(chosen, tokens, opened, asks, { ofPieces, without: shared !== undefined });
   return {
     ...chosen,
     selection: selection as ReadonlySignal<Selection>,

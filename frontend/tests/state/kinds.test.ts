@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
+import type { LayerValues } from "../../src/draw/values";
 import { examplePage, exampleSource, type StackOptions, tokens } from "../../src/examples/page";
 import { type LoadedKinds, loadKinds } from "../../src/source/kinds";
 import {
+  aligningHead,
   clausesOf,
   clearestHead,
   clearestOfEach,
@@ -159,4 +161,19 @@ test("kinds come a layer at a time, the nearest first, and stop when nobody want
     ["kinds/self/1", "kinds/self/0"],
     [2, 1],
   ]);
+});
+
+test("cross-attention opens on the head that goes along the other text, not on one that rests", () => {
+  const [queries, keys] = [6, 5];
+  const row = (at: number) => Float32Array.from({ length: keys }, (_, key) => (key === at ? 4 : 0));
+  const looks = [(_: number) => 4, (query: number) => (query * 3) % 4, (query: number) => Math.min(3, query)];
+  const thumbs = {
+    heads: 3,
+    queries,
+    keys,
+    row: (head: number, query: number) => row(looks[head](query)),
+  } as LayerValues;
+  const special = [false, false, false, false, true];
+  expect(aligningHead(thumbs, special)).toBe(2);
+  expect(aligningHead({ ...thumbs, heads: 2 }, special)).toBeNull();
 });

@@ -82,7 +82,7 @@ test("several heads stand side by side, never over each other", () => {
 });
 
 test("a drawing that the stack has not gives way to the usual one", () => {
-  expect(fitSelection({ ...start, view: "neuron" }, page).view).toBe("head");
+  expect(fitSelection({ ...start, view: "neuron" }, page).view).toBe("matrix");
   const long = { ...page, stacks: [{ ...self, sentences: { query: [0, 3], key: [0, 3] } }] };
   for (const view of ["head", "neuron", "matrix"] as const)
     expect(fitSelection({ ...start, view }, long).view).toBe("matrix");

@@ -1,8 +1,10 @@
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { Evidence } from "../../source/evidence";
 import { type LoadedKinds, loadKinds } from "../../source/kinds";
+import type { Thumbs } from "../../source/thumbs";
 import { kindsOverTexts } from "../evidence";
-import { clearestHead } from "../kinds";
+import { aligningHead, clearestHead } from "../kinds";
+import { isOneText } from "../places";
 import { keptHead } from "../selection";
 import type { Chosen } from "./chosen";
 import type { TokenState } from "./tokens";
@@ -15,7 +17,14 @@ export function openedState(
   { selection, view, peeked, origin, fail }: Chosen,
   { pieceStack: stack }: TokenState,
   evidence: ReadonlySignal<Evidence | null>,
+  ofPieces: ReadonlySignal<Thumbs | null>,
 ) {
+  /** Of cross-attention the head that goes along the other text. */
+  const aligned = computed(() => {
+    const [{ key, ...of }, thumbs] = [stack.value, ofPieces.value];
+    const known = thumbs?.stack === stack.value && thumbs.left === 0 && thumbs.lifts.keys === key.labels.length;
+    return known && !key.areas && !isOneText({ key, ...of }) ? aligningHead(thumbs.lifts, key.special) : null;
+  });
   const loadedKinds = signal<LoadedKinds | null>(null);
   const over = computed(() => {
     const known = evidence.value;
@@ -31,7 +40,7 @@ export function openedState(
     // A layer that was chosen without a head shows the clearest of its own.
     const inLayer = row > 0 || view.value !== "overview" ? row : null;
     const clearest = kinds.value?.left === 0 ? clearestHead(kinds.value, inLayer) : null;
-    return clearest ?? row * stack.value.heads;
+    return (inLayer === null ? aligned.value : null) ?? clearest ?? row * stack.value.heads;
   });
   const full = computed((): number => {
     const pointed = view.value === "overview" ? peeked.value : null;

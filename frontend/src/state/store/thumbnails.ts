@@ -1,4 +1,4 @@
-import { batch, computed, effect, signal } from "@preact/signals-core";
+import { batch, computed, effect, type Signal, signal } from "@preact/signals-core";
 import { mergedValues } from "../../draw/merge";
 import { type LiftThumbs, liftsOfHeads } from "../../draw/thumbs";
 import { loadThumbs, type Thumbs } from "../../source/thumbs";
@@ -15,10 +15,9 @@ export function thumbnailState(
   { pieceStack, stack, merge }: TokenState,
   { layerNumber }: Opened,
   { load }: ReturnType<typeof asking>,
-  /** Whether none is needed, as for a picture of the tray. */
-  without: boolean,
+  /** Those between pieces, and whether none is needed, as for a picture of the tray. */
+  { ofPieces, without }: { ofPieces: Signal<Thumbs | null>; without: boolean },
 ) {
-  const ofPieces = signal<Thumbs | null>(null);
   const ofWords = signal<Pooled | null>(null);
   const poolWords = pooledLoader(load, (pooled) => {
     ofWords.value = pooled;

@@ -95,7 +95,17 @@ function DrawingChoice({ store }: { store: Store }) {
       options={DRAWINGS.filter((drawing) => there.includes(drawing))}
       labels={words}
       chosen={store.view.value}
-      onChoose={(view) => store.choose({ view: view as View })}
+      onChoose={(chosen) => {
+        const view = chosen as View;
+        const { query, key } = store.selection.value;
+        const { kinds, query: tokens } = store.stack.value;
+        // In a causal text the last token is the one that predicts.
+        const opens = view === "text" && kinds?.causal && query.length + key.length === 0;
+        store.choose({
+          view,
+          ...(opens && { query: [store.pieceAt({ side: "query", token: tokens.labels.length - 1 })] }),
+        });
+      }}
     />
   );
 }

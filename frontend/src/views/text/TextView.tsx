@@ -2,7 +2,7 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { PageQuantity, PageStack } from "../../contract/page";
+import type { PageQuantity } from "../../contract/page";
 import { CHOICES } from "../../contract/values";
 import type { RGB } from "../../draw/color";
 import { received } from "../../draw/focus";
@@ -18,6 +18,7 @@ import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
 import { kindOf } from "../../state/kinds";
 import { readable } from "../../state/label";
+import { isOneText } from "../../state/places";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
@@ -54,7 +55,7 @@ export function TextView({ store, room, plain = false }: ViewParts) {
   const stack = store.shownStack.value ?? store.stack.value;
   const pinned = pinnedName(store);
   const acting: Side = direction === "received" ? "query" : "key";
-  const sides = sameText(stack) ? [acting] : (["query", "key"] as const);
+  const sides = isOneText(stack) ? [acting] : (["query", "key"] as const);
   // Words without a picture are the same for both records.
   const sets = stack.query.areas || stack.key.areas ? store.pictures.value : NO_PICTURES;
   return (
@@ -150,10 +151,6 @@ function pinnedName({ pins, shownStack, stack }: Store): string | null {
   const name = readable((shownStack.value ?? stack.value)[side].labels[first]).text;
   const who = more.length > 0 ? `${name} and ${more.length} more` : name;
   return side === "query" ? `from ${who}` : `to ${who}`;
-}
-
-function sameText({ query, key }: PageStack): boolean {
-  return query.pieces.length === key.pieces.length && query.pieces.every((piece, token) => piece === key.pieces[token]);
 }
 
 export function heatOf(store: Store, direction: Direction): Heat | null {
