@@ -54,6 +54,6 @@ def test_bars_of_neurons_keep_their_names_and_their_width(printed):
     stage = page.locator(".stage").bounding_box()
     for name in ("query", "key", "product"):
         row = page.locator(f'.vector[data-vector="{name}"]')
-        assert row.locator("button").is_visible()
+        assert row.locator(".vector-name").is_visible()
         assert row.locator(".contributions").bounding_box()["width"] > stage["width"] / 2
     assert not page.locator(".plus").first.is_visible()
