@@ -278,7 +278,7 @@ def test_one_text_gives_means_without_intervals(folder, capsys):
     [
         ([], "Expected a text (or a pair)"),
         (["a", "--plot", "x.gif"], "Expected .svg, .pdf, .png for --plot, got x.gif"),
-        (["a", "--out", "x.txt"], "Expected .csv, .json, .parquet for --out, got x.txt"),
+        (["a", "--out", "x.txt"], "Expected .csv, .json, .parquet, .html for --out, got x.txt"),
     ],
 )
 def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monkeypatch):
@@ -317,7 +317,7 @@ def test_a_model_is_read_and_its_random_twin_beside_it():
     assert "The same architecture with random weights:" in str(found)
     with pytest.raises(RecordError, match="needs a model to run"):
         hs.norm_study([], random_weights=True)
-    with pytest.raises(RecordError, match="norm_study has no option patterns"):
+    with pytest.raises(RecordError, match="norm_study has no option 'patterns'"):
         hs.norm_study(*given, patterns=())
 
 

@@ -23,12 +23,13 @@ from headscope.corpus._run import (
     engine_of,
     run,
 )
-from headscope.corpus._sums import EXAMPLE, WHOLE, Counts, Sums
+from headscope.corpus._sums import EXAMPLE, REFUSED, WHOLE, Counts, Sums
 from headscope.corpus._text import CorpusText, key_of
 
 __all__ = [
     "EXAMPLE",
     "OPTIONS",
+    "REFUSED",
     "WHOLE",
     "CorpusText",
     "Counts",

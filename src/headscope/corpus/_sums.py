@@ -14,6 +14,8 @@ from headscope.corpus._text import key_of
 from headscope.errors import RecordError
 from headscope.storage import PAIR, check_document
 
+REFUSED = "refused/"
+"""Prefix of a count of texts of which something was not to be had: what it is, and the reason."""
 GROUPS = 512
 """Documents that have a row of their own; of more, each goes to the row of the hash of its name."""
 FACTS = {"heads": [PAIR], "model": str, "class": str, "weights": str}
@@ -138,6 +140,12 @@ class Sums:
     def names(self) -> frozenset[str]:
         """All that was counted."""
         return frozenset(self._whole).union(*self._rows.values())
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What was not to be had of texts, such as the norms of a layer, and why."""
+        names = sorted(name for name in self.names if name.startswith(REFUSED))
+        return dict(name.removeprefix(REFUSED).split("/", 1) for name in names)
 
     def __getitem__(self, name: str) -> Shaped[np.ndarray, "group ..."]:
         """What was counted in each row; in one for all of a count that has none.

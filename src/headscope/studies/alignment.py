@@ -38,7 +38,6 @@ from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._fold import Fold, Item, folded
 from headscope.studies.word_alignment import (
     BY,
-    REFUSED,
     STATES,
     BestLayerOrHead,
     Gold,
@@ -185,9 +184,7 @@ class AlignmentStudy(Result):
     @property
     def refused(self) -> dict[int, str]:
         """The layers that had no norms, and why."""
-        names = sorted(name for name in self.sums.names if name.startswith(REFUSED))
-        named = [name.removeprefix(REFUSED).split("/", 1) for name in names]
-        return {int(layer): reason for layer, reason in named}
+        return {int(layer): reason for layer, reason in self.sums.refused.items()}
 
     def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
         """Alignment error rate of every head; in the last column of all heads of a layer together.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from headscope.corpus import Counts, Sums, asks_for_run, key_of
+from headscope.corpus import REFUSED, Counts, Sums, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
 
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
-MISSING = "missing/"
-"""Prefix of a count of texts of which a signal cannot be had: its name and the reason."""
 ROWS: tuple[Name, ...] = (
     *((measure, *pair) for pair in combinations(SIGNALS, 2) for measure in AGREEMENT),
     *product(ERASURE, SIGNALS, ("", *map(str, SHARES))),
@@ -84,7 +82,7 @@ def counts_of(text: Any, explained: ExplainedText, **_: Any) -> Counts:
         row[PLACES[ADVERSARIAL, "attention", ""]] = explained.adversarial
     known, values = ~np.isnan(row), np.nan_to_num(row)
     counts = {"values": values, "squares": values**2, "known": known.astype(np.int64)}
-    reasons = [f"{MISSING}{name}/{why}" for name, why in explained.missing.items()]
+    reasons = [f"{REFUSED}{name}/{why}" for name, why in explained.missing.items()]
     return counts | dict.fromkeys(reasons, np.array(1))
 
 
@@ -133,8 +131,7 @@ class Faithfulness(FoldResult):
     @property
     def missing(self) -> dict[str, str]:
         """By name, why a signal cannot be had of the model."""
-        names = sorted(name for name in self.sums.names if name.startswith(MISSING))
-        return dict(name.removeprefix(MISSING).split("/", 1) for name in names)
+        return self.sums.refused
 
     @property
     def signals(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.corpus import Counts, Sums
+from headscope.corpus import REFUSED, Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, length_text
 from headscope.record import Record
@@ -34,8 +34,6 @@ SAYS = {
     "expansion": "how much f lengthens what it takes",
 }
 """The legend of the tables, by how their columns begin."""
-REFUSED = "refused/"
-"""Prefix of a count of texts in which the norms of a layer were not to be had: layer and reason."""
 
 
 def counts_of(text: Any, record: Record, *, stack: str | None = None) -> Counts:
@@ -97,9 +95,7 @@ class NormStudy(FoldResult):
     @property
     def refused(self) -> dict[int, str]:
         """The layers whose norms were not to be had, and why."""
-        names = sorted(name for name in self.sums.names if name.startswith(REFUSED))
-        named = [name.removeprefix(REFUSED).split("/", 1) for name in names]
-        return {int(layer): reason for layer, reason in named}
+        return {int(layer): reason for layer, reason in self.sums.refused.items()}
 
     @property
     def means(self) -> Float[np.ndarray, "row column"]:

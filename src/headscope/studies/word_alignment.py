@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.corpus import Counts
+from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
 from headscope.evidence import redrawn_interval, redrawn_ratios
 from headscope.linguistics import Words
@@ -31,8 +31,6 @@ from headscope.record import Layer, Record, Stack, Tokens
 
 BY = ("weight", "norm")
 STATES = ("output", "input")
-REFUSED = "refused/"
-"""Prefix of a count of sentences in which a layer had no norms: layer and reason."""
 
 
 @dataclass(frozen=True)
