@@ -7,15 +7,18 @@ from typing import Any, Unpack
 import numpy as np
 
 from headscope.results import draws
-from headscope.views.figures._figure import Figure
-from headscope.views.figures._head_map import (
+from headscope.views.figures._axis import Axis
+from headscope.views.figures._charts import (
     LARGEST_CELL,
-    draw_head_map,
-    draw_layer_numbers,
-    draw_middle_bar,
+    Bar,
+    Matrix,
+    draw_bars,
+    draw_colour_bar,
+    draw_matrix,
+    draw_row_names,
 )
-from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -45,16 +48,16 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
     """
     _, layers, heads = zip(*ablation.cells, strict=True)
-    drawn = FigureWords(
-        kind="ablation",
+    return draw_result(
+        ablation,
+        options,
+        lambda sheet, y: _draw(sheet, ablation, y),
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
-        model=ablation.model,
         layers=layers,
         heads=[head for head in heads if head >= 0],
         texts=[ablation.task, str(ablation.examples)],
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, ablation, y))
 
 
 def _draw(sheet: Sheet, ablation: Any, y: float) -> tuple[float, list[str]]:
@@ -89,7 +92,7 @@ def _stack(sheet: Sheet, ablation: Any, stack: str, y: float) -> float:
     named = f"{stack}, " if len(ablation.stacks) > 1 else ""
     top = y + 1.5 * style.em
     if not grid.size:
-        draw_layer_numbers(sheet, ablation.layers(stack), at=(side, top), cell=cell)
+        draw_row_names(sheet, ablation.layers(stack), at=(side, top), cell=cell)
     x, bottom = 0.0, top + rows * cell
     if grid.size:
         sheet.text(side, y + 0.6 * style.em, f"{named}without one head")
@@ -110,74 +113,55 @@ def _map(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], ce
     scale = Scale(
         style.score_scale(1.0).colours, largest, signed=True, power=1.0, masked=style.masked
     )
-    rgb, (x, y) = scale.rgb(grid), at
-    high, wide = (size * cell for size in grid.shape)
-    layers = ablation.layers(stack)
-    draw_head_map(sheet, rgb, layers, at=at, cell=cell, hidden=np.isnan(grid))
-    for row, column in np.argwhere(sure == 1):
-        dot = 0.26 * cell
-        corner = (x + (column + 0.5) * cell - dot / 2, y + (row + 0.5) * cell - dot / 2)
-        sheet.rect(*corner, dot, dot, fill=text_on(rgb[row, column]), round=dot / 2, layer=4)
-    _colour_bar(
-        sheet, ablation, scale, at=(x, y + high + 1.6 * style.em), width=max(wide, 16 * style.em)
+    rgb, (x, y), (high, wide) = scale.rgb(grid), at, (size * cell for size in grid.shape)
+    shown = Matrix(
+        rgb=rgb, rows=ablation.layers(stack), hidden=np.isnan(grid), dots=np.equal(sure, 1)
     )
-
-
-def _colour_bar(
-    sheet: Sheet, ablation: Any, scale: Scale, *, at: tuple[float, float], width: float
-) -> None:
-    """Scores below the bar, the intact one marked; one number where nothing changed."""
-    intact, largest = ablation.baseline, scale.largest
-    ends = ("", "")
+    draw_matrix(sheet, shown, at=at, cell=cell)
+    # Scores below the bar, the intact one marked; one number where nothing changed.
+    marks = [(0.5, f"intact {short_change(ablation.baseline, largest)}")]
     if largest > 0:
-        ends = short_change(intact - largest, largest), short_change(intact + largest, largest)
-    words = (ends[0], f"intact {short_change(intact, largest)}", ends[1])
-    rgb = scale.rgb(np.linspace(-largest, largest, 256)[None])
-    draw_middle_bar(sheet, rgb, words, at=at, width=min(width, 60.0), middle=0.5)
+        marks = [
+            (0.0, short_change(ablation.baseline - largest, largest)),
+            *marks,
+            (1.0, short_change(ablation.baseline + largest, largest)),
+        ]
+    width = min(max(wide, 16 * style.em), 60.0)
+    bar = scale.rgb(np.linspace(-largest, largest, 256)[None])
+    place = (x, y + high + 1.6 * style.em)
+    draw_colour_bar(sheet, bar, marks, at=place, width=width, line=True)
 
 
 def _bars(sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float) -> None:
-    style, (x, y) = sheet.style, at
-    own = [
-        number
-        for number, (name, _, head) in enumerate(ablation.cells)
+    """A bar for each layer without all of its heads, on both sides of the intact score."""
+    style, (x, y), layers = sheet.style, at, ablation.layers(stack)
+    own = {
+        layer: number
+        for number, (name, layer, head) in enumerate(ablation.cells)
         if name == stack and head < 0
-    ]
-    change, ends = ablation.change[own], ablation.intervals[own]
-    layers = ablation.layers(stack)
+    }
+    change, ends = ablation.change[[*own.values()]], ablation.intervals[[*own.values()]]
     spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
-    low, high = float(spots.min()), float(spots.max())
     # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
-    span = max(high - low, 1e-12)
-    written = [short_change(value, float(np.abs(change).max())) for value in change]
-    right = (
-        sheet.width - max(sheet.width_of(word, style.small) for word in written) - 1.2 * style.em
-    )
-    unit = (right - x) / span
-    zero = x - low * unit
-    bottom = y + len(layers) * cell
-    for number, value, (least, most), word in zip(own, change, ends, written, strict=True):
-        middle = y + (layers.index(ablation.cells[number][1]) + 0.5) * cell
-        first, last = sorted((zero, zero + value * unit))
-        fill = style.negative if value < 0 else style.positive
-        sheet.rect(first, middle - 0.3 * cell, last - first, 0.6 * cell, fill=fill, layer=2)
-        if np.isfinite(least):
-            sheet.line(
-                [zero + least * unit, zero + most * unit],
-                [middle, middle],
-                colour=style.ink,
-                line=0.7,
-            )
+    low, high = float(spots.min()), max(float(spots.max()), float(spots.min()) + 1e-12)
+    bars = []
+    for layer in layers:
+        if layer not in own:
+            bars.append(Bar("", np.nan, np.nan, np.nan, "", ""))
+            continue
+        number = own[layer]
+        value = float(ablation.change[number])
         mark = " •" if ablation.significant[number] else ""
-        sheet.note(sheet.width, middle, word + mark if mark else word, anchor="right")
-    sheet.line(
-        [zero, zero], [y - 0.4 * style.em, bottom + 0.4 * style.em], colour=style.ink, line=0.7
-    )
+        words = short_change(value, float(np.abs(change).max())) + mark
+        colour = style.negative if value < 0 else style.positive
+        bars.append(Bar("", value, *ablation.intervals[number], words, colour))
+    room = max(sheet.width_of(bar.words, style.small) for bar in bars)
+    axis = Axis(x, sheet.width - room - 0.8 * style.em, low, high)
+    draw_bars(sheet, bars, axis, y, pitch=cell, share=0.6, edge=sheet.width)
+    zero, bottom = axis.at(0.0), y + len(layers) * cell
+    upright = [y - 0.4 * style.em, bottom + 0.4 * style.em]
+    sheet.line([zero, zero], upright, colour=style.ink, line=0.7)
     words = f"intact {short_change(ablation.baseline, max(abs(low), abs(high)))}"
-    edge = sheet.width_of(words, style.small) / 2
-    sheet.note(
-        min(max(zero, x + edge), sheet.width - edge),
-        bottom + 1.0 * style.em,
-        words,
-        anchor="center",
-    )
+    half = sheet.width_of(words, style.small) / 2
+    middle = min(max(zero, x + half), sheet.width - half)
+    sheet.note(middle, bottom + 1.0 * style.em, words, anchor="center")

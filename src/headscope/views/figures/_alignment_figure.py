@@ -11,17 +11,20 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, draw_upright_grid
-from headscope.views.figures._figure import Figure
-from headscope.views.figures._head_map import (
-    BAR,
-    draw_head_map,
-    draw_layer_numbers,
-    draw_middle_bar,
+from headscope.views.figures._charts import (
+    COLOUR_BAR,
+    Mark,
+    Matrix,
+    Value,
+    dot,
+    draw_colour_bar,
+    draw_matrix,
+    draw_row_names,
+    draw_value,
+    hollow_square,
 )
-from headscope.views.figures._legend import Mark
-from headscope.views.figures._palette import text_on
-from headscope.views.figures._ranges import Value, dot, draw_value, hollow_square
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 
@@ -63,16 +66,17 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
     sentences = f"{study.sentences:,} sentence{'s' * (study.sentences != 1)}"
-    drawn = FigureWords(
+    return draw_result(
+        study,
+        options,
+        lambda sheet, y: _draw(sheet, study, y),
         kind="alignment",
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         note=f"alignment error rate in %, {sentences}",
-        model=study.model,
         layers=study.layers,
         heads=range(study.heads),
         texts=study.sums.texts,
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, study, y))
 
 
 def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
@@ -115,7 +119,7 @@ def _state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> f
     cell = min(LARGEST_CELL, room / columns)
     sheet.text(side, y + 0.6 * style.em, f"{state}: {STATES[state]}")
     names, top = y + 2.0 * style.em, y + 2.8 * style.em
-    draw_layer_numbers(sheet, list(layers), at=(side, top), cell=cell)
+    draw_row_names(sheet, layers, at=(side, top), cell=cell)
     x = side
     for by in shown:
         sheet.note(x, names, NAMES[by])
@@ -134,24 +138,24 @@ def _map(
     at: tuple[float, float],
     cell: float,
 ) -> None:
-    style, (x, y), heads = sheet.style, at, study.heads
-    rgb, numbers = scale.rgb(study.baseline - rates), [str(head) for head in range(heads)]
-    # Two maps, because there is a gap before the last column and each has its own best cell.
-    for part, start, names in (
-        (slice(0, heads), x, numbers),
-        (slice(heads, heads + 1), x + (heads + ALL_APART) * cell, ["all"]),
-    ):
-        known, colours = rates[:, part], rgb[:, part]
-        hidden = np.isnan(known)
-        draw_head_map(sheet, colours, [], at=(start, y), cell=cell, hidden=hidden, names=names)
-        if not hidden.all():
-            row, column = divmod(int(np.nanargmin(known)), known.shape[1])
-            corner = start + column * cell, y + row * cell
-            sheet.rect(*corner, cell, cell, edge=style.ink, line=1.1, layer=4)
-        for row, column in np.argwhere(~hidden) if cell >= NUMBERED_CELL else ():
-            middle = start + (column + 0.5) * cell, y + (row + 0.5) * cell
-            words, ink = f"{100 * known[row, column]:.0f}", text_on(colours[row, column])
-            sheet.text(*middle, words, size=style.small, colour=ink, anchor="center")
+    """The heads, and behind a gap all heads of a layer together: each has its own best cell."""
+    heads = rates.shape[1] - 1
+    for part, start in ((slice(0, heads), 0.0), (slice(heads, heads + 1), heads + ALL_APART)):
+        known = rates[:, part]
+        frames, words = [], {}
+        if not np.isnan(known).all():
+            frames = [divmod(int(np.nanargmin(known)), known.shape[1])]
+        if cell >= NUMBERED_CELL:
+            cells = np.argwhere(~np.isnan(known)).tolist()
+            words = {(row, column): f"{100 * known[row, column]:.0f}" for row, column in cells}
+        shown = Matrix(
+            rgb=scale.rgb(study.baseline - known),
+            columns=["all"] if start else None,
+            hidden=np.isnan(known),
+            frames=frames,
+            words=words,
+        )
+        draw_matrix(sheet, shown, at=(at[0] + start * cell, at[1]), cell=cell)
 
 
 def _layers(
@@ -196,14 +200,14 @@ def _colour_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
     style, baseline = sheet.style, study.baseline
     side = sheet.width_of("00", style.small) + 0.6 * style.em
     width = min(60.0, 0.4 * sheet.width)
-    rgb = scale.rgb(baseline - np.linspace(0, 1, 256)[None])
-    words = ("0", f"diagonal {100 * baseline:.0f}", "100")
-    below = draw_middle_bar(sheet, rgb, words, at=(side, y), width=width, middle=baseline)
+    marks = [(0.0, "0"), (baseline, f"diagonal {100 * baseline:.0f}"), (1.0, "100")]
+    bar = scale.rgb(baseline - np.linspace(0, 1, 256)[None])
+    below = draw_colour_bar(sheet, bar, marks, at=(side, y), width=width, line=True)
     x = sheet.width
     for by in reversed(BY):
         x -= sheet.width_of(by, style.small)
-        sheet.note(x, y + BAR / 2, by)
-        _marks(sheet, MARK)[by](sheet, x - 0.8 * style.em, y + BAR / 2)
+        sheet.note(x, y + COLOUR_BAR / 2, by)
+        _marks(sheet, MARK)[by](sheet, x - 0.8 * style.em, y + COLOUR_BAR / 2)
         x -= 2.4 * style.em
-    sheet.note(x + 0.6 * style.em, y + BAR / 2, "all heads together", anchor="right")
-    return below + 1.6 * style.em
+    sheet.note(x + 0.6 * style.em, y + COLOUR_BAR / 2, "all heads together", anchor="right")
+    return below + 0.2 * style.em

@@ -15,7 +15,7 @@ from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._picture_heat import PictureHeat, veiled
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
@@ -93,17 +93,17 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
     chosen = ", relative=True" if relative else ""
     if wanted is not None:
         chosen += f", words={list(plan.words)}"
-    drawn = FigureWords(
-        kind="answer",
+    return draw_result(
+        answer,
+        options,
+        lambda sheet, y: _draw(sheet, plan, y),
         title=answer.question,
         note=f"{answer.model}: “{answer.text.strip()}”",
-        model=answer.model,
         layers=[layer for layer, _ in answer.chosen],
         heads=[head for _, head in answer.chosen],
         texts=(answer.prompt, answer.text),
         chosen=chosen,
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, plan, y))
 
 
 def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:

@@ -8,15 +8,15 @@ import numpy as np
 
 from headscope.comparison import Comparison, Effect, StackComparison
 from headscope.results import draws
+from headscope.views.figures._charts import LARGEST_CELL, Matrix, draw_colour_bar, draw_matrix
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._head_map import LARGEST_CELL, draw_head_map
-from headscope.views.figures._palette import text_on
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
+from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._words import two_digits
 
-BAR, BAR_WIDTH = 2.2, 40.0
-"""Height and width of the colour bar in millimetres."""
+BAR_WIDTH = 40.0
+"""Width of the colour bar in millimetres."""
 
 
 @draws("comparison")
@@ -36,18 +36,17 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     cells = [cell for stack in comparison.stacks.values() for cell in stack.cells]
     done = "; ".join(difference.done) if isinstance(difference, Effect) else ""
     model = difference.model or "A model"
-    drawn = FigureWords(
-        kind=difference.KIND,
+    note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
+    return draw_result(
+        difference,
+        options,
+        lambda sheet, y: _draw(sheet, comparison, y),
         title=f"{model}: where heads look elsewhere",
-        note=f"changed: {done}"
-        if done
-        else f"{comparison.a.summary}, compared with {comparison.b.summary}",
-        model=difference.model,
+        note=f"changed: {done}" if done else note,
         layers=[layer for layer, _ in cells],
         heads=[head for _, head in cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, comparison, y))
 
 
 def _draw(sheet: Sheet, comparison: Comparison, y: float) -> tuple[float, list[str]]:
@@ -59,35 +58,30 @@ def _draw(sheet: Sheet, comparison: Comparison, y: float) -> tuple[float, list[s
         if len(stacks) > 1:
             sheet.text(0, y + 0.6 * style.em, sheet.shown(name))
             y += 1.6 * style.em
-        y = _stack(sheet, stack, largest or 1.0, y)
-    sheet.cells(scale.bar(20), at=(0, y), size=(BAR_WIDTH, BAR))
-    sheet.rect(0, y, BAR_WIDTH, BAR, edge=style.edge, line=0.35, layer=3)
-    words = y + BAR + 0.85 * style.em
-    sheet.note(0, words, "0")
-    sheet.note(BAR_WIDTH, words, f"{two_digits(largest)} nats", anchor="right")
+        y = _stack(sheet, stack, scale, y)
+    marks = [(0.0, "0"), (1.0, f"{two_digits(largest)} nats")]
+    y = draw_colour_bar(sheet, scale.bar(20), marks, at=(0, y), width=BAR_WIDTH)
     notes = ["rows are layers, columns are heads, both from 0, as the first record counts them"]
     notes.append("Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats")
     if any(stack.has_baseline for stack in stacks.values()):
         notes.append("a dot: moved by more than the largest distance of the baseline")
     if any(stack.changed for stack in stacks.values()):
         notes.append("framed: changed on purpose")
-    return words + 1.4 * style.em, notes
+    return y, notes
 
 
-def _stack(sheet: Sheet, stack: StackComparison, largest: float, y: float) -> float:
-    style, grid = sheet.style, stack.map()
+def _stack(sheet: Sheet, stack: StackComparison, scale: Scale, y: float) -> float:
+    grid = stack.map()
     layers = list(dict.fromkeys(layer for layer, _ in stack.cells))
-    side = sheet.width_of(str(layers[-1]), style.small) + 0.6 * style.em
+    changed = [(layers.index(layer), head) for layer, head in stack.changed]
+    dots = None
+    if stack.has_baseline:
+        dots = stack.as_map(stack.beyond.astype(float)) == 1
+        for cell in changed:
+            dots[cell] = False
+    side = sheet.width_of(str(layers[-1]), sheet.style.small) + 0.6 * sheet.style.em
     cell = min(LARGEST_CELL, (sheet.width - side) / grid.shape[1])
-    scale = style.weight_scale(largest, power=1.0)
-    rgb = scale.rgb(grid)
-    draw_head_map(sheet, rgb, layers, at=(side, y), cell=cell, hidden=np.isnan(grid))
-    beyond = stack.as_map(stack.beyond.astype(float)) if stack.has_baseline else None
-    for row, column in np.ndindex(grid.shape):
-        x, top = side + column * cell, y + row * cell
-        if (layers[row], column) in stack.changed:
-            sheet.rect(x, top, cell, cell, edge=style.ink, line=0.9, layer=4)
-        elif beyond is not None and beyond[row, column] == 1:
-            ink = text_on(rgb[row, column])
-            sheet.dot(x + cell / 2, top + cell / 2, 0.26 * cell, fill=ink, layer=4)
-    return y + len(layers) * cell + 2.0 * style.em
+    rgb, hidden = scale.rgb(grid), np.isnan(grid)
+    shown = Matrix(rgb=rgb, rows=layers, hidden=hidden, dots=dots, frames=changed)
+    draw_matrix(sheet, shown, at=(side, y), cell=cell)
+    return y + len(layers) * cell + 2.0 * sheet.style.em

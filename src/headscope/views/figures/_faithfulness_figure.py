@@ -11,10 +11,19 @@ import numpy as np
 
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, draw_upright_grid, number_written
+from headscope.views.figures._charts import (
+    MARK,
+    ROW,
+    Box,
+    Line,
+    Value,
+    dot,
+    draw_lines,
+    draw_value,
+    series_colours,
+)
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
-from headscope.views.figures._ranges import MARK, ROW, Value, dot, draw_value, series_colours
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
@@ -58,15 +67,15 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
     """
     count = faithfulness.texts
     texts = f"{count:,} text{'s' * (count != 1)}"
-    drawn = FigureWords(
-        kind="faithfulness",
+    return draw_result(
+        faithfulness,
+        options,
+        lambda sheet, y: _draw(sheet, faithfulness, y),
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
-        model=faithfulness.model,
         layers=(faithfulness.layer,),
         texts=faithfulness.sums.texts,
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, faithfulness, y))
 
 
 def _draw(sheet: Sheet, faithfulness: Any, y: float) -> tuple[float, list[str]]:
@@ -199,7 +208,7 @@ def _curves(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) 
             Line(WORDS.get(name, name), colour, of_all[name, measure][:, 0], unknown)
             for name, colour in colours.items()
         ]
-        bottom = draw_layer_lines(
+        bottom = draw_lines(
             sheet,
             lines,
             SHARES,

@@ -10,6 +10,7 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.patterns import Heads
 from headscope.results import draws
+from headscope.views.figures._charts import Matrix, draw_matrix
 from headscope.views.figures._classes import bars_of, draw_classes
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._heads_plane import (
@@ -21,7 +22,7 @@ from headscope.views.figures._heads_plane import (
     rarest_labels,
     shows_candidates,
 )
-from headscope.views.figures._palette import parse_hex, text_on
+from headscope.views.figures._palette import parse_hex
 from headscope.views.figures._recipe import Recipe
 from headscope.views.figures._result import (
     ResultOptions,
@@ -180,33 +181,17 @@ def _maps(
         x, top = (number % columns) * (width + gap), y + (number // columns) * tall
         rgb, holds, scale = _panel(sheet, result, name, colours)
         sheet.text(x + side, top + 0.6 * style.em, name)
-        sheet.note(x + side + heads * cell, top + 0.6 * style.em, scale, anchor="right")
+        # Of few heads the words of the scale stand behind the name, and not over it.
+        right = max(heads * cell, sheet.width_of(f"{name}  ") + sheet.width_of(scale, style.small))
+        sheet.note(x + side + right, top + 0.6 * style.em, scale, anchor="right")
         # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
         grid = np.broadcast_to(parse_hex(style.paper), (len(layers), heads, 3)).copy()
-        at = (x + side, top + 1.4 * style.em)
-        for (layer, head), colour in zip(result.cells, rgb, strict=True):
+        dots = np.zeros((len(layers), heads), bool)
+        for (layer, head), colour, holding in zip(result.cells, rgb, holds, strict=True):
             grid[layers.index(layer), head] = colour
-        sheet.cells(grid, at=at, size=(heads * cell, len(layers) * cell))
-        for (layer, head), marked, colour in zip(result.cells, holds, rgb, strict=True):
-            if marked:
-                dot = 0.3 * cell
-                corner = (
-                    at[0] + (head + 0.5) * cell - dot / 2,
-                    at[1] + (layers.index(layer) + 0.5) * cell - dot / 2,
-                )
-                sheet.rect(*corner, dot, dot, fill=text_on(colour), round=dot / 2, layer=4)
-        every = max(1, int(np.ceil(1.3 * style.small * 0.353 / cell)))
-        for row, layer in enumerate(layers[::every]):
-            sheet.note(
-                x + side - 0.4 * style.em,
-                at[1] + (row * every + 0.5) * cell,
-                str(layer),
-                anchor="right",
-            )
-        last = at[1] + len(layers) * cell + 0.6 * style.em
-        step = max(1, int(np.ceil(1.3 * sheet.width_of(str(heads), style.small) / cell)))
-        for head in range(0, heads, step):
-            sheet.note(at[0] + (head + 0.5) * cell, last, str(head), anchor="center")
+            dots[layers.index(layer), head] = holding
+        shown = Matrix(rgb=grid, rows=layers, dots=dots)
+        draw_matrix(sheet, shown, at=(x + side, top + 1.4 * style.em), cell=cell)
     return y + -(-(len(names) + 1) // columns) * tall + 0.3 * style.em
 
 

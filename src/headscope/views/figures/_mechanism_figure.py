@@ -11,7 +11,7 @@ from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._figure import Figure
 from headscope.views.figures._palette import parse_hex
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT
 from headscope.views.figures._words import two_digits
@@ -68,22 +68,22 @@ def mechanism_figure(
     if mechanism.pattern is not None:
         looks = f"“{mechanism.pattern.name}”"
     layers, heads = zip(*cells, strict=True)
-    drawn = FigureWords(
-        kind="mechanism",
-        title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
-        note=f"{looks}, {mechanism.texts} texts, read by the {of}",
-        model=mechanism.model,
-        layers=layers,
-        heads=heads,
-        texts=mechanism.sums.texts,
-        chosen=f", at={cells!r}, of={of!r}",
-    )
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
         shares = [(cell, mechanism.carried_at(*cell, of=of)) for cell in cells]
         return _panels(sheet, mechanism, shares, y, of=of), NOTES
 
-    return draw_result(drawn, options, draw)
+    return draw_result(
+        mechanism,
+        options,
+        draw,
+        title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
+        note=f"{looks}, {mechanism.texts} texts, read by the {of}",
+        layers=layers,
+        heads=heads,
+        texts=mechanism.sums.texts,
+        chosen=f", at={cells!r}, of={of!r}",
+    )
 
 
 def _members(mechanism: Any, cell: tuple[int, int]) -> tuple:

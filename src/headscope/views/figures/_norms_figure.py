@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._axis import percent_written
+from headscope.views.figures._charts import Box, Line, draw_lines
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
 from headscope.views.figures._palette import head_greys
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Style
 
@@ -58,15 +58,16 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         raise FigureError(
             "No text was counted, so there is nothing to draw; update the study with one first"
         )
-    drawn = FigureWords(
+    return draw_result(
+        study,
+        options,
+        lambda sheet, y: _draw(sheet, study, y),
         kind="norms",
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
         note=f"share of a row, mean over heads; {study.texts:,} text{'s' * (study.texts != 1)}",
-        model=study.model,
         layers=study.layers,
         texts=study.sums.texts,
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, study, y))
 
 
 def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
@@ -87,7 +88,7 @@ def _draw(sheet: Sheet, study: Any, y: float) -> tuple[float, list[str]]:
             values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
             lines.append(Line(NAMES[of], colours[of], values, ends))
         box = Box(x, top, wide, TALL)
-        bottom = draw_layer_lines(
+        bottom = draw_lines(
             sheet, lines, study.layers, box, ends=(0.0, 1.0), written=percent_written
         )
         sheet.note(x + wide / 2, bottom, "layer", anchor="center")

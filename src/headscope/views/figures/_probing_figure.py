@@ -9,9 +9,9 @@ import numpy as np
 
 from headscope.results import draws
 from headscope.views.figures._axis import Axis, draw_upright_grid, percent_written
+from headscope.views.figures._charts import Bar, Box, Line, draw_bars, draw_lines
 from headscope.views.figures._figure import Figure
-from headscope.views.figures._layer_lines import Box, Line, draw_layer_lines
-from headscope.views.figures._result import FigureWords, ResultOptions, draw_result
+from headscope.views.figures._result import ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
 
 PROBES = ("probe", "both directions")
@@ -19,8 +19,8 @@ PROBES = ("probe", "both directions")
 NOT_BARS = ("selectivity",)
 """Scores without a bar: this one is the difference of two bars that are drawn."""
 LAYER, EMBEDDINGS = "layer", "layer 0"
-ROW, BAR = 2.1, 1.2
-"""Height of a row and of a bar, in units of the font size."""
+ROW, BAR = 2.1, 0.57
+"""Height of a row in units of the font size, and the part of it that is a bar."""
 TALL = 36.0
 """Height of the lines over layers in millimetres."""
 MOST_SIDE = 0.42
@@ -48,15 +48,15 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
         for task in probing.tasks
         for number in probing.per_layer(task, probing.measures(task)[0])
     }
-    drawn = FigureWords(
-        kind="probing",
+    return draw_result(
+        probing,
+        options,
+        lambda sheet, y: _draw(sheet, probing, y),
         title=f"{probing.model or 'A model'}: {probing.kind} probe",
         note=f"{learnt:,} sentences learnt from, {test:,} others scored",
-        model=probing.model,
         layers=layers,
         texts=[probing.kind, str(learnt), str(test)],
     )
-    return draw_result(drawn, options, lambda sheet, y: _draw(sheet, probing, y))
 
 
 def _draw(sheet: Sheet, probing: Any, y: float) -> tuple[float, list[str]]:
@@ -108,29 +108,18 @@ def _draw_bars(
     width: float,
 ) -> None:
     style, (x, y) = sheet.style, at
-    names = [sheet.fitted(_name(each.of), MOST_SIDE * width, style.small) for each in scores]
-    side = max(sheet.width_of(name, style.small) for name in names) + 0.8 * style.em
-    numbers = sheet.width_of("100.0", style.small) + 0.8 * style.em
-    axis = Axis(x + side, x + width - numbers, 0.0, 1.0)
-    pitch, bar = ROW * style.em, BAR * style.em
-    draw_upright_grid(sheet, axis, (y, y + len(scores) * pitch), percent_written)
-    for number, (each, name) in enumerate(zip(scores, names, strict=True)):
-        middle = y + (number + 0.5) * pitch
-        sheet.note(axis.start - 0.5 * style.em, middle, name, anchor="right")
-        if np.isnan(each.value):
-            continue
-        low, high = each.interval(confidence)
-        colour = style.accent if each.of in PROBES else style.faint
-        # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
-        first, last = sorted((axis.at(0.0), axis.at(max(each.value, 0.0))))
-        sheet.rect(first, middle - bar / 2, last - first, bar, fill=colour)
-        end = max(each.value, 0.0)
-        if np.isfinite(low):
-            ends = [axis.at(end) for end in np.clip((low, high), 0.0, 1.0)]
-            sheet.line(ends, [middle, middle], colour=style.ink, line=0.9)
-            end = max(end, min(high, 1.0))
+    bars = []
+    for each in scores:
         written = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
-        sheet.note(axis.at(end) + 0.5 * style.em, middle, written)
+        colour = style.accent if each.of in PROBES else style.faint
+        name = sheet.fitted(_name(each.of), MOST_SIDE * width, style.small)
+        bars.append(Bar(name, each.value, *each.interval(confidence), written, colour))
+    side = max(sheet.width_of(bar.name, style.small) for bar in bars) + 0.8 * style.em
+    numbers = sheet.width_of("100.0", style.small) + 0.8 * style.em
+    axis, pitch = Axis(x + side, x + width - numbers, 0.0, 1.0), ROW * style.em
+    draw_upright_grid(sheet, axis, (y, y + len(scores) * pitch), percent_written)
+    # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
+    draw_bars(sheet, bars, axis, y, pitch=pitch, share=BAR)
 
 
 def _draw_layers(
@@ -151,9 +140,7 @@ def _draw_layers(
     side = sheet.width_of("100 %", style.small) + 0.8 * style.em
     box = Box(x + side, y, width - side - 1.2 * style.em, TALL)
     line = Line("", style.accent, values, ends)
-    bottom = draw_layer_lines(
-        sheet, [line], numbers, box, ends=(low, high), written=percent_written
-    )
+    bottom = draw_lines(sheet, [line], numbers, box, ends=(low, high), written=percent_written)
     is_upto = any(" to " in layers[number].of for number in numbers)
     words = "layers 0 to ..." if is_upto else "layer (0: embeddings)"
     sheet.note(box.x + box.width / 2, bottom, words, anchor="center")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypedDict
 
@@ -41,33 +40,32 @@ class ResultOptions(TypedDict, total=False):
     """False for greys only."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FigureWords:
-    """Words and facts of a figure of a result.
+def draw_result(  # noqa: PLR0913 - what a recipe holds
+    result: Any,
+    options: ResultOptions,
+    body: Body,
+    *,
+    title: str,
+    note: str = "",
+    kind: str = "",
+    layers: Iterable[int] = (),
+    heads: Iterable[int] = (),
+    texts: Iterable[str] = (),
+    chosen: str = "",
+) -> Figure:
+    """The figure of a result: title and note, what the body draws, notes; and its recipe.
 
     Args:
-        kind: the kind of result, in a word.
+        result: that is drawn.
+        options: as given by the user.
+        body: draws it.
         title: the default title.
         note: the line below it.
-        model: name of the model; empty where it is unknown.
+        kind: of result, in a word; by default its own.
         layers: numbers of the layers that are drawn.
         heads: numbers of the heads that are drawn.
         texts: the texts that the result is based on.
         chosen: options of this kind of figure alone, as they are written in a call.
-    """
-
-    kind: str
-    title: str
-    note: str = ""
-    model: str = ""
-    layers: Iterable[int] = ()
-    heads: Iterable[int] = ()
-    texts: Iterable[str] = ()
-    chosen: str = ""
-
-
-def draw_result(drawn: FigureWords, options: ResultOptions, body: Body) -> Figure:
-    """The figure of a result: title and note, what the body draws, notes; and its recipe.
 
     Raises:
         FigureError: an unknown option or value, or matplotlib is missing.
@@ -75,16 +73,16 @@ def draw_result(drawn: FigureWords, options: ResultOptions, body: Body) -> Figur
     with our_settings():
         width, style = parse_result_options(options)
         sheet = Sheet(width, style)
-        y = result_heading(sheet, options.get("title", drawn.title), drawn.note)
+        y = result_heading(sheet, options.get("title", title), note)
         y, notes = body(sheet, y)
         sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     recipe = result_recipe(
-        drawn.kind,
-        model=drawn.model,
-        layers=drawn.layers,
-        heads=drawn.heads,
-        texts=drawn.texts,
-        call=f"headscope.figure(result{drawn.chosen}{written_options(options)})",
+        kind or result.KIND,
+        model=getattr(result, "model", ""),
+        layers=layers,
+        heads=heads,
+        texts=texts,
+        call=f"headscope.figure(result{chosen}{written_options(options)})",
         style=style,
     )
     return Figure(sheet.matplotlib, recipe, "".join(sorted(sheet.missing)))
