@@ -46,6 +46,7 @@ WAYS = ("model alone", "whole runs", "one by one", "several in a pass")
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--pairs", type=int, help="pairs in usual batches, instead of all kinds")
+    asked.add_argument("--texts", type=int, default=32, help="texts in all other kinds")
     asked.add_argument("--threads", type=int, default=1)
     asked.add_argument("--rounds", type=int, default=3)
     options = asked.parse_args()
@@ -55,7 +56,7 @@ def main() -> None:
         f"all-MiniLM-L6-v2, 72 heads, {options.threads} threads, torch {torch.__version__}, load "
         f"{os.getloadavg()[0]:.1f}; least and largest of {options.rounds} rounds in seconds"
     )
-    for name, task in tasks_of(tokenizer, options.pairs).items():
+    for name, task in tasks_of(tokenizer, options.pairs, options.texts).items():
         seconds = {way: [] for way in WAYS}
         results = {}
         hs.ablate(model, task, heads=[(0, 0)], layers=False)
@@ -73,16 +74,16 @@ def main() -> None:
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
-def tasks_of(tokenizer: object, pairs: int | None) -> dict[str, tasks.Task]:
+def tasks_of(tokenizer: object, pairs: int | None, count: int) -> dict[str, tasks.Task]:
     """Examples by name: few pairs, and texts one by one, as in parts, or several at once."""
     if pairs is not None:
         return {f"{pairs} pairs": tasks.likeness(tokenizer, *made_up(pairs))}
-    texts = [one for one, _ in made_up(32)[0]]
+    texts = [one for one, _ in made_up(count)[0]]
     return {
         "4 pairs in one batch": tasks.likeness(tokenizer, *made_up(4)),
-        "32 texts one by one": states(tokenizer, texts, 1),
-        "32 texts by 4": states(tokenizer, texts, 4),
-        "32 texts in one batch": states(tokenizer, texts, 32),
+        f"{count} texts one by one": states(tokenizer, texts, 1),
+        f"{count} texts by 4": states(tokenizer, texts, 4),
+        f"{count} texts in one batch": states(tokenizer, texts, count),
     }
 
 

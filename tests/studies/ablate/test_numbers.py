@@ -3,13 +3,14 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import load_masked_model, load_model, load_tokenizer
+
+from ...close import assert_same_numbers
 
 FIXTURE = Path(__file__).parents[1] / "numbers" / "ablate.json"
 
@@ -98,12 +99,4 @@ def every(shared, minilm, tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:The files of all-MiniLM")
 @pytest.mark.parametrize("name", json.loads(FIXTURE.read_text()) if FIXTURE.exists() else [])
 def test_numbers_of_real_models_stay_what_they_were(name, every):
-    wanted = json.loads(FIXTURE.read_text())[name]
-    found = numbers_of(every[name]())
-    assert found.keys() == wanted.keys()
-    for column, values in found.items():
-        if isinstance(values, list) and isinstance(values[0], float):
-            # The model adds up its float32 in another order where batches are others.
-            np.testing.assert_allclose(values, wanted[column], rtol=0, atol=1e-6, err_msg=column)
-        else:
-            assert values == wanted[column], column
+    assert_same_numbers(numbers_of(every[name]()), json.loads(FIXTURE.read_text())[name])

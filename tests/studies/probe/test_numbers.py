@@ -5,11 +5,12 @@ in parts alone.
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import headscope as hs
 from headscope.linguistics import read_treebank
+
+from ...close import assert_same_numbers
 
 FIXTURE = Path(__file__).parents[1] / "numbers" / "probe.json"
 KINDS = {
@@ -36,9 +37,4 @@ def test_numbers_of_a_real_model_stay_what_they_were(name, shared, tmp_path):
     found = numbers_of(
         shared, name.removesuffix(" in parts"), tmp_path if "parts" in name else None
     )
-    assert found.keys() == wanted.keys()
-    for column, values in found.items():
-        if isinstance(values[0], str):
-            assert values == wanted[column]
-        else:
-            np.testing.assert_allclose(values, wanted[column], rtol=0, atol=1e-6, err_msg=column)
+    assert_same_numbers(found, wanted)
