@@ -79,7 +79,7 @@ class Ablation(Result):
         control: the same with random weights, where that was run.
         estimates: where heads were screened, the change of every one of them to first order, by
             stack, layer and head; else None.
-        left_out_of: how many of the examples were left out, in words; not kept in a file.
+        left_out_of: how many of the examples were left out, in words.
     """
 
     KIND: ClassVar[str] = "ablation"
