@@ -88,6 +88,9 @@ def test_whisper_writes_about_frames():
     frames = record["encoder"].query
     assert record["cross"].key == frames
     np.testing.assert_allclose(frames.times, [(i / 100, (i + 1) / 100) for i in range(100)])
+    # The sound of 0.056 s ends in the sixth of these frames; what fills the window is no content.
+    assert frames.labels[5:7] == ("0.05 s", "0.06 s, padding")
+    assert frames.special == (*[False] * 6, *[True] * 94)
     assert record["cross"].query.labels[1:] == ("[CLS]", "s", "h", "e", "r", "a", "n")
 
 

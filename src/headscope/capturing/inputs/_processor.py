@@ -268,19 +268,21 @@ def _channels(model: Any) -> int | None:
     return None
 
 
-def _seconds(processor: Any, arguments: dict, asked: Mapping[str, Any]) -> float | None:
-    """How far two samples, or two columns of features, of the sound are apart."""
+def _seconds(
+    processor: Any, arguments: dict, asked: Mapping[str, Any]
+) -> tuple[float, float] | None:
+    """How far two samples, or two columns of features, of the sound are apart, and its length."""
     samples, rate = len(asked["audio"]), asked["sampling_rate"]
     # With two axes [sound sample] the model reads the samples themselves.
     if arguments.get("input_values", torch.empty(0)).ndim == 2:
-        return 1 / rate
+        return 1 / rate, samples / rate
     extractor = getattr(processor, "feature_extractor", processor)
     step = getattr(extractor, "hop_length", None)
     if step:
-        return step / rate
+        return step / rate, samples / rate
     # Extractors without a known step pad the sound; its real part lasts as long as the sound.
     mask = arguments.get("attention_mask")
-    return None if mask is None else samples / rate / int(mask.sum())
+    return None if mask is None else (samples / rate / int(mask.sum()), samples / rate)
 
 
 def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:

@@ -73,7 +73,7 @@ def followed_inputs(
     source: tuple[Tokens, ...],
     target: tuple[Tokens, ...] = (),
     *,
-    seconds: float | None = None,
+    seconds: tuple[float, float] | None = None,
     pictures: tuple[tuple[Picture, ...], ...] = (),
     frame_numbers: tuple[int, ...] = (),
 ) -> Inputs:

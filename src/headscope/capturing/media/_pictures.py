@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing.media._sound import times_of
+from headscope.capturing.media._sound import PADDED, times_of
 from headscope.capturing.media.input_positions import (
     AUDIO,
     OBJECT,
@@ -52,7 +52,8 @@ def tokens_from_marks(
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
         else:
             piece = label = own or names[position]
-            mask = own is None and not label.startswith(OBJECT)
+            is_named = own is not None or label.startswith(OBJECT)
+            mask = not is_named or label.endswith(PADDED)
         pieces.append(piece)
         labels.append(label)
         special.append(mask)

@@ -19,6 +19,8 @@ WINDOWS = ("n_samples", "nb_max_samples", "num_max_samples")
 """What extractors of features call the samples that they read of a sound (Whisper, CLAP ...)."""
 SPECTROGRAM_STEP = 0.01
 """Seconds between the columns of a spectrogram whose extractor counts these (AST)."""
+PADDED = ", padding"
+"""Behind the name of a frame that a sound is too short for."""
 SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 
 
@@ -105,7 +107,7 @@ def within(samples: np.ndarray, rate: int, processor: Any, *, truncate: bool) ->
 
 
 def times_of(
-    middles: np.ndarray, seconds: float | None
+    middles: np.ndarray, seconds: tuple[float, float] | None
 ) -> tuple[tuple[tuple[float, float] | None, ...] | None, list[str | None]]:
     """Start and stop of every frame, and what to call it.
 
@@ -114,7 +116,8 @@ def times_of(
     Args:
         middles: the sample or column of features in the middle of each frame; -1 where there is no
             frame.
-        seconds: how far two of them are apart; without it there are no times.
+        seconds: how far two of them are apart, and how long the sound is: what comes behind its end
+            was filled up. Without it there are no times.
     """
     at, numbers = np.unique(middles[middles >= 0], return_inverse=True)
     # The median, since the first or last frame may lie closer to its neighbour than others do.
@@ -123,11 +126,16 @@ def times_of(
     frames[middles >= 0] = numbers
     if seconds is None:
         return None, [None if frame < 0 else f"frame {frame}" for frame in frames]
-    length = step * seconds
+    length, end = step * seconds[0], seconds[1]
     times = tuple(
         None if frame < 0 else (frame * length, (frame + 1) * length) for frame in frames.tolist()
     )
-    return times, [None if time is None else f"{time[0]:.2f} s" for time in times]
+    names = []
+    for time in times:
+        # Frames are rounded to columns, so that one begins at the end up to rounding.
+        after = "" if time is None or time[0] < end - 1e-6 else PADDED
+        names.append(None if time is None else f"{time[0]:.2f} s{after}")
+    return times, names
 
 
 def _named(file: Path | io.IOBase) -> str:

@@ -58,8 +58,8 @@ class InputPositions:
         column: of a pixel, patch, sample or step of a time series, or the position of a word.
         names: of the model's parameters, which are numbered -1, -2 ...
         objects: how many objects a detector looks for, each with a query or token of its own.
-        seconds: how far two neighbouring samples, or columns of features, of a sound are apart;
-            None if unknown.
+        seconds: how far two neighbouring samples, or columns of features, of a sound are apart,
+            and how long the sound is; None if unknown.
         whole: whether each element of a picture is a patch, as in packed input, and not a pixel.
         clips: for each picture the number of the video that it is a frame of; None where it is of
             none.
@@ -78,7 +78,7 @@ class InputPositions:
     column: np.ndarray
     names: tuple[str, ...] = ()
     objects: frozenset[int] = frozenset()
-    seconds: float | None = None
+    seconds: tuple[float, float] | None = None
     whole: bool = False
     clips: tuple[int | None, ...] = ()
     tube: int = 1
@@ -103,7 +103,7 @@ class InputPositions:
 def origins_of(
     model: nn.Module,
     arguments: Mapping[str, torch.Tensor],
-    seconds: float | None = None,
+    seconds: tuple[float, float] | None = None,
     frame_numbers: tuple[int, ...] = (),
 ) -> InputPositions:
     """The elements of these arguments.
