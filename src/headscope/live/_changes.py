@@ -7,10 +7,9 @@ of Python.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from headscope.errors import InterventionError
 from headscope.interventions import Cut, Intervention, Mean, Patch, Uniform, Zero
@@ -29,11 +28,6 @@ LARGEST = 10**6
 """No model has as many layers, heads or tokens."""
 MOST_TEXTS = 16
 """That mean takes the mean over."""
-LIST = r"\d{1,7}(?:,\d{1,7})*"
-WORD = re.compile(
-    rf"(?P<do>[a-z]+):(?:(?P<stack>[^:;]+):)?(?P<layer>\d{{1,7}})(?:-(?P<heads>{LIST}))?"
-    rf"(?:q(?P<queries>{LIST}))?(?:k(?P<keys>{LIST}))?(?:~(?P<from>[^;]*))?"
-)
 RecordOf = Callable[[str], Record]
 
 
@@ -56,30 +50,6 @@ def parse_changes(given: Any, most: int) -> list[ModelChange]:
 def address_of(changes: Sequence[ModelChange]) -> str:
     """As an address holds them: ``zero:2-0,3;cut:5-1q4k0``."""
     return ";".join(map(_word, changes))
-
-
-def changes_of(address: str) -> list[ModelChange]:
-    """The other way round.
-
-    Raises:
-        InterventionError: where a word cannot be read.
-    """
-    changes = []
-    for word in filter(None, address.split(";")):
-        read = WORD.fullmatch(word)
-        if read is None:
-            raise InterventionError(
-                f"The change {word!r} cannot be read; write it as zero:2-0,3 or cut:5-1q4k0"
-            )
-        fields: dict[str, Any] = {"do": read["do"], "layer": int(read["layer"])}
-        for name in ("stack", "from"):
-            if read[name]:
-                fields[name] = unquote(read[name])
-        for name in NUMBERS:
-            if read[name]:
-                fields[name] = [int(number) for number in read[name].split(",")]
-        changes.append(_parsed(fields))
-    return _merged(changes)
 
 
 def python_of(changes: Sequence[ModelChange]) -> str:
