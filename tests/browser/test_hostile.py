@@ -225,8 +225,7 @@ def test_names_of_labels_are_text(show, hostile, evidence_of):
     opened = []
     for names in (tuple(hostile), tuple(f"w{number}" for number in range(len(hostile)))):
         record, found = evidence_of(names)
-        options = {"x": names[0], "y": names[1], "layer": 0, "head": 1}
-        opened.append(show(record, evidence=found, view="head", **options))
+        opened.append(show(record, evidence=found, view="head", layer=0, head=1))
     page, valid = opened[0].page, [name.encode("utf-8", "replace").decode() for name in hostile]
     for view_name in ("matrix", "head"):
         for view in opened:

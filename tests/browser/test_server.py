@@ -117,7 +117,6 @@ def test_evidence_is_served(served, record):
             "status",
             "numbers",
             "values",
-            "map",
         }
 
 

@@ -163,11 +163,11 @@ export function headWords(kinds: LoadedKinds, head: number): HeadWords {
       const amount = isOnSpecial(of) ? of("special") : of("top");
       return {
         does: `rests on ${places.join(" and ")}`,
-        more: `${shareText(amount)} of what words give${clearLink(kinds, of)}`,
+        more: `${shareText(amount)} of what ${givers(kinds)} give${clearLink(kinds, of)}`,
       };
     },
     none: () => ({
-      does: kinds.over ? "changes with the text" : "does none of these",
+      does: changing(kinds, 0) ?? "does none of these",
       more: strongestLink(kinds, of),
     }),
   };
@@ -175,7 +175,7 @@ export function headWords(kinds: LoadedKinds, head: number): HeadWords {
 }
 
 function neighbourLine(kinds: LoadedKinds, of: NumberOf, name: string): string {
-  const where = Number.isNaN(of("own")) ? "of what words give" : "inside sentences";
+  const where = Number.isNaN(of("own")) ? `of what ${givers(kinds)} give` : "inside sentences";
   const rest = of(name) > SHARP ? leaver(kinds, of) : restPart(kinds, of);
   return `${shareText(of(name))} ${where}${rest}`;
 }
@@ -183,7 +183,10 @@ function neighbourLine(kinds: LoadedKinds, of: NumberOf, name: string): string {
 function sameWords(kinds: LoadedKinds, of: NumberOf): HeadWords {
   const [same, itself] = [of("same"), of("itself")];
   if (Number.isNaN(same) || itself > same) {
-    return { does: "looks at the token itself", more: `${shareText(itself)} of what words give${restPart(kinds, of)}` };
+    return {
+      does: "looks at the token itself",
+      more: `${shareText(itself)} of what ${givers(kinds)} give${restPart(kinds, of)}`,
+    };
   }
   const most = link(kinds, of("same_query"), of("same_key"), of("same_link"));
   return { does: "finds the same word elsewhere", more: `${shareText(same)} where a word comes twice; most ${most}` };
@@ -207,7 +210,8 @@ function clearLink(kinds: LoadedKinds, of: NumberOf): string {
 
 function strongestLink(kinds: LoadedKinds, of: NumberOf): string {
   if (of("link_query") < 0) return "";
-  return `strongest link between words ${link(kinds, of("link_query"), of("link_key"), of("link"))}`;
+  const between = kinds.stack.query.areas ? "" : " between words";
+  return `strongest link${between} ${link(kinds, of("link_query"), of("link_key"), of("link"))}`;
 }
 
 /** The special token whose row leaves a sharp pattern. */
@@ -286,10 +290,27 @@ export function clausesOf(kinds: LoadedKinds): Clause[] {
     const looks = PATTERNS.includes(kind);
     const words = looks && !verb ? (FULL[kind] ?? CLAUSES[kind]) : CLAUSES[kind];
     verb ||= looks;
-    const changes = kind === "none" && kinds.over ? ["changes with the text", "change with the text"] : words;
-    const text = changes[heads.length === 1 ? 0 : 1];
-    return { kind, count: heads.length, text: kind === "resting" ? `${text} ${targets(kinds, heads)}` : text };
+    const form = heads.length === 1 ? 0 : 1;
+    const text = (kind === "none" ? changing(kinds, form) : undefined) ?? words[form];
+    return { kind, count: heads.length, text: kind === "resting" ? restingText(kinds, heads, text) : text };
   });
+}
+
+function givers({ stack }: LoadedKinds): string {
+  return stack.query.areas ? "patches" : "words";
+}
+
+/** What heads without a kind do: of many texts, or of a picture. */
+function changing({ over, stack }: LoadedKinds, form: 0 | 1): string | undefined {
+  const verb = ["changes", "change"][form];
+  if (over) return `${verb} with the text`;
+  return stack.query.areas ? `${verb} from patch to patch` : undefined;
+}
+
+function restingText(kinds: LoadedKinds, heads: readonly number[], text: string): string {
+  if (kinds.stack.key.areas)
+    return heads.length === 1 ? "looks at the same few patches" : "look at the same few patches";
+  return `${text} ${targets(kinds, heads)}`;
 }
 
 /** Where resting heads rest: names that at least one in twenty has, three at most. */

@@ -177,3 +177,19 @@ test("cross-attention opens on the head that goes along the other text, not on o
   expect(aligningHead(thumbs, special)).toBe(2);
   expect(aligningHead({ ...thumbs, heads: 2 }, special)).toBeNull();
 });
+
+test("of a picture it is told in words of patches", async () => {
+  const kinds = await known([
+    ["resting", { score: 0.9, special: 0.9 }],
+    ["none", {}],
+    ["none", {}],
+  ]);
+  const patches = { ...kinds.stack.query, areas: kinds.stack.query.labels.map(() => "1/1") };
+  const picture = { ...kinds, stack: { ...kinds.stack, query: patches, key: patches } };
+  expect(clausesOf(picture).map(({ text }) => text)).toEqual([
+    "looks at the same few patches",
+    "change from patch to patch",
+  ]);
+  expect(headWords(picture, 1).does).toBe("changes from patch to patch");
+  expect(headWords(picture, 0).more).toContain("of what patches give");
+});
