@@ -155,7 +155,7 @@ class Faithfulness(FoldResult):
         one of them is all ties.
 
         Raises:
-            RecordError: where one of them is not there.
+            RecordError: where one of them does not exist.
         """
         for signal in (first, second):
             if signal not in self.signals or first == second:
