@@ -105,7 +105,7 @@ notebooks: setup ## Write the tutorials as notebooks anew, with their outputs
 	$(BIN)/python tools/write_notebooks.py
 
 support: setup ## Try every architecture and write docs/support.md anew
-	$(BIN)/headscope support --out docs/support.md
+	$(BIN)/python tools/write_support.py
 
 contract: setup ## Write the TypeScript types of the page contract anew
 	$(BIN)/python tools/write_contract.py

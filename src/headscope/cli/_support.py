@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,38 +16,6 @@ from headscope.cli._run import Count, MachineOptions, check_model, quiet, say, s
 if TYPE_CHECKING:
     from headscope.testing import Support
 
-INTRODUCTION = """\
-# What can be captured
-
-{counts} Yours is not here? `headscope support MODEL` tries it.
-
-Found out by trying every model type that transformers {transformers} has in its mapping of
-configurations, with tiny random models (torch {torch}): `headscope support --out support.md`. Where
-nobody wrote a tiny configuration for a type, its default configuration was made small: widths
-divided, a layer of each kind kept. Each model was given a batch of {size} made-up texts, pictures
-or sounds; where one can be padded, every second one was shorter and padded.
-
-- **model type**: as in transformers' configurations, after the family (its folder there). A variant
-  stands in parentheses.
-- **stacks**: layers x heads of each, and what a query may look at. Models that work on ever coarser
-  grids of patches have a stack for each, `stage1`, `stage2` ...; a learned query that collects a
-  picture is a `probe`.
-- **route**: how its attention was seen, through transformers' attention interface, through torch's
-  own operators, or from what the model returns where its own matrices prove that
-  (docs/capturing.md).
-- **layer output**: largest difference between the layer outputs recomputed from what was captured
-  and the model's own.
-- **weights**: largest difference between the weights captured while the model ran its own attention
-  and those that it returns itself under eager attention, with a remark where these are not all
-  (LLaVA and its like return those of the text only) or not each head's (WavLM returns the mean over
-  heads, which is compared with ours); `-` where it returns none, where asking for them changes its
-  output (Falcon), or where it returns something else (SqueezeBERT: scores; Swin: windows of the
-  last layer of each stage).
-
-Models that read pictures or sounds with text were given text alone where a made-up picture did
-not fit their small configuration; what reads the pictures then stands under its own type. Large
-values (MobileBERT has no norm that holds them down) make both differences large.
-"""
 UNTRIED = """\
 ## Not tried
 
@@ -105,36 +72,22 @@ def support(
     check_suffix("--out", out, (".md", ".json"))
     size = machine.batch_size or EXAMPLES
     if model is None:
-        rows = _every_type(size, workers or os.cpu_count() or 1)
+        rows = try_every_type(size, workers or os.cpu_count() or 1)
     else:
         check_model(model, machine.revision)
         with status(f"Trying {model}"), quiet():
             rows = [_one(model, machine, size)]
-    text = _markdown(rows)
+    text = tables_of(rows)
     say(text)
     if out is None:
         return
     from headscope.storage import written_whole
 
-    if out.suffix == ".md":
-        text = f"{_introduction(rows, size)}\n{text}"
-    else:
+    if out.suffix == ".json":
         text = json.dumps([dataclasses.asdict(row) for row in rows], indent=1)
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     say(f"Wrote {out.resolve()}")
-
-
-def _introduction(rows: Sequence[Support], size: int) -> str:
-    refused = sum(bool(row.refused) for row in rows)
-    untried = sum(bool(row.unbuilt) for row in rows)
-    counts = (
-        f"{len(rows) - refused - untried} model types and variants are captured exactly, {refused} "
-        f"are refused or captured in part, with the reason, and {untried} could not be tried with "
-        "a tiny model."
-    )
-    versions = {name: version(name) for name in ("transformers", "torch")}
-    return INTRODUCTION.format(counts=counts, size=size, **versions)
 
 
 def _one(name: str, machine: MachineOptions, size: int) -> Support:
@@ -144,7 +97,7 @@ def _one(name: str, machine: MachineOptions, size: int) -> Support:
     return examine(load_bare_model(name, **machine.loading), batch_size=size)
 
 
-def _every_type(size: int, workers: int) -> list[Support]:
+def try_every_type(size: int, workers: int) -> list[Support]:
     from headscope.testing import every_type, examine_types
 
     names = every_type()
@@ -153,7 +106,7 @@ def _every_type(size: int, workers: int) -> list[Support]:
     return sorted(shown, key=lambda row: names.index(row.name))
 
 
-def _markdown(rows: Sequence[Support]) -> str:
+def tables_of(rows: Sequence[Support]) -> str:
     """The tables of what is captured by what it reads, then what is refused, then what could not be
     tried; a single model has one row without a heading.
     """
