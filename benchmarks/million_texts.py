@@ -50,7 +50,7 @@ GROUPS = {"heads": ("bare", "1 worker", "bare"), "workers": ("1 worker", "2 work
 BARE = 8192
 """Texts of the bare pass: a rate that needs no more."""
 HELD = (1000, 4000, 20_000)
-"""Texts whose values a `Tally` holds, for the time of its labels."""
+"""Texts for the time of labels."""
 QUARTERS = ("first quarter", "second", "third", "last")
 """Of the parts of a run, to see whether memory grows with them."""
 LOOK = 0.5
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         choices=[*sorted(GROUPS), "labels"],
-        help="these variants alone; `workers` by the clock, `labels` of values that are held",
+        help="these variants alone; `workers` by the clock, `labels` of values that are made up",
     )
     parser.add_argument("--part", type=int, default=PART, help="texts in a part")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of results")
@@ -196,7 +196,7 @@ def _peak(of: int) -> float:
 
 
 def held_labels(count: int) -> float:
-    """Processor seconds that labels take whose intervals are drawn from the values of all texts."""
+    """Processor seconds that labels of so many texts take."""
     cells = [(layer, head) for layer in range(6) for head in range(12)]
     shape = count, len(Tally(PATTERNS).rows), len(cells)
     rng = np.random.default_rng(0)

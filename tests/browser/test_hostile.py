@@ -214,7 +214,7 @@ def evidence_of():
             dataclasses.replace(planted, name=name, says=name, source=name) for name in names
         )
         found = hs.heads(records, patterns=patterns)
-        found.tally.model = names[0]
+        found.tally.sums.facts["model"] = names[0]
         found.tally.shown.update(dict(zip(found.tally.shown, names, strict=False)))
         return records[0], Heads(found.tally)
 

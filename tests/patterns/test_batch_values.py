@@ -123,12 +123,10 @@ def test_rows_of_a_batch_are_those_of_each_text(seed, count, length, kind, place
     rng = np.random.default_rng(seed)
     mean = rng.random((6, 70, 70)) if placed else None
     names = [f"text {number}" for number in range(count)]
-    tally = Tally(position_mean=mean)
-    tally.update_batch(names, TextBatch.of(made))
-    for name, record in zip(names, made, strict=True):
-        at = tally.statistic.texts.index(name)
+    values = Tally(position_mean=mean).values_of(names, TextBatch.of(made))
+    for own, name, record in zip(values, names, made, strict=True):
         wanted = one_by_one(name, record["self"], mean=mean)
-        np.testing.assert_allclose(tally.statistic.values[at], wanted, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(own, wanted, rtol=1e-12, atol=1e-14)
 
 
 def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
@@ -149,11 +147,10 @@ def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
         ),
     )
     patterns = (*PATTERNS, *own)
-    tally = Tally(patterns)
-    tally.update_batch(["a", "b", "c"], TextBatch.of(made))
+    values = Tally(patterns).values_of(["a", "b", "c"], TextBatch.of(made))
     for at, (name, record) in enumerate(zip("abc", made, strict=True)):
         wanted = one_by_one(name, record["cross"], patterns)
-        np.testing.assert_allclose(tally.statistic.values[at], wanted, rtol=1e-12)
+        np.testing.assert_allclose(values[at], wanted, rtol=1e-12)
 
 
 def _called(sides, piece):
@@ -179,7 +176,7 @@ def test_the_numbers_of_a_text_are_the_same_in_any_batch(seed, order, cut, size,
         parted.update_batch([str(place) for place in some], batch)
     for place, record in enumerate(made):
         alone.update(str(place), record)
-    assert_close(parted.statistic.values, alone.statistic.values)
+    assert_close(parted.sums["sums"], alone.sums["sums"])
 
 
 def test_words_in_parts_are_drawn_text_by_text():
@@ -193,10 +190,9 @@ def test_words_in_parts_are_drawn_text_by_text():
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
     stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))
-    tally = Tally()
-    tally.update("parted", Record(stacks={"self": stack}))
+    batch = TextBatch.of([Record(stacks={"self": stack})])
     wanted = one_by_one("parted", stack)
-    np.testing.assert_allclose(tally.statistic.values[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(Tally().values_of(["parted"], batch)[0], wanted, rtol=1e-12)
 
 
 def test_a_batch_is_of_texts_alike():
@@ -217,6 +213,6 @@ def test_documents_and_distances_are_counted_in_batches_too():
     together.update_batch(list("abc"), TextBatch.of(made), groups=["x", "x", "y"])
     for name, record, group in zip("abc", made, "xxy", strict=True):
         alone.update(name, record, group=group)
-    assert together.statistic.groups == alone.statistic.groups == ("x", "x", "y")
-    assert_close(together.distances.mean, alone.distances.mean)
+    assert together.sums.rows == alone.sums.rows == ("x", "y")
+    assert_close(together.distances, alone.distances)
     assert together.shown == alone.shown

@@ -6,6 +6,7 @@ import pytest
 from headscope import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.measures import prefix_targets, same_form, word_classes
 from headscope.patterns import heads
+from headscope.record import TextBatch
 
 LEXICON = {
     "DET": ["the", "the", "the", "the", "a", "a", "this"],
@@ -64,7 +65,13 @@ def found(request):
         layer = Layer(layer=0, weights=np.stack(maps(tokens, speech, visible)), visible=visible)
         stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
         records.append(Record(stacks={"self": stack}, model=ModelFacts(name="planted")))
-    return heads(records)
+    found = heads(records)
+    batches = []
+    for number, record in enumerate(records):
+        batches.append(found.tally.values_of([f"{number:06}"], TextBatch.of([record])))
+    values = np.ma.masked_invalid(np.concatenate(batches))
+    found.__dict__["values"] = values.mean(axis=0).filled(np.nan)
+    return found
 
 
 def evidence(found, head, pattern):
@@ -74,7 +81,7 @@ def evidence(found, head, pattern):
 
 
 def baseline(found, name, pattern):
-    values = found.tally.statistic.mean[found.tally.rows.index(f"{pattern}:{name}")]
+    values = found.values[found.tally.rows.index(f"{pattern}:{name}")]
     return dict(enumerate(values.tolist()))
 
 

@@ -9,7 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from headscope.patterns import Heads, Pattern, Tally, label
+from headscope.patterns import Heads, Pattern, Tally, TokenRuns, label
 
 CELLS = [(0, head) for head in range(6)]
 SCORES = ((0.9, 0.01), (0.6, 0.35), (0.38, 0.01), (0.45, 0.01), (0.5, 0.5), (0.0, 0.0))
@@ -38,16 +38,17 @@ def heads_of(texts, *, level=0.3, threshold=0.5, shown=None, runs=0, **options):
     )
     rows = Tally((pattern,)).rows
 
-    def tally_of(count, known):
+    def values_of(count, known):
         values = np.full((count, len(rows), len(CELLS)), np.nan)
         drawn = np.random.default_rng(0).uniform(-1, 1, known)
         for head, (mean, spread) in enumerate(SCORES):
             values[:known, rows.index("made up"), head] = mean + spread * (drawn - drawn.mean())
-        return Tally.of_values((pattern,), CELLS, values)
+        return values
 
-    tally = tally_of(texts, texts if shown is None else shown)
-    tally.battery = tally_of(runs, runs) if runs else None
-    return Heads(tally, levels={"made up": level}, **options)
+    values = values_of(texts, texts if shown is None else shown)
+    tally = Tally.of_values((pattern,), CELLS, values, levels={"made up": level})
+    tally.runs = TokenRuns((pattern,), CELLS, values_of(runs, runs)) if runs else None
+    return Heads(tally, **options)
 
 
 def studies():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
-from headscope.evidence import Statistic
 from headscope.patterns import PATTERNS, Heads, Tally, heads
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 
@@ -37,8 +36,8 @@ def nearly_even(rng, size, head_count=3):
     return raised / raised.sum(axis=-1, keepdims=True)
 
 
-def tally_of(records):
-    tally = Tally()
+def tally_of(records, **options):
+    tally = Tally(**options)
     for number, record in enumerate(records):
         tally.update(f"{number:03}", record)
     return tally
@@ -51,7 +50,7 @@ def tally(planted_records):
 
 def test_nearly_even_heads_get_no_label_on_short_texts(rng):
     found = heads([causal_record(nearly_even(rng, 5)) for _ in range(40)])
-    scores = found.tally.statistic.mean[found.tally.rows.index("first-token")]
+    scores = found.tally.mean_of("first-token")
     assert scores.min() > 0.3, "the raw score alone would give the label"
     assert not found.labels
     assert not found.candidates
@@ -59,19 +58,17 @@ def test_nearly_even_heads_get_no_label_on_short_texts(rng):
     assert "first-token on 40" in str(found)
 
 
-def test_a_label_needs_a_margin_above_its_baseline(tally):
+def test_a_label_needs_a_margin_above_its_baseline(planted_records, tally):
     held = {(label.pattern, label.head) for label in Heads(tally).labels}
-    near = Heads(tally, levels={"next": 0.85})
+    beside = tally_of(planted_records, levels={"next": 0.85})
+    near = Heads(beside)
     label = next(label for label in near.all_labels if (label.pattern, label.head) == ("next", 0))
     assert label.score > label.threshold
     assert label.corrected < 0.05
     assert 0 < label.excess_low < 0.1
     assert not label.holds
     assert {(label.pattern, label.head) for label in near.labels} == held - {("next", 0)}
-    assert {
-        (label.pattern, label.head)
-        for label in Heads(tally, levels={"next": 0.85}, margin=0.01).labels
-    } == held
+    assert {(label.pattern, label.head) for label in Heads(beside, margin=0.01).labels} == held
     with pytest.raises(
         RecordError, match="margin is 1.5; give what the excess over the baseline must be above"
     ):
@@ -243,38 +240,3 @@ def test_heads_of_chance_score_what_even_rows_do():
         assert abs(scores.mean() - wanted[0]) < 4 * scores.std() / np.sqrt(len(scores)), (
             pattern.name
         )
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_labels_of_many_texts_come_from_sums_and_say_the_same(rng, monkeypatch, grouped):
-    patterns, cells, texts = PATTERNS[:2], [(0, 0), (0, 1), (1, 0)], 90
-    names = Tally(patterns).rows
-    values = rng.beta(2, 8, (texts, len(names), len(cells)))
-    values[:, names.index(patterns[0].name), 1] += 0.6
-    values[rng.random(texts) < 0.2, names.index(patterns[1].name)] = np.nan
-    values[:, -1] = rng.integers(5, 40, texts)[:, None]
-    tally = Tally(patterns)
-    tally.cells = cells
-    tally.statistic = Statistic(values.shape[1:])
-    for number, each in enumerate(values):
-        tally.statistic.update(f"{number:02}", each, group=number // 2 if grouped else None)
-    exact = Heads(tally)
-    assert exact.interval_kind == "interval"
-    assert exact.all_labels
-    monkeypatch.setattr("headscope.patterns.label.MANY", tally.documents - 1)
-    monkeypatch.setattr("headscope.patterns._heads.MANY", tally.documents - 1)
-    summed = Heads(tally)
-    assert summed.interval_kind == "t interval"
-    assert any(label.holds for label in summed.all_labels)
-    assert exact.all_labels != summed.all_labels
-    for one, other in zip(exact.all_labels, summed.all_labels, strict=True):
-        same = ("layer", "head", "pattern", "texts", "holds", "candidate", "against", "on")
-        assert [getattr(one, name) for name in same] == [getattr(other, name) for name in same]
-        for name in ("score", "baseline", "excess", "effect", "shorter", "longer"):
-            assert getattr(one, name) == pytest.approx(getattr(other, name), nan_ok=True)
-        if not grouped:
-            assert one.p == pytest.approx(other.p, rel=1e-6)
-        for low, high in (("low", "high"), ("excess_low", "excess_high")):
-            width = getattr(one, high) - getattr(one, low)
-            for end in (low, high):
-                assert abs(getattr(one, end) - getattr(other, end)) < 0.12 * width

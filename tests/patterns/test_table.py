@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from headscope.patterns import heads, mechanism
+from headscope.patterns import heads
 from headscope.testing import tiny_model, tiny_tokenizer
 
 # Looked for, not imported: every worker collects this file, and one runs it.
@@ -21,7 +21,7 @@ def results(planted_records):
     import headscope as hs
 
     found = heads(planted_records)
-    live = mechanism(
+    live = hs.mechanism(
         hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"])
     )
     once = heads(planted_records[0])

@@ -9,14 +9,11 @@ import pytest
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
 from headscope.linguistics import Mention, Passage, Sentence
-from headscope.patterns._tally_sums import TallySums
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.faithfulness import counts_of
 from headscope.studies.probe._result import CONTROL, PROBE, Score
 from headscope.testing import (
     random_record,
-    tiny_model,
-    tiny_tokenizer,
 )
 
 KEPT = Path(__file__).parent / "kept"
@@ -166,36 +163,6 @@ def passage(number):
     )
 
 
-def tiny():
-    return tiny_model("bert"), tiny_tokenizer()
-
-
-def texts_of(count):
-    return [" ".join(words_of(number)) for number in range(count)]
-
-
-def of_many(run, *given, **options):
-    """A study as a run of more texts than are held gives it, here of more than three."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("patterns._heads", "patterns.label"):
-            patch.setattr(f"headscope.{module}.MANY", 3)
-        result = run(*given, part_size=8, random_weights=True, progress=False, **options)
-        # Labels of heads are made when they are asked for.
-        result.columns()
-    return result
-
-
-def is_in_sums(result):
-    """Whether no text has numbers of its own in it."""
-    counted = getattr(result, "tally", result)
-    summed = any(getattr(counted, name, None) for name in ("sums", "summed"))
-    return summed or isinstance(counted, TallySums)
-
-
-SUMS = {
-    "Heads": lambda: of_many(hs.heads, *tiny(), texts_of(24)),
-}
-"""Every kind that is made of sums alone where there are more than 2,000 texts."""
 EVERY = {
     "Heads": lambda: heads_of(follows=True),
     "Mechanism": mechanism,
@@ -217,15 +184,4 @@ def result(request):
     """A result of every kind, one after the other."""
     made = EVERY[request.param]()
     assert type(made).__name__ == request.param
-    return made
-
-
-@pytest.fixture(params=SUMS)
-def summed(request):
-    """A result of every kind that there is in sums alone, one after the other."""
-    made = SUMS[request.param]()
-    assert type(made).__name__ == request.param
-    assert is_in_sums(made)
-    # Of random weights heads keep mean scores alone.
-    assert is_in_sums(getattr(made, "control", made))
     return made

@@ -76,11 +76,6 @@ def test_every_printed_number_is_exported(result):
     assert_exported(result)
 
 
-def test_every_printed_number_is_exported_of_sums_alone(summed):
-    """As runs over more than 2,000 texts keep them."""
-    assert_exported(summed)
-
-
 def assert_exported(result):
     kind = type(result).__name__
     values, settings = exported_numbers(result), settings_of(result) | FACTS.get(kind, set())

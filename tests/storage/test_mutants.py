@@ -170,7 +170,7 @@ def tallied(tally):
 
 def used_tally(path):
     found = load_tally(path)
-    shown(hs.Heads(found), found.distances and found.distances.mean)
+    shown(hs.Heads(found), found.distances)
 
 
 def used_mechanism(path):

@@ -1,7 +1,9 @@
 """From a model and texts to labels with all their baselines, in one call."""
 
+import json
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +11,13 @@ import pytest
 import headscope as hs
 from headscope import RecordError
 from headscope.evidence import MapSum
+from headscope.linguistics import read_treebank
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
 from headscope.studies.shared._source import Source
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close
+from ..close import assert_close, assert_same_numbers
 
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]
 
@@ -30,7 +33,7 @@ def tokenizer():
 
 
 def same(found, wanted):
-    assert_close(found.tally.statistic.values, wanted.tally.statistic.values)
+    assert_close(found.tally.sums["sums"], wanted.tally.sums["sums"])
     assert [label.against for label in found.all_labels] == [
         label.against for label in wanted.all_labels
     ]
@@ -76,7 +79,8 @@ def test_the_average_map_is_one_option(model, tokenizer):
     for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
         maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
     wanted = hs.heads(hs.capture_many(model, tokenizer, TEXTS), position_mean=maps.mean)
-    assert_close(found.tally.statistic.values, wanted.tally.statistic.values)
+    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, battery=False)
+    assert_close(found.tally.sums["sums"], wanted.tally.sums["sums"])
 
 
 def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
@@ -122,7 +126,7 @@ def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
     assert {(label.texts, label.on) for label in told} == {(20, "runs of repeated tokens")}
     assert "induction: of 20 runs of repeated tokens, not of the texts" in str(found)
     kept = load_tally(found.tally.save(tmp_path / "kept.safetensors"))
-    assert_close(kept.battery.statistic.values, found.tally.battery.statistic.values)
+    assert_close(kept.runs.values, found.tally.runs.values)
     assert [str(label) for label in Heads(kept).all_labels] == [
         str(label) for label in found.all_labels
     ]
@@ -216,3 +220,55 @@ def test_copies_of_a_conversation_are_one_document(model):
     chat = [{"role": "user", "content": "the cat sat"}, {"role": "assistant", "content": "it sat"}]
     found = hs.heads(model, tokenizer, [chat, chat, TEXTS[0]], battery=False)
     assert (found.texts, found.documents) == (3, 2)
+
+
+def numbers_of(found, every):
+    """Some rows of the table, and all labels and measures, as JSON has them."""
+
+    def told(labels):
+        return [[label.layer, label.head, label.pattern] for label in labels]
+
+    return {
+        "columns": {name: column[::every] for name, column in found.columns().items()},
+        "labels": told(found.labels),
+        "candidates": told(found.candidates),
+        "summary": found.summary,
+        "not judged": found._not_judged(),
+        "measures": {name: values.tolist() for name, values in found.measures.items()},
+        "classes": {name: values[::5].tolist() for name, values in found.classes.items()},
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*too few:UserWarning", "ignore:input:UserWarning")
+def test_numbers_of_real_texts_stay_what_they_were(minilm, shared, tokenizer):
+    """As they were before texts had no values of their own: documents, pairs with all baselines,
+    records, texts of two lengths, causal and cross-attention, copies.
+    """
+    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
+    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
+    texts, quiet = [sentence.text for sentence in bank], {"progress": False}
+    pairs = [(texts[number], texts[number + 1]) for number in range(0, 24, 2)]
+    baselines = {"position_mean": True, "random_weights": True, "related": True}
+    alike = hs.heads(*minilm, pairs, distances=True, **baselines, **quiet)
+    records = hs.capture_many(*minilm, texts[:10], **quiet)
+    long = [" ".join(texts[number : number + 6]) for number in range(0, 24, 6)]
+    rng = np.random.default_rng(0)
+    words = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
+    made_up = [" ".join(rng.choice(words, 3 + number % 6)) for number in range(14)]
+    rng = np.random.default_rng(0)
+    more = [" ".join(rng.choice(words, 3 + number % 6)) for number in range(20)]
+    crossed = [(more[number], more[number + 10]) for number in range(10)]
+    cross = {"stack": "cross", "battery": False}
+    bert, gpt2, bart = (tiny_model(family) for family in ("bert", "gpt2", "bart"))
+    found = {
+        "documents": numbers_of(hs.heads(*minilm, texts, groups=groups, **quiet), 13),
+        "pairs": numbers_of(alike, 17) | {"distances": alike.distances[::17, ::13].tolist()},
+        "records": numbers_of(hs.heads(list(records)), 17),
+        "lengths": numbers_of(hs.heads(*minilm, [*long, *texts[:8]], **quiet), 17),
+        "causal": numbers_of(hs.heads(gpt2, tokenizer, made_up, **quiet), 3),
+        "copies": numbers_of(hs.heads(bert, tokenizer, [*made_up, *made_up[:3]], **quiet), 3),
+        "cross": numbers_of(hs.heads(bart, tokenizer, crossed, **cross, **quiet), 2),
+    }
+    kept = Path(__file__).parent / "numbers" / "heads.json"
+    assert_same_numbers(found, json.loads(kept.read_text()))

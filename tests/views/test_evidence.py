@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope import PageError
-from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, Tally, load_tally, sketch
+from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
 from headscope.views import _evidence, _examples, _html
@@ -229,13 +230,8 @@ def test_examples_have_bounds(records, found, monkeypatch):
 
 def load_like(found, shown):
     """The same values with other texts."""
-    tally = Tally(found.tally.patterns)
-    tally.cells, tally.statistic, tally.model, tally.shown = (
-        found.cells,
-        found.tally.statistic,
-        "planted",
-        shown,
-    )
+    tally = deepcopy(found.tally)
+    tally.shown = shown
     return tally
 
 
@@ -264,7 +260,7 @@ def test_hostile_names_and_texts_stay_inert(records, found):
     named = hs.heads(records, patterns=(pattern, *PATTERNS[1:]))
     named = Heads(dataclasses.replace(named).tally)
     named.tally.shown.update(dict.fromkeys(named.tally.shown, hostile))
-    named.tally.model = hostile
+    named.tally.sums.facts["model"] = hostile
     page = hs.view(records[0], evidence=named)
     text = page.html
     text.encode("utf-8")
@@ -276,7 +272,7 @@ def test_hostile_names_and_texts_stay_inert(records, found):
 def test_evidence_of_a_tally_that_was_kept(records, found, tmp_path):
     tally = load_tally(found.tally.save(tmp_path / "tally.safetensors"))
     evidence = hs.view(records[0], evidence=Heads(tally)).header["evidence"]
-    assert evidence["model"] == ""
+    assert evidence["model"] == found.model
     assert evidence["texts"] == 20
 
 

@@ -10,7 +10,12 @@ from headscope.evidence._baselines import (
     uniform_map,
 )
 from headscope.evidence._difference import difference_interval
-from headscope.evidence._effect import effect_size, p_above
+from headscope.evidence._effect import (
+    effect_of_sums,
+    effect_size,
+    p_above,
+    p_above_of_sums,
+)
 from headscope.evidence._flips import least_p, p_flipped
 from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval, interval_of_sums
@@ -34,6 +39,7 @@ __all__ = [
     "Statistic",
     "benjamini_hochberg",
     "difference_interval",
+    "effect_of_sums",
     "effect_size",
     "effective_groups",
     "group_of",
@@ -47,6 +53,7 @@ __all__ = [
     "median_of",
     "orders_of_words",
     "p_above",
+    "p_above_of_sums",
     "p_flipped",
     "p_text",
     "parse_groups",

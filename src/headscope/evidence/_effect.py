@@ -32,7 +32,10 @@ def effect_size(
         ... ).tolist()
         [3.0]
     """
-    mean, deviation, count = _moments(scores - baseline)
+    return _effect(*_moments(scores - baseline))
+
+
+def _effect(mean: np.ndarray, deviation: np.ndarray, count: np.ndarray) -> np.ndarray:
     alike = np.select([mean > 0, mean < 0], [np.inf, -np.inf], 0.0)
     effects = np.divide(mean, deviation, out=alike, where=deviation > 0)
     return np.where(count > 1, effects, np.nan)
@@ -69,12 +72,54 @@ def p_above(
         >>> p_above(np.array([[0.5], [0.75], [1.0]]), np.zeros((3, 1))).tolist()
         [0.125]
     """
+    differences = scores - least
+    sums, sizes = summed(differences, parse_groups(groups, len(differences)))
+    mean, deviation, _ = _moments(differences)
+    return _p_above(sums, sizes, mean, deviation)
+
+
+def effect_of_sums(
+    sums: Float[np.ndarray, "group head"],
+    squares: Float[np.ndarray, " head"],
+    sizes: Float[np.ndarray, "group head"],
+) -> Float[np.ndarray, " head"]:
+    """`effect_size` of texts that are known by sums over documents.
+
+    Args:
+        sums: of the differences of each document.
+        squares: sum over all texts of their squares.
+        sizes: how many texts each document has.
+
+    Example:
+        >>> sums, sizes = np.array([[1.25], [1.0]]), np.array([[2], [1]])
+        >>> effect_of_sums(sums, np.array([1.8125]), sizes).round(6).tolist()
+        [3.0]
+    """
+    mean, deviation, count = _moments_of_sums(sums, squares, sizes)
+    return _effect(mean, deviation, count)
+
+
+def p_above_of_sums(
+    sums: Float[np.ndarray, "group head"],
+    squares: Float[np.ndarray, " head"],
+    sizes: Float[np.ndarray, "group head"],
+) -> Float[np.ndarray, " head"]:
+    """`p_above` of texts that are known by sums over documents; arguments as of `effect_of_sums`.
+
+    Example:
+        >>> p_above_of_sums(np.full((3, 1), 0.5), np.array([0.8125]), np.ones((3, 1))).tolist()
+        [0.125]
+    """
+    mean, deviation, _ = _moments_of_sums(sums, squares, sizes)
+    return _p_above(sums, sizes, mean, deviation)
+
+
+def _p_above(
+    sums: np.ndarray, sizes: np.ndarray, mean: np.ndarray, deviation: np.ndarray
+) -> np.ndarray:
     # stdtr(df, -x) is scipy.stats.t.sf(x, df), whose import alone takes a second.
     from scipy.special import stdtr
 
-    differences = scores - least
-    mean, deviation, _ = _moments(differences)
-    sums, sizes = summed(differences, parse_groups(groups, len(differences)))
     count, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     error = np.where(deviation > 0, np.sqrt(group_variance(sums, sizes)), 0.0)
     # Documents may agree to the last bit where texts within them do not.
@@ -100,3 +145,14 @@ def _moments(values: Float[np.ndarray, "text head"]) -> tuple[np.ndarray, np.nda
     smallest = np.where(there, values, np.inf).min(axis=0, initial=np.inf)
     deviation = np.sqrt(squares / np.maximum(count - 1, 1))
     return mean, np.where(largest > smallest, deviation, 0.0), count
+
+
+def _moments_of_sums(
+    sums: np.ndarray, squares: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of sums by document: what is no more than rounding of the squares is no spread."""
+    count = sizes.sum(axis=0)
+    mean = sums.sum(axis=0) / np.maximum(count, 1)
+    apart = squares - count * mean**2
+    apart = np.where(apart > 1e-13 * squares, apart, 0.0)
+    return mean, np.sqrt(apart / np.maximum(count - 1, 1)), count

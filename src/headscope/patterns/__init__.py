@@ -4,7 +4,7 @@ from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
-from headscope.patterns._heads_file import heads_of_kept, load_heads
+from headscope.patterns._heads_file import heads_of_kept, load_heads, load_tally
 from headscope.patterns._heads_file import kept_of as kept_of_heads
 from headscope.patterns._kinds import (
     COLUMNS,
@@ -24,8 +24,7 @@ from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
-from headscope.patterns._tally import Tally, load_tally
-from headscope.patterns._tally_sums import TallySums
+from headscope.patterns._tally import Tally, TokenRuns, facts_of
 from headscope.patterns.label import RUNS, Label
 from headscope.patterns.neuron_groups import Group, Groups, Neuron, load_groups
 
@@ -53,9 +52,10 @@ __all__ = [
     "Pattern",
     "QueryKeyTokens",
     "Tally",
-    "TallySums",
     "TextFacts",
+    "TokenRuns",
     "check_heads_options",
+    "facts_of",
     "head_kinds",
     "head_numbers",
     "heads",

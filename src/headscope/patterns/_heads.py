@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence import COPIES
 from headscope.evidence.correction import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
@@ -21,7 +20,6 @@ from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURE, Tally
-from headscope.patterns._tally_sums import MANY, TallySums
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, TextTable
@@ -32,12 +30,11 @@ class Heads(Result):
     """The heads of a model with their measures and labels; prints itself as a table.
 
     Args:
-        tally: the counted values of all texts, or sums over a run.
+        tally: what was counted of all texts.
         confidence: confidence level of the intervals.
         alpha: significance level, over all heads and patterns that were tested.
         correction: for multiple tests: ``"holm"`` (family-wise error rate) or
             ``"benjamini-hochberg"`` (false discovery rate).
-        levels: mean score of each pattern on a model with random weights, where there is one.
         margin: for a label, the lower end of the interval of score less baseline must be above it.
 
     Raises:
@@ -46,11 +43,10 @@ class Heads(Result):
 
     KIND: ClassVar[str] = "heads"
 
-    tally: Tally | TallySums
+    tally: Tally
     confidence: float = 0.95
     alpha: float = 0.05
     correction: Literal["holm", "benjamini-hochberg"] = "holm"
-    levels: Mapping[str, float] | None = None
     margin: float = MARGIN
 
     def __post_init__(self) -> None:
@@ -66,6 +62,11 @@ class Heads(Result):
         return self.tally.texts
 
     @property
+    def levels(self) -> dict[str, float]:
+        """Mean score of each pattern on a model with random weights, where there is one."""
+        return self.tally.levels
+
+    @property
     def documents(self) -> int:
         """Number of documents that the texts belong to; a text without one counts as its own."""
         return self.tally.documents
@@ -79,7 +80,6 @@ class Heads(Result):
             alpha=self.alpha,
             correction=self.correction,
             margin=self.margin,
-            levels=dict(self.levels or {}),
         )
 
     @property
@@ -104,8 +104,7 @@ class Heads(Result):
         if self.candidates:
             listed += f" (candidates: {_counted(self.candidates)})"
         texts = f"{self.texts} text{'s' * (self.texts != 1)}"
-        names = self.tally.statistic.groups if isinstance(self.tally, Tally) else None
-        if names and all(name is None or name.startswith(COPIES) for name in names):
+        if self.tally.are_copies:
             texts += f", {self.documents} different"
         elif self.documents != self.texts:
             texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
@@ -164,14 +163,13 @@ class Heads(Result):
             labels=tuple(labels),
             measures=_at(self.measures, cell),
             classes=_at(self.classes, cell),
-            scores={name: self._scores(name, cell) for name in names},
+            scores={name: self._scores(at, cell) for at, name in enumerate(names)},
         )
 
     @property
     def has_distances(self) -> bool:
         """Whether the distances of heads were added up over all texts."""
-        # They may have been added up for some of the texts only.
-        return self.tally.distances is not None and self.tally.distances.count == self.texts
+        return self.tally.distances is not None
 
     @cached_property
     def distances(self) -> Float[np.ndarray, "head other_head"]:
@@ -181,11 +179,12 @@ class Heads(Result):
         Raises:
             RecordError: where they were not added up.
         """
-        if self.tally.distances is None or not self.has_distances:
+        distances = self.tally.distances
+        if distances is None:
             raise RecordError(
                 "The distances of heads were not added up; give heads(..., distances=True)"
             )
-        return self.tally.distances.mean[0]
+        return distances
 
     @cached_property
     def map(self) -> Float[np.ndarray, "head 2"]:
@@ -259,17 +258,11 @@ class Heads(Result):
             return "Seen on one text only: nothing is known of others"
         return "".join(self._too_few())
 
-    @property
-    def interval_kind(self) -> str:
-        """The kind of intervals: by resampling texts, or t intervals from sums over them."""
-        summed = isinstance(self.tally, TallySums) or self.tally.documents > MANY
-        return "t interval" if summed else "interval"
-
     def _legend(self) -> list[str]:
         """Explanations of the columns of labels."""
         if self.texts == 1 and not self.labels:
             return []
-        interval = f"{self.confidence:.0%} {self.interval_kind} over {self._over}"
+        interval = f"{self.confidence:.0%} interval over {self._over}"
         lines = [
             f"Labels: score [{interval}], more than {self.margin:g} above the baseline, "
             f"{self.correction} over all heads and patterns"
@@ -279,8 +272,7 @@ class Heads(Result):
         ]
         if by_battery and self.tally.battery is not None:
             lines.append(
-                f"{', '.join(by_battery)}: of {len(self.tally.battery.statistic)} {RUNS}, not of "
-                "the texts"
+                f"{', '.join(by_battery)}: of {self.tally.battery.texts} {RUNS}, not of the texts"
             )
         if self.candidates:
             lines.append(
@@ -330,22 +322,15 @@ class Heads(Result):
             row.append(_listed(label for label in mine if label.candidate))
         return tuple(row)
 
-    @cached_property
-    def _means(self) -> np.ndarray:
-        return self.tally.statistic.mean
-
     def _mean(self, row: str) -> np.ndarray:
-        if isinstance(self.tally, TallySums):
-            return self.tally.mean_of(row)
-        return self._means[self.tally.rows.index(row)]
+        return self.tally.mean_of(row)
 
-    def _scores(self, row: str, cell: int) -> list[tuple[str, float]]:
+    def _scores(self, pattern: int, cell: int) -> list[tuple[str, float]]:
         """Score of each text that can show the pattern, the highest first."""
-        column = self.tally.statistic.values[:, self.tally.rows.index(row), cell]
-        named = zip(self.tally.statistic.texts, column, strict=True)
-        known = [
-            (self.tally.shown[text], float(score)) for text, score in named if not np.isnan(score)
-        ]
+        known = []
+        for text, scores in sorted(self.tally.scores.items()):
+            if not np.isnan(scores[pattern, cell]):
+                known.append((self.tally.shown[text], float(scores[pattern, cell])))
         return sorted(known, key=lambda entry: -entry[1])
 
 
@@ -413,13 +398,19 @@ def heads(
     if isinstance(records, Tally):
         tally = records
     else:
-        tally = Tally(patterns, stack=stack, position_mean=position_mean, distances=distances)
+        levels = None if random_weights is None else levels_of(random_weights)
+        tally = Tally(
+            patterns,
+            stack=stack,
+            position_mean=position_mean,
+            distances=distances,
+            levels=levels,
+        )
         for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
             tally.update(f"{number:06}", record, group=group)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
-    levels = None if random_weights is None else levels_of(random_weights)
-    return Heads(tally, levels=levels, **options)
+    return Heads(tally, **options)
 
 
 def check_heads_options(options: Mapping[str, Any]) -> None:

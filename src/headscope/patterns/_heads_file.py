@@ -1,90 +1,51 @@
-"""Files of `Heads`."""
+"""Files of `Heads`, and of the tallies that they are made of."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from headscope.errors import FileError
-from headscope.evidence import MapSum, Statistic, load_statistic
+from headscope.corpus import WHOLE, Sums
+from headscope.errors import FileError, RecordError
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import Heads
-from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
-from headscope.patterns._tally import TOKENS, Tally, load_tally, rows_and_heads
-from headscope.patterns._tally_sums import TallySums
+from headscope.patterns._pattern import Pattern
+from headscope.patterns._tally import SHOWN, Tally, TokenRuns
 from headscope.results import Kept, reads
-from headscope.storage import (
-    PAIR,
-    STATISTIC,
-    Finite,
-    array_of,
-    arrays_below,
-    check_document,
-    load_kept,
-    reading,
-)
+from headscope.storage import STATISTIC, Finite, array_of, check_document, load_kept, reading
 
 OPTIONS = ("confidence", "alpha", "correction", "margin")
-FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
-"""Fields of a pattern that a file holds; it cannot hold the functions that score it."""
-DISTANCES = "distances."
-PATTERN: dict[str, Any] = {
-    "name": str,
-    "says": str,
-    "source": str,
-    "threshold": Finite,
-    "by_place": bool,
-    "by_word": bool,
-}
 DOCUMENT: dict[str, Any] = {
     "options": {"confidence": Finite, "alpha": Finite, "correction": str, "margin": Finite},
-    "levels": ({str: Finite}, None),
-    "model": str,
+    "levels": {str: Finite},
     "stack": (str, None),
-    "cells": [PAIR],
-    "rows": [str],
-    "patterns": [PATTERN],
-    "texts": [str],
-    "groups": ([(str, None)], None),
+    "patterns": [{}],
+    "sums": {},
+    "shown": [str],
     "battery": ([str], None),
-    "sums": bool,
 }
-SUMS = "sums."
-"""Prefix of the arrays of a run, which has no values of single texts."""
 
 
 def kept_of(heads: Heads) -> Kept:
-    """The fields and arrays of a file: the counted values, and the options of the labels."""
+    """The fields and arrays of a file: what was counted, and the options of the labels."""
     tally = heads.tally
-    options = {name: getattr(heads, name) for name in OPTIONS}
-    patterns = []
-    for pattern in tally.patterns:
-        patterns.append({name: getattr(pattern, name) for name in FACTS})
+    sums, arrays = tally.sums.kept()
     document: dict[str, Any] = {
-        "options": options,
-        "levels": None if heads.levels is None else dict(heads.levels),
-        "model": tally.model,
+        "options": {name: getattr(heads, name) for name in OPTIONS},
+        "levels": tally.levels,
         "stack": tally.stack,
-        "cells": tally.cells,
-        "rows": tally.rows,
-        "patterns": patterns,
-        "texts": tally.statistic.texts,
-        "groups": tally.statistic.groups,
+        "patterns": [pattern.facts for pattern in tally.patterns],
+        "sums": sums,
+        "shown": list(tally.scores),
         "battery": None,
-        "sums": isinstance(tally, TallySums),
     }
-    if isinstance(tally, TallySums):
-        arrays = {f"{SUMS}{name}": array for name, array in tally.arrays.items()}
-    else:
-        arrays = {"values": tally.statistic.values}
-    if heads.has_distances and tally.distances is not None:
-        arrays |= {f"{DISTANCES}{name}": array for name, array in tally.distances.arrays.items()}
-    if tally.battery is not None:
-        document["battery"] = [pattern.name for pattern in tally.battery.patterns]
-        arrays["battery"] = tally.battery.statistic.values
+    if tally.scores:
+        arrays["scores"] = np.stack(list(tally.scores.values()))
+    if tally.runs is not None:
+        document["battery"] = [pattern.name for pattern in tally.runs.patterns]
+        arrays["battery"] = tally.runs.values
     return document, arrays
 
 
@@ -104,18 +65,31 @@ def load_heads(path: str | os.PathLike[str]) -> Heads:
 
 
 @reads(STATISTIC)
-def heads_of_tally(path: str | os.PathLike[str]) -> Heads:
-    """The heads of a tally that `Tally.save` wrote: a statistic of its rows.
+def _no_result(path: str | os.PathLike[str]) -> Heads:
+    raise FileError(
+        f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
+    )
+
+
+def load_tally(path: str | os.PathLike[str], patterns: tuple[Pattern, ...] | None = None) -> Tally:
+    """Read a saved tally, to resume it.
+
+    Args:
+        path: of the file.
+        patterns: those it was made of, where these are your own: a file does not hold functions.
 
     Raises:
-        FileError: where the file does not exist, is cut, or holds a statistic of something else.
-        RecordError: where it is a tally of patterns of one's own.
+        FileError: where the file does not exist or was not written by headscope.
+        RecordError: where it was made with other patterns.
     """
-    if TOKENS not in load_statistic(path).names:
-        raise FileError(
-            f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
-        )
-    return Heads(load_tally(path))
+    tally = load_heads(path).tally
+    if patterns is None:
+        return tally
+    if [each.facts for each in patterns] != [each.facts for each in tally.patterns]:
+        raise RecordError(f"{path} was made of other patterns; give those it was made of")
+    own = Tally(patterns, stack=tally.stack, levels=tally.levels)
+    own.adds_distances = tally.adds_distances
+    return own + tally
 
 
 def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
@@ -129,86 +103,47 @@ def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> He
     options = document["options"]
     if not 0 < options["confidence"] < 1 or options["correction"] not in CORRECTIONS:
         raise ValueError(f"its options are {options}")
-    tally = _tally_sums(document, arrays) if document.get("sums") else _tally(document, arrays)
-    return Heads(tally, levels=document["levels"], **{name: options[name] for name in OPTIONS})
-
-
-def _tally(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
-    patterns = tuple(_pattern(facts) for facts in document["patterns"])
-    tally = Tally(patterns, stack=document["stack"])
-    tally.model = document["model"]
-    # JSON has lists, but heads are looked up as tuples.
-    tally.cells = [(layer, head) for layer, head in document["cells"]]
-    texts = document["texts"]
-    tally.shown = {text: text for text in texts}
-    shape = len(texts), len(document["rows"]), len(tally.cells)
-    if tuple(document["rows"]) != tally.rows:
-        raise ValueError("its rows are not those of its patterns")
-    tally.statistic = _statistic(tally, array_of(arrays, "values", "f", shape), document)
+    patterns = tuple(Pattern.of_facts(facts) for facts in document["patterns"])
+    tally = Tally(patterns, stack=document["stack"], levels=document["levels"])
+    beside = {name: arrays.pop(name) for name in ("scores", "battery") if name in arrays}
+    tally.sums = Sums.of_kept((document["sums"], arrays))
+    tally.adds_distances = f"{WHOLE}distances" in tally.sums.names
+    if tally.texts:
+        check_counts(tally, arrays)
+    shown = document["shown"][:SHOWN]
+    if shown:
+        size = len(shown), len(patterns), len(tally.cells)
+        scores = array_of(beside, "scores", "f", size)
+        tally.scores = dict(zip(shown, scores, strict=True))
+        tally.shown = {name: name for name in shown}
     if document["battery"] is not None:
-        tally.battery = _battery(tally, document, arrays)
-    tally.distances = _distances(tally, arrays, tally.statistic.texts)
-    tally.adds_distances = tally.distances is not None
-    return tally
+        judged = tuple(each for each in patterns if each.name in document["battery"])
+        rows = len(Tally(judged).rows)
+        values = array_of(beside, "battery", "f", (None, rows, len(tally.cells)))
+        tally.runs = TokenRuns(judged, tally.cells, values)
+    return Heads(tally, **{name: options[name] for name in OPTIONS})
 
 
-def _distances(
-    tally: Tally | TallySums, arrays: dict[str, np.ndarray], texts: Iterable[str]
-) -> MapSum | None:
-    """The distances of heads; None where they were not added up."""
-    kept = arrays_below(arrays, DISTANCES)
-    if not kept:
-        return None
-    distances = MapSum.of_arrays(kept, texts)
-    shape, heads = distances.mean.shape, len(tally.cells)
-    if shape != (1, heads, heads):
-        raise ValueError(f"it has distances {list(shape)} of {heads} heads")
-    return distances
+def check_counts(tally: Tally, arrays: dict[str, np.ndarray]) -> None:
+    """Raise where the arrays do not fit patterns and heads.
 
-
-def _tally_sums(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> TallySums:
-    """The sums of a run."""
-    patterns = tuple(_pattern(facts) for facts in document["patterns"])
-    cells = [(layer, head) for layer, head in document["cells"]]
-    tally = TallySums(patterns, cells, stack=document["stack"], levels=document["levels"])
-    if list(tally.rows) != document["rows"]:
-        raise ValueError("its rows are not those of its patterns; it was made by another headscope")
-    tally.model = document["model"]
-    sums = {name: array for name, array in arrays.items() if name.startswith(SUMS)}
-    tally.fill({name.removeprefix(SUMS): array for name, array in sums.items()})
-    # Single texts have no names in a run.
-    tally.distances = _distances(tally, arrays, ())
-    if document["battery"] is not None:
-        tally.battery = _battery(tally, document, arrays)
-    return tally
-
-
-def _statistic(tally: Tally, values: np.ndarray, document: dict[str, Any]) -> Statistic:
-    statistic = Statistic(_size(tally), rows_and_heads(tally.rows, tally.cells))
-    groups = document["groups"] or [None] * len(values)
-    for text, row, group in zip(document["texts"], values, groups, strict=True):
-        statistic.update(text, row, group=group)
-    return statistic
-
-
-def _battery(
-    tally: Tally | TallySums, document: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Tally:
-    """The runs of repeated tokens, numbered."""
-    names = document["battery"]
-    battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
-    shape = (None, len(battery.rows), len(tally.cells))
-    values = array_of(arrays, "battery", "f", shape)
-    return Tally.of_values(battery.patterns, tally.cells, values)
-
-
-def _size(tally: Tally) -> tuple[int, int]:
-    return len(tally.rows), len(tally.cells)
-
-
-def _pattern(facts: dict[str, Any]) -> Pattern:
-    """The built-in pattern of this name and threshold; else one whose function is missing."""
-    for pattern in PATTERNS:
-        if pattern.name == facts["name"] and pattern.threshold == facts["threshold"]:
-            return pattern
-    return Pattern(**{name: facts[name] for name in FACTS}, score=MissingFunction(facts["name"]))
+    Raises:
+        ValueError: saying which.
+    """
+    rows, heads, patterns = len(tally.sums.rows), len(tally.cells), len(tally.patterns)
+    counted = rows, tally.counted, heads
+    array_of(arrays, "counts.sums", "f", counted)
+    array_of(arrays, "counts.known", "i", counted)
+    array_of(arrays, "counts.squares", "f", (rows, patterns, heads))
+    array_of(arrays, "counts.no shares", "i", (rows, patterns, heads))
+    for name in tally.sums.names:
+        if name.startswith(f"{WHOLE}texts of "):
+            number = int(name.removeprefix(f"{WHOLE}texts of "))
+            array_of(arrays, name, "i", (patterns,))
+            array_of(arrays, f"{WHOLE}known of {number}", "i", (patterns, heads))
+            array_of(arrays, f"{WHOLE}scores of {number}", "f", (patterns, heads))
+    if tally.adds_distances:
+        array_of(arrays, f"{WHOLE}distances", "f", (heads, heads))
+        array_of(arrays, f"{WHOLE}distances of", "i", (1,))
+    array_of(arrays, f"{WHOLE}not judged", "i", (patterns,))
+    array_of(arrays, f"{WHOLE}seen", "i", (patterns, None))

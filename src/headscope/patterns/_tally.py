@@ -1,44 +1,67 @@
-"""Scores and baselines of every pattern and head, text by text."""
+"""Scores and baselines of every pattern and head, as sums over texts by document."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
+from headscope.corpus import WHOLE, Sums
 from headscope.errors import RecordError
 from headscope.evidence import (
-    MapSum,
-    Statistic,
-    load_beside,
-    load_statistic,
+    COPIES,
+    effect_of_sums,
+    group_of,
+    interval_of_sums,
+    median_of,
+    p_above_of_sums,
+    wilson,
 )
 from headscope.measures import head_distances
 from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.patterns.records import OneModelStudy
 from headscope.record import BatchStack, Record, TextBatch
-from headscope.storage import reading
 
 MEASURE = "measure "
 """Prefix of the names of rows of measures."""
-BATTERY = "battery "
-"""Prefix of the array of the runs of repeated tokens in a file, before the names of patterns."""
 TOKENS = "tokens"
 """The row that holds the length of each text."""
+JUDGED, HIGHEST, EXCESS = "judged ", "highest baseline of ", "excess of "
+"""Prefixes of the names of rows that are computed from the others for each text."""
+EXACT_LENGTHS, IN_OCTAVE = 512, 8
+"""Texts of up to 512 tokens are counted by their length, longer ones by eighths of an octave."""
+SHOWN = 512
+"""Texts whose scores are kept one by one, for the best examples of a head."""
+ALONE = "text "
+"""Begins the name of the document of a text that belongs to no other."""
 
 
-class Tally(OneModelStudy):
+@dataclass(frozen=True, eq=False)
+class TokenRuns:
+    """What was measured on runs of repeated random tokens.
+
+    Args:
+        patterns: that are judged by them.
+        cells: layer and head of every value.
+        values: rows as of `Tally` of these patterns.
+    """
+
+    patterns: tuple[Pattern, ...]
+    cells: list[tuple[int, int]]
+    values: Float[np.ndarray, "run row head"]
+
+
+class Tally:
     """The counts of `heads`: update it with records, add tallies of other machines, save it and
     resume later.
-
-    Values do not depend on the order of texts or on how they are divided among tallies.
 
     Args:
         patterns: the patterns to score.
@@ -46,13 +69,14 @@ class Tally(OneModelStudy):
         position_mean: `MapSum.mean` over heads of all layers, for the baseline by position of
             patterns of content; without it they do not have that baseline.
         distances: whether to add up the distances of heads, for their map.
+        levels: mean score of each pattern on a model with random weights, as one baseline more.
 
     Example:
         >>> from headscope.testing import random_record
         >>> tally = Tally()
         >>> tally.update("a", random_record())
-        >>> tally.cells[:4], tally.statistic.count.shape[1]
-        ([(0, 0), (0, 1), (0, 2), (1, 0)], 6)
+        >>> tally.cells[:4], tally.texts
+        ([(0, 0), (0, 1), (0, 2), (1, 0)], 1)
     """
 
     left_out: int = 0
@@ -65,20 +89,30 @@ class Tally(OneModelStudy):
         stack: str | None = None,
         position_mean: Float[np.ndarray, "head length length"] | None = None,
         distances: bool = False,
+        levels: Mapping[str, float] | None = None,
     ) -> None:
-        self.patterns: tuple[Pattern, ...] = patterns
+        self.patterns: tuple[Pattern, ...] = tuple(patterns)
         self.stack: str | None = stack
-        self.position_mean: np.ndarray | None = position_mean
         self.adds_distances: bool = distances
-        self.distances: MapSum | None = None
-        self.rows: tuple[str, ...] = _row_names(patterns)
-        self.model: str = ""
-        self.cells: list[tuple[int, int]] = []
-        self.statistic: Statistic = Statistic((len(self.rows), 0))
-        self.shown: dict[str, str] = {}
-        self._batch_values = BatchValues(patterns, position_mean)
-        self.battery: Tally | None = None
+        self.levels: dict[str, float] = dict(levels or {})
+        self.rows: tuple[str, ...] = row_names(self.patterns)
+        self.sums: Sums = Sums()
+        self.runs: TokenRuns | None = None
         """Runs of repeated random tokens; patterns that were counted on them are judged by them."""
+        self.shown: dict[str, str] = {}
+        """What the first texts say, by name, and the score of each pattern and head on them."""
+        self.scores: dict[str, Float[np.ndarray, "pattern head"]] = {}
+        self._batch_values = BatchValues(self.patterns, position_mean)
+        self._names = [pattern.name for pattern in self.patterns]
+        compared = {f"{name}:{baseline}" for name in self._names for baseline in BASELINES}
+        self._plain = [at for at, row in enumerate(self.rows) if row not in compared]
+        made = [f"{kind}{name}" for kind in (JUDGED, HIGHEST, EXCESS) for name in self._names]
+        self._counted = [*(self.rows[at] for at in self._plain), *made]
+        self._scored = [self.rows.index(name) for name in self._names]
+        self._against = [
+            [self.rows.index(f"{name}:{baseline}") for baseline in BASELINES]
+            for name in self._names
+        ]
 
     def update(self, text: str, record: Record, *, group: Any = None) -> None:
         """Add one text.
@@ -126,29 +160,85 @@ class Tally(OneModelStudy):
         stack: BatchStack,
         groups: Sequence[Any],
     ) -> None:
-        cells = list(stack.cells)
-        if self.cells and cells != self.cells:
-            raise RecordError(
-                f"Text {texts[0]!r} has {len(cells)} heads, the texts before it {len(self.cells)}; "
-                "heads of one model are counted together"
-            )
-        self._check_model(texts[0], source, stack)
+        facts = facts_of(source, stack)
+        self.sums.check(texts[0], facts)
         values = self._batch_values.of(texts, stack)
-        if not self.cells:
-            self.cells, self.model = cells, source.model.name
-            self.statistic = Statistic(
-                (len(self.rows), len(cells)), rows_and_heads(self.rows, cells)
-            )
         for index, (text, group) in enumerate(zip(texts, groups, strict=True)):
+            distances = None
             if self.adds_distances:
-                # `MapSum` adds maps of tokens by tokens without rounding; it does the same for a
-                # matrix of heads by heads.
-                self.distances = self.distances or MapSum(1, len(cells))
                 weights = np.concatenate([layer.weights[index] for layer in stack.layers])
-                self.distances.update(text, head_distances(weights)[None])
-            self.statistic.update(text, values[index], group=group)
+                distances = head_distances(weights)
+            self.add(text, values[index], group=group, facts=facts, distances=distances)
             query = stack.query[index]
-            self.shown[text] = " / ".join(query.texts) or " ".join(query.labels)
+            self.show(text, values[index], " / ".join(query.texts) or " ".join(query.labels))
+
+    def add(
+        self,
+        text: str,
+        values: Float[np.ndarray, "row head"],
+        *,
+        group: Any = None,
+        facts: Mapping[str, Any] | None = None,
+        distances: Float[np.ndarray, "head other_head"] | None = None,
+    ) -> None:
+        """Add a text whose values are known.
+
+        Args:
+            text: its identifier.
+            values: rows as of `rows`.
+            group: its document.
+            facts: that all texts share; with ``heads``, layer and head of every value.
+            distances: of every two heads.
+
+        Raises:
+            RecordError: in the cases of `update`.
+        """
+        counts = self._counts_of(values)
+        if distances is not None:
+            counts |= {f"{WHOLE}distances": distances, f"{WHOLE}distances of": np.array([1])}
+        document = group_of(group) or f"{ALONE}{text}"
+        self.sums.add(text, document, counts, length=_length(values), facts=facts)
+        for name in ("_sums", "_known"):
+            self.__dict__.pop(name, None)
+
+    def show(self, text: str, values: Float[np.ndarray, "row head"], says: str) -> None:
+        """Keep the scores of a text for examples, as long as there is room."""
+        if len(self.shown) < SHOWN:
+            self.shown[text], self.scores[text] = says, values[self._scored]
+
+    def _counts_of(self, values: Float[np.ndarray, "row head"]) -> dict[str, np.ndarray]:
+        """What is counted of one text.
+
+        A pattern is not judged on a text where uniform rows already reach more than half its
+        threshold, because almost any head would come near it there. This happens on short texts,
+        above all with causal models.
+        """
+        scores, against = values[self._scored], values[self._against]
+        limits = np.array([pattern.threshold / 2 for pattern in self.patterns])[:, None]
+        uniform = against[:, BASELINES.index("uniform")]
+        judged = np.where(uniform > limits, np.nan, scores)
+        highest = np.fmax.reduce(against, axis=1)
+        if self.levels:
+            levels = np.array([self.levels.get(name, np.nan) for name in self._names])
+            highest = np.fmax(highest, levels[:, None])
+        compared = np.where(np.isnan(judged), np.nan, highest)
+        rows = np.concatenate([values[self._plain], judged, compared, judged - highest])
+        is_judged = ~np.isnan(judged)
+        shows, shown = is_judged.any(axis=1), (~np.isnan(scores)).any(axis=1)
+        known = np.nan_to_num(judged)
+        bin_ = bin_of(_length(values))
+        counts: dict[str, Any] = {
+            "sums": np.nan_to_num(rows),
+            "known": (~np.isnan(rows)).astype(np.int64),
+            "squares": np.square(np.nan_to_num(judged - highest)),
+            "no shares": (is_judged & (known != 0) & (known != 1)).astype(np.int64),
+            f"{WHOLE}seen": (~np.isnan(against)).any(axis=2).astype(np.int64),
+            f"{WHOLE}not judged": (shown & ~shows).astype(np.int64),
+            f"{WHOLE}texts of {bin_}": shows.astype(np.int64),
+            f"{WHOLE}known of {bin_}": is_judged.astype(np.int64),
+            f"{WHOLE}scores of {bin_}": known,
+        }
+        return counts
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of the texts of both.
@@ -158,184 +248,216 @@ class Tally(OneModelStudy):
         """
         if not isinstance(other, Tally):
             return NotImplemented
-        if not other.cells or not self.cells:
-            return self if self.cells else other
-        self._check_models(other)
-        both = Tally(
-            self.patterns,
-            stack=self.stack,
-            position_mean=self.position_mean,
-            distances=self.adds_distances,
-        )
-        if self.distances is not None and other.distances is not None:
-            both.distances = self.distances + other.distances
-        both.statistic = self.statistic + other.statistic
-        both.cells, both.model, both.shown = self.cells, self.model, self.shown | other.shown
-        both.battery = self.battery or other.battery
+        if (self.rows, self.levels) != (other.rows, other.levels):
+            raise RecordError("Tallies of other patterns cannot be added up")
+        both = Tally(self.patterns, stack=self.stack, levels=self.levels)
+        both.adds_distances = self.adds_distances
+        both.sums = self.sums + other.sums
+        both.shown, both.scores = self.shown | other.shown, self.scores | other.scores
+        both.runs = self.runs or other.runs
         return both
-
-    def is_by_battery(self, pattern: Pattern) -> bool:
-        """Whether a pattern is judged by runs of repeated random tokens."""
-        return self.battery is not None and pattern.name in self.battery.rows
-
-    def lengths_for(self, pattern: Pattern) -> Float[np.ndarray, " text"]:
-        """Lengths of the texts, or of the runs of repeated tokens, by which a pattern is judged."""
-        return self._by_battery.lengths if self.is_by_battery(pattern) else self.lengths
-
-    def groups_for(self, pattern: Pattern) -> tuple[str | None, ...] | None:
-        """The document of each text by which a pattern is judged; each run of repeated tokens is a
-        document of its own.
-        """
-        return (
-            self._by_battery.statistic.groups
-            if self.is_by_battery(pattern)
-            else self.statistic.groups
-        )
-
-    @property
-    def _by_battery(self) -> Tally:
-        if self.battery is None:
-            raise RecordError("No battery of repeated tokens was run")
-        return self.battery
 
     @staticmethod
     def of_values(
         patterns: tuple[Pattern, ...],
-        cells: list[tuple[int, int]],
+        cells: Sequence[tuple[int, int]],
         values: Float[np.ndarray, "text row head"],
+        *,
+        levels: Mapping[str, float] | None = None,
     ) -> Tally:
         """A tally of texts that are named by their number.
 
         Raises:
             RecordError: where the values have other rows or heads.
         """
-        tally = Tally(patterns)
-        tally.cells = cells
-        tally.statistic = Statistic(
-            (len(tally.rows), len(cells)), rows_and_heads(tally.rows, cells)
-        )
+        tally = Tally(patterns, levels=levels)
+        if values.shape[1:] != (len(tally.rows), len(cells)):
+            raise RecordError(
+                f"Expected values of {len(tally.rows)} rows and {len(cells)} heads, got "
+                f"{values.shape[1:]}"
+            )
         for number, each in enumerate(values):
-            tally.statistic.update(f"{number:06}", each)
+            name = f"{number:06}"
+            tally.add(name, each, facts={"heads": [list(cell) for cell in cells]})
+            tally.show(name, each, name)
         return tally
+
+    @property
+    def model(self) -> str:
+        """Name of the model; empty where it is unknown."""
+        return self.sums.facts.get("model", "")
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        """Layer and head of every value."""
+        return [(layer, head) for layer, head in self.sums.facts.get("heads", ())]
 
     @property
     def texts(self) -> int:
         """Number of texts."""
-        return len(self.statistic)
+        return len(self.sums)
 
     @property
     def documents(self) -> int:
         """Number of documents that the texts belong to; a text without one counts as its own."""
-        return self.statistic.documents
+        return self.sums.documents
+
+    @property
+    def counted(self) -> int:
+        """How many rows of a head are added up."""
+        return len(self._counted)
+
+    @property
+    def are_copies(self) -> bool:
+        """Whether no text belongs to a document, and some are there more than once."""
+        rows = self.sums.rows
+        return all(row.startswith((ALONE, COPIES)) for row in rows) and self.texts > self.documents
 
     @property
     def median_length(self) -> float:
         """Median length of the texts in tokens; NaN where none is known."""
-        known = self.lengths[~np.isnan(self.lengths)]
-        return float(np.median(known)) if len(known) else float("nan")
+        return median_of({tokens: count for tokens, count in self.sums.lengths.items() if tokens})
 
     @property
-    def lengths(self) -> Float[np.ndarray, " text"]:
-        """Number of query tokens of every text."""
-        return self.statistic.values[:, self.rows.index(TOKENS), 0]
+    def distances(self) -> Float[np.ndarray, "head other_head"] | None:
+        """Mean distance of every two heads; None where it was not added up of all texts."""
+        if f"{WHOLE}distances" not in self.sums.names:
+            return None
+        count = self.sums.total(f"{WHOLE}distances of")
+        return self.sums.total(f"{WHOLE}distances") / count if count == self.texts else None
 
-    def judged(
-        self, pattern: Pattern
-    ) -> tuple[Float[np.ndarray, "text head"], dict[str, Float[np.ndarray, "text head"]]]:
-        """Scores and baselines of a pattern; NaN on texts that cannot show it, or on which it is
-        not judged.
+    @cached_property
+    def battery(self) -> Tally | None:
+        """The runs of repeated tokens, judged as texts are; None where there are none."""
+        if self.runs is None:
+            return None
+        runs = self.runs
+        return Tally.of_values(runs.patterns, runs.cells, runs.values, levels=self.levels)
 
-        A pattern is not judged on a text where uniform rows already reach more than half its
-        threshold, because almost any head would come near it there. This happens on short texts,
-        above all with causal models.
-        """
-        if self.is_by_battery(pattern):
-            return self._by_battery.judged(pattern)
-        values = self.statistic.values
-        scores = values[:, self.rows.index(pattern.name)]
-        against = {name: values[:, self.rows.index(f"{pattern.name}:{name}")] for name in BASELINES}
-        return np.where(against["uniform"] > pattern.threshold / 2, np.nan, scores), against
+    def is_by_battery(self, pattern: Pattern) -> bool:
+        """Whether a pattern is judged by runs of repeated random tokens."""
+        return self.battery is not None and pattern.name in self.battery.rows
 
     def not_judged(self, pattern: Pattern) -> int:
         """Number of texts that could show a pattern, but on which it is not judged."""
         if self.is_by_battery(pattern):
             return 0
-        shown = ~np.isnan(self.statistic.values[:, self.rows.index(pattern.name)]).all(axis=1)
-        return int((shown & np.isnan(self.judged(pattern)[0]).all(axis=1)).sum())
+        return int(self.sums.total(f"{WHOLE}not judged")[self._names.index(pattern.name)])
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Save the values as one .safetensors file, to be resumed with `load_tally`; the texts
+    def mean_of(self, row: str) -> Float[np.ndarray, " head"]:
+        """Mean over texts of a row."""
+        return self._mean(*self._of(row))
+
+    def evidence(self, pattern: Pattern, confidence: float) -> dict[str, Any]:
+        """The numbers of a `Label` for every head, by name."""
+        if self.battery is not None and self.is_by_battery(pattern):
+            return self.battery.evidence(pattern, confidence)
+        name = pattern.name
+        at = self._names.index(name)
+        sums, known = self._of(f"{JUDGED}{name}")
+        excess, compared = self._of(f"{EXCESS}{name}")
+        beyond = interval_of_sums(excess, compared, method="expanded", confidence=confidence)
+        seen = self.sums.total(f"{WHOLE}seen")[at] > 0
+        against = [baseline for baseline, there in zip(BASELINES, seen, strict=True) if there]
+        if name in self.levels:
+            against.append("random weights")
+        squares = self.sums.total("squares")[at]
+        numbers = {
+            "score": self._mean(sums, known),
+            "baseline": self._mean(*self._of(f"{HIGHEST}{name}")),
+            "against": [", ".join(against)] * len(self.cells),
+            "excess": self._mean(excess, compared),
+            "excess_low": beyond[:, 0],
+            "excess_high": beyond[:, 1],
+            "effect": effect_of_sums(excess, squares, compared),
+            "texts": known.sum(axis=0).astype(int),
+            "p": p_above_of_sums(excess, squares, compared),
+        }
+        ends = self._interval(sums, known, self.sums.total("no shares")[at], confidence)
+        return numbers | {"low": ends[:, 0], "high": ends[:, 1]}
+
+    def _interval(
+        self, sums: np.ndarray, known: np.ndarray, others: Int[np.ndarray, " head"], level: float
+    ) -> Float[np.ndarray, "head 2"]:
+        """Interval of the mean score: Wilson's where all are 0 or 1 and some 1; see `interval`."""
+        shares: Bool[np.ndarray, " head"] = (others == 0) & (sums.sum(axis=0) > 0)
+        ends = interval_of_sums(sums, known, method="expanded", confidence=level)
+        if shares.any():
+            grouped = any(not row.startswith(ALONE) for row in self.sums.rows)
+            parts = sums[:, shares], known[:, shares]
+            ends[shares] = wilson(*parts, confidence=level, grouped=grouped)
+        return np.where((known > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
+
+    def at_lengths(
+        self, pattern: Pattern
+    ) -> list[tuple[int, int, Int[np.ndarray, " head"], Float[np.ndarray, " head"]]]:
+        """For each length from the shortest: tokens, the number of texts that show a pattern, and
+        for every head the number and the sum of its scores.
+        """
+        if self.battery is not None and self.is_by_battery(pattern):
+            return self.battery.at_lengths(pattern)
+        at, begin = self._names.index(pattern.name), f"{WHOLE}texts of "
+        lengths = []
+        for name in self.sums.names:
+            texts = int(self.sums.total(name)[at]) if name.startswith(begin) else 0
+            number = int(name.removeprefix(begin)) if texts else 0
+            # Texts of which nobody knows how long they are have bin 0.
+            if number:
+                known = self.sums.total(f"{WHOLE}known of {number}")[at]
+                scores = self.sums.total(f"{WHOLE}scores of {number}")[at]
+                lengths.append((length_of(number), texts, known, scores))
+        return sorted(lengths, key=lambda entry: entry[0])
+
+    def save(self, path: str | os.PathLike[str]) -> Path | str:
+        """Save the counts as one .safetensors file, to be resumed with `load_tally`; the texts
         themselves are not saved.
 
         Raises:
             FileError: where the file cannot be written.
         """
-        beside = {} if self.distances is None else dict(self.distances.arrays)
-        if self.battery is not None:
-            names = [pattern.name for pattern in self.battery.patterns]
-            beside |= {f"{BATTERY}{'+'.join(names)}": self.battery.statistic.values}
-        return self.statistic.save(path, **beside)
+        from headscope.patterns._heads import Heads
+
+        return Heads(self).save(path)
+
+    @cached_property
+    def _sums(self) -> Float[np.ndarray, "group row head"]:
+        return self.sums["sums"]
+
+    @cached_property
+    def _known(self) -> Float[np.ndarray, "group row head"]:
+        return self.sums["known"].astype(np.float64)
+
+    def _of(self, row: str) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of a row by document, and how many texts have a value."""
+        at = self._counted.index(row)
+        return self._sums[:, at], self._known[:, at]
+
+    @staticmethod
+    def _mean(sums: np.ndarray, known: np.ndarray) -> Float[np.ndarray, " head"]:
+        count = known.sum(axis=0)
+        nothing = np.full(count.shape, np.nan)
+        return np.divide(sums.sum(axis=0), count, out=nothing, where=count > 0)
 
 
-def load_tally(
-    path: str | os.PathLike[str],
-    patterns: tuple[Pattern, ...] = PATTERNS,
-    *,
-    stack: str | None = None,
-) -> Tally:
-    """Read a saved tally, to resume it.
+def facts_of(source: Record | TextBatch, stack: BatchStack) -> dict[str, Any]:
+    """What all texts of a tally share."""
+    model = source.model
+    facts = {"model": model.name, "class": model.class_name, "weights": model.weights}
+    return facts | {"heads": [list(cell) for cell in stack.cells], "stack": stack.name}
+
+
+def _length(values: Float[np.ndarray, "row head"]) -> int:
+    """Tokens of a text, which the last row holds; 0 where that is not known."""
+    # Heads whose layer did not see the text have no length.
+    return int(np.nan_to_num(np.fmax.reduce(values[-1], initial=np.nan)))
+
+
+def row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
+    """Names of the rows of values of one text.
 
     Raises:
-        FileError: where the file does not exist or was not written by headscope.
-        RecordError: where it was made with other patterns.
+        RecordError: where two patterns share a name.
     """
-    tally = Tally(patterns, stack=stack)
-    statistic = load_statistic(path)
-    heads = [
-        name.removeprefix("head ").split("-")
-        for name in statistic.names
-        if name.startswith("head ")
-    ]
-    with reading(path, "tally"):
-        tally.cells = [(int(layer), int(head)) for layer, head in heads]
-        if statistic.shape != (len(statistic.names) - len(heads), len(heads)):
-            raise ValueError(f"it has values {list(statistic.shape)} for {len(heads)} heads")
-    if statistic.names[: len(statistic.names) - len(heads)] != tally.rows:
-        raise RecordError(f"{path} was made of other patterns; give those it was made of")
-    tally.statistic = statistic
-    tally.shown = {text: text for text in statistic.texts}
-    beside = load_beside(path)
-    for name in [name for name in beside if name.startswith(BATTERY)]:
-        tally.battery = _kept_battery(
-            name.removeprefix(BATTERY).split("+"), beside.pop(name), tally
-        )
-    if beside:
-        with reading(path, "tally"):
-            tally.distances = MapSum.of_arrays(beside, statistic.texts)
-            if tally.distances.mean.shape != (1, *2 * (len(tally.cells),)):
-                raise ValueError(
-                    f"it has distances {list(tally.distances.mean.shape)} of {len(tally.cells)} "
-                    "heads"
-                )
-        tally.adds_distances = True
-    return tally
-
-
-def _kept_battery(names: list[str], values: np.ndarray, tally: Tally) -> Tally | None:
-    """The runs of repeated tokens that were saved with a tally; None where their patterns have
-    changed since.
-    """
-    battery = Tally(tuple(pattern for pattern in tally.patterns if pattern.name in names))
-    if values.shape[1:] != (len(battery.rows), len(tally.cells)):
-        return None
-    battery.cells = tally.cells
-    battery.statistic = Statistic(values.shape[1:], rows_and_heads(battery.rows, battery.cells))
-    for number, run in enumerate(values):
-        battery.statistic.update(f"{number:06}", run)
-    return battery
-
-
-def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     names = [pattern.name for pattern in patterns]
     if len(set(names)) < len(names):
         raise RecordError(f"Patterns need names of their own; given were {', '.join(names)}")
@@ -349,5 +471,20 @@ def _row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     )
 
 
-def rows_and_heads(rows: tuple[str, ...], cells: list[tuple[int, int]]) -> tuple[str, ...]:
-    return (*rows, *(f"head {layer}-{head}" for layer, head in cells))
+def bin_of(length: int) -> int:
+    """The number of the bin that a length belongs to.
+
+    Example:
+        >>> bin_of(512), bin_of(513), bin_of(1024), bin_of(1100)
+        (512, 512, 520, 520)
+    """
+    if length <= EXACT_LENGTHS:
+        return length
+    return EXACT_LENGTHS + int(np.floor(IN_OCTAVE * np.log2(length / EXACT_LENGTHS)))
+
+
+def length_of(number: int) -> int:
+    """The smallest length of a bin."""
+    if number <= EXACT_LENGTHS:
+        return number
+    return int(np.ceil(EXACT_LENGTHS * 2 ** ((number - EXACT_LENGTHS) / IN_OCTAVE)))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
-from headscope.errors import RecordError
-from headscope.evidence import effect_size, interval, median_of, p_above, p_text
+from headscope.evidence import median_of, p_text
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
-from headscope.patterns._tally_sums import MANY, TallySums
 
 NUMBERS = (
     "score",
@@ -152,22 +149,15 @@ FIELDS = tuple(field.name for field in fields(Label))
 
 
 def labels_of(
-    tally: Tally | TallySums,
-    *,
-    confidence: float,
-    alpha: float,
-    correction: str,
-    margin: float,
-    levels: dict[str, float],
+    tally: Tally, *, confidence: float, alpha: float, correction: str, margin: float
 ) -> tuple[Label, ...]:
     """The label of every pattern and head that some text can show, in the order of patterns and
-    heads; above 2,000 documents from sums over them, see `TallySums`.
+    heads.
     """
-    if isinstance(tally, Tally) and tally.documents > MANY:
-        tally = TallySums.of_held(tally, levels)
     evidence = []
     for pattern in tally.patterns:
-        evidence.append(_label_of(tally, pattern, confidence, levels))
+        numbers = tally.evidence(pattern, confidence)
+        evidence.append(numbers | _at_two_lengths(tally.at_lengths(pattern), len(tally.cells)))
     if not evidence:
         return ()
     p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
@@ -186,23 +176,6 @@ def labels_of(
                 numbers = {name: column[index] for name, column in columns.items()}
                 labels.append(_label(cell, pattern, numbers | {"on": on}, rule))
     return tuple(labels)
-
-
-def _label_of(
-    tally: Tally | TallySums, pattern: Pattern, confidence: float, levels: dict[str, float]
-) -> dict[str, Any]:
-    """The numbers of the labels of a pattern, for every head."""
-    if isinstance(tally, TallySums) and not tally.is_by_battery(pattern):
-        evidence = tally.evidence(pattern, confidence)
-        return evidence | _at_two_counted_lengths(tally.at_lengths(pattern), len(tally.cells))
-    kept = tally.battery if isinstance(tally, TallySums) else tally
-    if kept is None:
-        raise RecordError("No battery of repeated tokens was run")
-    scores, against = kept.judged(pattern)
-    if pattern.name in levels:
-        against["random weights"] = np.full(scores.shape, levels[pattern.name])
-    evidence = _evidence(scores, against, confidence, kept.groups_for(pattern))
-    return evidence | _at_two_lengths(scores, kept.lengths_for(pattern))
 
 
 def texts_needed(tests: int, alpha: float, correction: str) -> int:
@@ -232,61 +205,12 @@ class _Rule:
     texts: int
 
 
-def _evidence(
-    scores: np.ndarray,
-    against: dict[str, np.ndarray],
-    confidence: float,
-    groups: tuple[str | None, ...] | None,
-) -> dict:
-    known = {name: values for name, values in against.items() if not np.isnan(values).all()}
-    highest = np.full(scores.shape, -np.inf)
-    for values in known.values():
-        highest = np.fmax(highest, values)
-    highest = np.where(np.isfinite(highest), highest, np.nan)
-    # A head that cannot look at any such pair scores 0, and no more texts could change that.
-    ends = interval(scores, groups=groups, shares=False, confidence=confidence)
-    excess = interval(scores - highest, groups=groups, method="expanded", confidence=confidence)
-    return {
-        "score": _mean(scores),
-        "low": ends[:, 0],
-        "high": ends[:, 1],
-        "baseline": _mean(np.where(np.isnan(scores), np.nan, highest)),
-        "against": [", ".join(known)] * scores.shape[1],
-        "excess": _mean(scores - highest),
-        "excess_low": excess[:, 0],
-        "excess_high": excess[:, 1],
-        "effect": effect_size(scores, highest),
-        "texts": (~np.isnan(scores)).sum(axis=0),
-        "p": p_above(scores, highest, groups=groups),
-    }
-
-
-def _at_two_lengths(scores: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
+def _at_two_lengths(
+    lengths: list[tuple[int, int, np.ndarray, np.ndarray]], heads: int
+) -> dict[str, np.ndarray]:
     """Mean scores of the shorter and the longer half of the texts that show a pattern; NaN where
     their lengths are similar.
     """
-    nothing = np.full(scores.shape[1], np.nan)
-    parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
-    shown = ~np.isnan(scores).all(axis=1) & ~np.isnan(lengths)
-    if shown.sum() < LEAST_TEXTS:
-        return parts
-    middle = np.median(lengths[shown])
-    halves = {"shorter": shown & (lengths <= middle), "longer": shown & (lengths > middle)}
-    if min(half.sum() for half in halves.values()) < LEAST_TEXTS // 2:
-        return parts
-    tokens = {name: float(np.median(lengths[half])) for name, half in halves.items()}
-    if tokens["longer"] < FACTOR * tokens["shorter"]:
-        return parts
-    for name, half in halves.items():
-        parts[name] = _mean(scores[half])
-        parts[f"{name}_tokens"] = np.full(scores.shape[1], tokens[name])
-    return parts
-
-
-def _at_two_counted_lengths(
-    lengths: list[tuple[int, int, np.ndarray, np.ndarray]], heads: int
-) -> dict[str, np.ndarray]:
-    """Like `_at_two_lengths`, for texts that were counted by length."""
     nothing = np.full(heads, np.nan)
     parts = dict.fromkeys(("shorter", "shorter_tokens", "longer", "longer_tokens"), nothing)
     middle = median_of({tokens: texts for tokens, texts, _, _ in lengths})
@@ -332,10 +256,3 @@ def _label(cell: tuple[int, int], pattern: Pattern, each: dict, rule: _Rule) -> 
         candidate=candidate,
         only_one_text=candidate and rule.texts == 1,
     )
-
-
-def _mean(values: np.ndarray) -> np.ndarray:
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(sums, count, out=np.full(values.shape[1], np.nan), where=count > 0)

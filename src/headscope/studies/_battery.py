@@ -10,8 +10,8 @@ import numpy as np
 
 from headscope.errors import HeadscopeError
 from headscope.measures import repeated_tokens
-from headscope.patterns import PATTERNS, Pattern, Tally
-from headscope.record import Record
+from headscope.patterns import PATTERNS, Pattern, Tally, TokenRuns
+from headscope.record import Record, TextBatch
 
 NAME = "induction"
 RUNS, LENGTH, REPEATS, LEAST_LENGTH = 20, 25, 4, 8
@@ -26,7 +26,7 @@ numbered.
 
 def induction_battery(
     model: Any, tokenizer: Any, patterns: tuple[Pattern, ...], stack: str | None
-) -> Tally | None:
+) -> TokenRuns | None:
     """How far heads look at what followed the same token before, on random tokens that are
     repeated.
 
@@ -44,22 +44,24 @@ def induction_battery(
         stack: which stack of the records; by default the first.
 
     Returns:
-        The runs, counted; None where induction is not looked for, or the model does not read tokens
-        of a vocabulary, or has room for too few.
+        What was measured on the runs; None where induction is not looked for, or the model does not
+        read tokens of a vocabulary, or has room for too few.
     """
     wanted = tuple(pattern for pattern in patterns if pattern in PATTERNS and pattern.name == NAME)
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     if not wanted or not hasattr(tokenizer, "convert_ids_to_tokens"):
         return None
-    tally = Tally(wanted, stack=stack)
+    tally, cells, values = Tally(wanted, stack=stack), [], []
     try:
         for number, record in enumerate(_records(model, tokenizer)):
-            tally.update(f"{number:06}", record)
+            batch = TextBatch.of([record])
+            cells = list(batch[stack or next(iter(batch.stacks))].cells)
+            values.append(tally.values_of([f"{number:06}"], batch)[0])
     except HeadscopeError:
         # A model that wants a picture with its text, or the like; its texts decide, as they do
         # for records.
         return None
-    return tally if tally.cells else None
+    return TokenRuns(wanted, cells, np.stack(values)) if values else None
 
 
 def _records(model: Any, tokenizer: Any) -> Iterator[Record]:

@@ -14,6 +14,7 @@ from headscope.patterns import (
     Heads,
     Tally,
     check_heads_options,
+    levels_of,
     related_patterns,
 )
 from headscope.patterns import heads as heads_of
@@ -109,7 +110,7 @@ def heads(
     given = _heads_given(random_weights)
     result = _heads(source, random_weights=given, position_mean=mean, **options)
     if battery is not False:
-        result.tally.battery = _battery(source, result, options.get("stack"))
+        result.tally.runs = _battery(source, result, options.get("stack"))
     return result
 
 
@@ -135,7 +136,8 @@ def _heads(
         result = heads_of(**records, random_weights=random_weights, **counting, **options)
         return source.conserved(result, result.texts)
     check_heads_options(options)
-    tally = Tally(**counting)
+    levels = None if random_weights is None else levels_of(random_weights)
+    tally = Tally(**counting, levels=levels)
     for together in source.batches():
         # By its place among the texts that could be read: draws are keyed by this name.
         names = [f"{number:06}" for number in together.readable]
@@ -147,7 +149,7 @@ def _heads(
             tally.update(names[0], batch, group=None if groups is None else groups[0])
         else:
             tally.update_batch(names, batch, groups=groups)
-    return source.conserved(heads_of(tally, random_weights=random_weights, **options), tally.texts)
+    return source.conserved(heads_of(tally, **options), tally.texts)
 
 
 def _over_corpus(

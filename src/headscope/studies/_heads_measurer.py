@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.corpus import CorpusText
 from headscope.measures import head_distances
-from headscope.patterns import BatchValues, Pattern, Tally
+from headscope.patterns import BatchValues, Pattern, Tally, facts_of
 from headscope.record import BatchStack, Record, Stack, TextBatch
 from headscope.studies.shared._corpus_job import as_given
 from headscope.studies.shared._corpus_model import one_thread
@@ -46,8 +46,8 @@ class HeadsMeasurer:
         # Kept for all batches: what even rows score is worked out once for each layout of tokens.
         self._batch_values = BatchValues(patterns, position_mean)
         self.cells: list[tuple[int, int]] = []
-        """Known from the first text on."""
-        self.name: str = ""
+        """Known from the first text on, as facts that all texts share."""
+        self.facts: dict[str, Any] = {}
         self._options: dict[str, Any] = dict(reading or {})
 
     def values_of(
@@ -88,7 +88,8 @@ class HeadsMeasurer:
                 batch = together.batch
                 stack = self._stack_of(batch)
                 values = self._batch_values.of(names, stack)
-                self.cells, self.name = list(stack.cells), batch.model.name
+                self.cells = list(stack.cells)
+                self.facts = facts_of(batch, stack)
                 yield batch, dict(zip(together.numbers, values, strict=True))
 
     def _stack_of(self, batch: TextBatch | Record) -> BatchStack:

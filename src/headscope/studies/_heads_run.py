@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -9,19 +10,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder
-from headscope.evidence import MapSum
+from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder, Sums
 from headscope.patterns import (
     PATTERNS,
     Heads,
     MissingFunction,
     Pattern,
     Tally,
-    TallySums,
+    TokenRuns,
     levels_of,
     named_related,
 )
-from headscope.storage import arrays_below
 from headscope.studies._battery import induction_battery
 from headscope.studies._heads_measurer import HeadsMeasurer
 from headscope.studies._model_patterns import related_in_worker
@@ -39,19 +38,8 @@ from headscope.studies.shared._corpus_run import (
 )
 
 BATTERY = "battery"
-MEMORY = 2**28
-"""Bytes of the sums of documents that are open at once: 256 MiB."""
-TOGETHER = 32
-"""Texts whose values wait to be added up together, which is cheaper than one by one."""
-HEADS = 1024
-"""Of a model whose configuration does not say how many it has."""
-DISTANCES = "distances."
-"""Before the names of arrays of distances in the file of a part."""
 MEASURED = ("related", "distances")
 JUDGING = ("confidence", "alpha", "correction", "margin")
-FACTS = ("name", "says", "source", "threshold", "by_place", "by_word")
-"""Of a pattern, what a file can hold."""
-
 Levels = tuple[tuple[str, float], ...]
 
 
@@ -94,14 +82,11 @@ class HeadsJob(ModelJob):
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
-        patterns = []
-        for pattern in self.patterns:
-            patterns.append({name: getattr(pattern, name) for name in FACTS})
         return super().options() | {
             "stack": self.stack,
             "battery": self.has_battery,
             "levels": [list(level) for level in self.levels],
-            "patterns": patterns,
+            "patterns": [pattern.facts for pattern in self.patterns],
             "related": self.related,
             "distances": self.distances,
             "position mean": self.position_mean and self.position_mean.digest,
@@ -127,15 +112,10 @@ class HeadsJob(ModelJob):
         """Sums of no text."""
         return HeadsPart(self, measurer)
 
-    def sums(self, cells: Sequence[tuple[int, int]]) -> TallySums:
-        """Sums of no text, for these heads."""
-        return TallySums(
-            self.counted,
-            cells,
-            stack=self.stack,
-            levels=dict(self.levels),
-            distances=self.distances,
-        )
+    def empty(self) -> Tally:
+        """Counts of no text."""
+        levels = dict(self.levels)
+        return Tally(self.counted, stack=self.stack, distances=self.distances, levels=levels)
 
     def measure_beside(self, name: str, measurer: HeadsMeasurer) -> Kept:
         """The runs of repeated tokens; nothing where the model cannot be run on them."""
@@ -144,7 +124,7 @@ class HeadsJob(ModelJob):
         if runs is None:
             return {"cells": [], "patterns": []}, {"values": np.zeros((0, 0, 0))}
         names = [pattern.name for pattern in runs.patterns]
-        return {"cells": runs.cells, "patterns": names}, {"values": runs.statistic.values}
+        return {"cells": runs.cells, "patterns": names}, {"values": runs.values}
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
         """The heads of all parts."""
@@ -153,19 +133,17 @@ class HeadsJob(ModelJob):
             tally = self.with_part(tally, part)
         return self.heads_of(tally, finished, judging)
 
-    def with_part(self, tally: TallySums | None, part: Kept) -> TallySums | None:
-        """The sums of the parts so far, None for none, and of one part more."""
+    def with_part(self, tally: Tally | None, part: Kept) -> Tally | None:
+        """The counts of the parts so far, None for none, and of one part more."""
         document, arrays = part
-        if not document["cells"]:
+        if document["heads"] is None:
             return tally
-        sums = self.sums([(layer, head) for layer, head in document["cells"]]).fill(arrays)
-        sums.model = document["model"]
-        if self.distances:
-            sums.distances = MapSum.of_arrays(arrays_below(arrays, DISTANCES), ())
-        return sums if tally is None else tally + sums
+        own = self.empty()
+        own.sums = Sums.of_kept((document["heads"], arrays))
+        return own if tally is None else tally + own
 
     def heads_of(
-        self, tally: TallySums | None, finished: FinishedRun, judging: Mapping[str, Any]
+        self, tally: Tally | None, finished: FinishedRun, judging: Mapping[str, Any]
     ) -> Heads:
         """What the sums of all parts, and what was measured with them, say of the heads.
 
@@ -182,66 +160,45 @@ class HeadsJob(ModelJob):
                 named = [
                     pattern for pattern in self.patterns if pattern.name in document["patterns"]
                 ]
-                tally.battery = Tally.of_values(tuple(named), tally.cells, arrays["values"])
-        return Heads(tally, levels=dict(self.levels) or None, **judging)
+                tally.runs = TokenRuns(tuple(named), tally.cells, arrays["values"])
+        return Heads(tally, **judging)
 
 
 class HeadsPart:
-    """Sums over the texts of a part; heads are known from the first text on.
+    """Counts of the texts of a part.
 
     Args:
         job: what is counted.
         measurer: of the values.
     """
 
+    most_open: int = sys.maxsize
+    """Sums take no more memory for a document that is open."""
+
     def __init__(self, job: HeadsJob, measurer: HeadsMeasurer) -> None:
-        self._job, self._measurer = job, measurer
-        self._sums: TallySums | None = None
-        self._waiting: list[tuple[CorpusText, np.ndarray]] = []
-        self._distances: MapSum | None = None
-        config = getattr(measurer.model, "config", None)
-        layers = getattr(config, "num_hidden_layers", None)
-        heads = getattr(config, "num_attention_heads", None)
-        known = isinstance(layers, int) and isinstance(heads, int)
-        rows = len(measurer.rows)
-        self.most_open: int = max(1, MEMORY // (16 * rows * (layers * heads if known else HEADS)))
+        self._measurer, self._tally = measurer, job.empty()
 
     def update(self, text: CorpusText, values: np.ndarray) -> None:
-        """Count a text."""
+        """Count a text, as often as it is there."""
         rows = len(self._measurer.rows)
-        if self._job.distances:
-            self._distances = self._distances or MapSum(1, values.shape[1])
-            # Below the values of each head stand its distances.
-            self._distances.update(None, values[None, rows:], times=text.times)
-        self._waiting.append((text, values[:rows]))
-        if len(self._waiting) >= TOGETHER:
-            self._add_waiting()
+        # Below the values of each head stand its distances.
+        distances = values[rows:] if self._tally.adds_distances else None
+        facts = self._measurer.facts
+        for number in range(text.times):
+            is_alone = text.group is None and not number
+            name = text.name if is_alone else f"{text.name} of {text.unit}, {number}"
+            own = values[:rows]
+            self._tally.add(name, own, group=text.group, facts=facts, distances=distances)
 
     def close(self) -> None:
-        """The documents so far have no more texts."""
-        self._add_waiting()
-        if self._sums is not None:
-            self._sums.close()
+        """Nothing is open."""
 
     def kept(self) -> Kept:
-        """The sums; none where no text could be measured."""
-        self._add_waiting()
-        if self._sums is None:
-            return {"cells": [], "model": ""}, {"none": np.zeros(0)}
-        arrays = self._sums.arrays
-        if self._distances is not None:
-            arrays |= {f"{DISTANCES}{name}": of for name, of in self._distances.arrays.items()}
-        return {"cells": self._sums.cells, "model": self._sums.model}, arrays
-
-    def _add_waiting(self) -> None:
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        if self._sums is None:
-            self._sums = self._job.sums(self._measurer.cells)
-            self._sums.model = self._measurer.name
-        values = np.stack([each for _, each in waiting])
-        self._sums.update_many(values, [(text.group, text.times) for text, _ in waiting])
+        """The counts; none where no text could be measured."""
+        if not self._tally.texts:
+            return {"heads": None}, {"none": np.zeros(0)}
+        document, arrays = self._tally.sums.kept()
+        return {"heads": document}, arrays
 
 
 def over_texts(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.evidence import Statistic, p_text
+from headscope.evidence import p_text
 from headscope.linguistics import DIRECTIONS, OFFSETS
 from headscope.linguistics.dependencies import NO_ROOT
 from headscope.patterns import AttentionMaps, Pattern, Tally
@@ -100,7 +101,9 @@ def _tree(relations: Relations, score: str) -> str:
     )
 
 
-def tally_of(relations: Relations, shown: list[RelationHead], threshold: float) -> Tally:
+def tally_of(
+    relations: Relations, shown: list[RelationHead], threshold: float, levels: Mapping[str, float]
+) -> Tally:
     """The share of the words of each relation in each document, as a tally of patterns."""
     source = "Clark et al. 2019, section 4.2; mean over documents of the share of words"
     patterns = tuple(
@@ -113,8 +116,7 @@ def tally_of(relations: Relations, shown: list[RelationHead], threshold: float) 
         )
         for each in shown
     )
-    sums, tally = relations.sums, Tally(patterns, stack=relations.how["stack"])
-    tally.cells, tally.model = list(relations.cells), relations.model
+    sums, tally = relations.sums, Tally(patterns, stack=relations.how["stack"], levels=levels)
     values = np.full((len(sums.rows), len(tally.rows), len(relations.cells)), np.nan)
     for each in shown:
         wholes = sums[f"asked/{each.relation}"][:, None]
@@ -125,10 +127,10 @@ def tally_of(relations: Relations, shown: list[RelationHead], threshold: float) 
             nothing = np.full(parts.shape, np.nan)
             shares = np.divide(parts, wholes, out=nothing, where=wholes > 0)
             values[:, tally.rows.index(f"{each.relation}{row}")] = shares
-    tally.statistic = Statistic(values.shape[1:], tally.rows)
+    facts = {"heads": [list(cell) for cell in relations.cells], "model": relations.model}
     for name, of in zip(sums.rows, values, strict=True):
-        tally.statistic.update(name, of)
-        tally.shown[name] = name
+        tally.add(name, of, facts=facts)
+        tally.show(name, of, name)
     return tally
 
 

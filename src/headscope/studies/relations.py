@@ -316,11 +316,11 @@ class Relations(HeadAnswers):
         if not shown:
             raise RecordError(f"No relation has {fewest} words or more; ask for fewer with least=")
         # What chance gives on these sentences: a label must do better than random weights can.
-        levels = None
+        levels: dict[str, float] = {}
         if self.control is not None:
             levels = {each.relation: self.control.best(each.relation).accuracy for each in shown}
-        tally = tally_of(self, shown, threshold)
-        return Heads(tally, levels=levels, confidence=self.confidence, correction=self.correction)
+        tally = tally_of(self, shown, threshold, levels)
+        return Heads(tally, confidence=self.confidence, correction=self.correction)
 
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"

@@ -41,10 +41,12 @@ class BestTexts:
     """The best texts of every label, each kept once."""
 
     def __init__(self, evidence: Heads) -> None:
-        statistic = evidence.tally.statistic
-        self._values = statistic.values
-        self._texts = [evidence.tally.shown[text] for text in statistic.texts]
-        self._rows = {name: row for row, name in enumerate(evidence.tally.rows)}
+        tally = evidence.tally
+        size = len(tally.patterns), len(evidence.cells)
+        names = sorted(tally.scores)
+        self._values = np.array([tally.scores[name] for name in names]).reshape(-1, *size)
+        self._texts = [tally.shown[name] for name in names]
+        self._rows = {pattern.name: row for row, pattern in enumerate(tally.patterns)}
         self._cells = {cell: index for index, cell in enumerate(evidence.cells)}
         self._numbers: dict[str, int] = {}
 
