@@ -19,7 +19,7 @@ def test_a_folder_keeps_the_run_and_the_same_command_goes_on(texts, here, folder
     command = ["heads", "--texts", texts, "--model", folder, "--out", "run", "--part-size", "8"]
     assert run(command) == 3
     out, err = capsys.readouterr()
-    assert "t interval over documents" in " ".join(out.split())  # of copies, which are one
+    assert "95% interval over documents" in " ".join(out.split())  # of copies, which are one
     assert "1 of 16 texts were left out: see run/failed.jsonl" in err
     assert sorted(path.name for path in (here / "run").iterdir())[:2] == [
         "corpus.json",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from headscope.evidence import GroupSums
+STEPS = 2.0**30
+"""In one, of sums of whole numbers, which add up to the same bits in any order."""
 
 
 class WordsMeasurer:
@@ -50,16 +51,22 @@ class WordsMeasurer:
 class WordsTally:
     def __init__(self, most_open):
         self.most_open = most_open
-        self.sums = GroupSums((2, 3))
+        self.total, self.texts = np.zeros((2, 3), np.int64), 0
+        self.documents = set()
 
     def update(self, text, values):
-        self.sums.update(values, group=text.group, times=text.times)
+        self.total += text.times * np.rint(values * STEPS).astype(np.int64)
+        self.texts += text.times
+        self.documents.add(text.unit)
 
     def close(self):
-        self.sums.close()
+        pass
 
     def kept(self):
-        return {}, self.sums.arrays
+        return {"documents": sorted(self.documents)}, {
+            "total": self.total,
+            "texts": np.array(self.texts),
+        }
 
 
 @dataclass(frozen=True)
@@ -94,15 +101,27 @@ class WordsJob:
         return {"name": name}, {"one": np.ones(2)}
 
 
+@dataclass
+class Merged:
+    total: np.ndarray
+    texts: int
+    documents: int
+
+    @property
+    def mean(self):
+        return self.total / STEPS / self.texts
+
+
 def merged(finished):
-    sums = GroupSums((2, 3))
-    for _, arrays in finished.parts():
-        sums = sums + GroupSums.of_arrays(arrays)
-    return sums
+    total, texts, documents = np.zeros((2, 3), np.int64), 0, set()
+    for document, arrays in finished.parts():
+        total, texts = total + arrays["total"], texts + int(arrays["texts"][0])
+        documents |= set(document["documents"])
+    return Merged(total, texts, len(documents))
 
 
 def digest(finished):
     """Every bit of the result."""
-    arrays = merged(finished).arrays
+    both = merged(finished)
     told = json.dumps([finished.failed, finished.corpus.texts, finished.corpus.digest])
-    return told, {name: array.tobytes() for name, array in arrays.items()}
+    return told, {"total": both.total.tobytes(), "texts": both.texts}

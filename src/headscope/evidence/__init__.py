@@ -17,7 +17,6 @@ from headscope.evidence._effect import (
     p_above_of_sums,
 )
 from headscope.evidence._flips import least_p, p_flipped
-from headscope.evidence._group_sums import GroupSums
 from headscope.evidence._interval import interval, interval_of_sums
 from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
@@ -34,7 +33,6 @@ from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_
 
 __all__ = [
     "COPIES",
-    "GroupSums",
     "MapSum",
     "Statistic",
     "benjamini_hochberg",
