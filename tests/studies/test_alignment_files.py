@@ -176,6 +176,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     assert asked == [pair.source for pair in (*PAIRS[:5], *PAIRS[4:])]
     np.testing.assert_array_equal(found.error_rates("norm"), study.error_rates("norm"))
     assert load_alignment_study(path).sentences == len(PAIRS)
+    assert hs.alignment_study(*translator, PAIRS[:3], resume=path).sentences == len(PAIRS)
     with pytest.raises(
         RecordError,
         match=r"a\.safetensors keeps a study of another sentence '000000'; resume with the same",

@@ -378,6 +378,8 @@ def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
             shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
             array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
             array_of(arrays, "counts.diagonal", "i", shape[:2])
+        numbers = study.sentences, len(study.left_out)
+        study.conserved(sum(numbers), *numbers, "sentences")
     return study
 
 

@@ -265,7 +265,9 @@ def folded(
             return made
 
         made = counted.all(result)
-        made.conserved(len(items), len(counted.sums), len(made.left_out), f"{fold.what}s")
+        # Of those that are kept in a file, some may not be given this time.
+        numbers = len(counted.sums), len(made.left_out)
+        made.conserved(sum(numbers), *numbers, f"{fold.what}s")
         return made
 
     result = result_of(source, "")
