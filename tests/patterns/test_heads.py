@@ -255,3 +255,14 @@ def test_tallies_of_two_models_are_not_added_up():
     second.update("b", of("b", random_record(seed=1)))
     with pytest.raises(RecordError, match="are of other model; they cannot be added up"):
         first + second
+
+
+def test_any_column_ranks_the_heads(found):
+    for name, values in (found.measures | found.classes).items():
+        ranked = found.ranked(name)
+        assert len(ranked) == len(found.cells)
+        known = [(card.measures | card.classes)[name] for card in ranked]
+        np.testing.assert_array_equal(known, -np.sort(-values))
+    assert found.ranked("next")[0].pattern == "next"
+    with pytest.raises(RecordError, match="anything of 'height'; .* and entropy, confidence"):
+        found.ranked("height")

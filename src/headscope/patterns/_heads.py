@@ -195,17 +195,28 @@ class Heads(Result):
         """
         return head_map(self.distances)
 
-    def ranked(self, pattern: str) -> list[Label]:
-        """All heads ranked by how strongly they follow a pattern, the strongest first.
+    def ranked(self, by: str) -> list[Label] | list[HeadCard]:
+        """All heads, ranked by a column of the table, the largest first.
+
+        Args:
+            by: a pattern, for its labels by their score; or a measure such as ``"entropy"``, or a
+                class such as ``"vertical"``, for the cards of heads.
 
         Raises:
-            RecordError: where no text can show it, or it was not looked for.
+            RecordError: where there is no such column, or no text can show the pattern.
         """
-        labels = [label for label in self.all_labels if label.pattern == pattern]
-        if not labels:
-            names = ", ".join(dict.fromkeys(label.pattern for label in self.all_labels))
-            raise RecordError(f"No text shows anything of {pattern!r}; there are scores of {names}")
-        return sorted(labels, key=lambda label: -label.score)
+        labels = [label for label in self.all_labels if label.pattern == by]
+        if labels:
+            return sorted(labels, key=lambda label: -label.score)
+        known = self.measures | self.classes
+        if by not in known:
+            names = dict.fromkeys(label.pattern for label in self.all_labels)
+            raise RecordError(
+                f"No text shows anything of {by!r}; there are scores of {', '.join(names)}, and "
+                f"{', '.join(known)}"
+            )
+        order = np.argsort(-known[by], kind="stable")
+        return [self.head(*self.cells[cell]) for cell in order]
 
     def columns(self) -> dict[str, list[Any]]:
         """Every label as a table, one list for each column; `to_pandas` and so on are made from it.
