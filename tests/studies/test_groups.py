@@ -115,12 +115,13 @@ def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
         hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS)
     )
     assert_close(alone.change, grouped.change)
-    assert_close(grouped.intervals, interval(grouped.changes, groups=GROUPS, method="expanded"))
+    assert_close(grouped.intervals, interval(alone.changes, groups=GROUPS, method="expanded"))
     assert grouped.least_p == 2.0**-3
     assert "6 examples of 4 documents" in str(grouped)
     assert "over documents" in str(grouped)
     again = Ablation.load(grouped.save(tmp_path / "kept.safetensors"))
-    assert again.groups == ("a", "a", "b", "b", "c", None)
+    assert again.sums.rows == grouped.sums.rows
+    assert again.sums.rows[:3] == ("a", "b", "c")
     with pytest.raises(RecordError, match="2 groups were given for 6 examples"):
         hs.ablate(model, task, layers=False, groups=["a", "b"])
 
