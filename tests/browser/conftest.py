@@ -226,7 +226,7 @@ def show_kept(page_open):
 
 STATE = """() => {
     const elements = [...document.querySelector("#headscope").shadowRoot.querySelectorAll("*")];
-    const ofOtherViews = ["data-lines", "data-tile", "data-query"];
+    const ofOtherViews = ["data-lines", "data-cell", "data-query"];
     const isSeen = (part) => part.checkVisibility({ opacityProperty: true, visibilityProperty: true });
     const told = (part) => [
         part.localName,

@@ -69,3 +69,8 @@ export function rowStep(tokens: PageTokens, token: number, sign: number): number
 function runOf({ runs }: PageTokens, token: number): readonly number[] | undefined {
   return runs?.find(([first, stop]) => first <= token && token < stop);
 }
+
+/** Whether all tokens but special ones are patches: a picture without words. */
+export function isPicture({ areas, special }: Pick<PageTokens, "areas" | "special">): boolean {
+  return areas?.every((area, token) => area !== "" || special[token]) ?? false;
+}

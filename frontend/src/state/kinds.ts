@@ -1,5 +1,6 @@
 import { rankCorrelation } from "../draw/agreement";
 import type { KindName } from "../draw/kinds";
+import { isPicture } from "../draw/patches";
 import type { LayerValues } from "../draw/values";
 import type { LoadedKinds } from "../source/kinds";
 import { readable } from "./label";
@@ -210,7 +211,7 @@ function clearLink(kinds: LoadedKinds, of: NumberOf): string {
 
 function strongestLink(kinds: LoadedKinds, of: NumberOf): string {
   if (of("link_query") < 0) return "";
-  const between = kinds.stack.query.areas ? "" : " between words";
+  const between = isPicture(kinds.stack.query) ? "" : " between words";
   return `strongest link${between} ${link(kinds, of("link_query"), of("link_key"), of("link"))}`;
 }
 
@@ -297,18 +298,18 @@ export function clausesOf(kinds: LoadedKinds): Clause[] {
 }
 
 function givers({ stack }: LoadedKinds): string {
-  return stack.query.areas ? "patches" : "words";
+  return isPicture(stack.query) ? "patches" : "words";
 }
 
 /** What heads without a kind do: of many texts, or of a picture. */
 function changing({ over, stack }: LoadedKinds, form: 0 | 1): string | undefined {
   const verb = ["changes", "change"][form];
   if (over) return `${verb} with the text`;
-  return stack.query.areas ? `${verb} from patch to patch` : undefined;
+  return isPicture(stack.query) ? `${verb} from patch to patch` : undefined;
 }
 
 function restingText(kinds: LoadedKinds, heads: readonly number[], text: string): string {
-  if (kinds.stack.key.areas)
+  if (isPicture(kinds.stack.key))
     return heads.length === 1 ? "looks at the same few patches" : "look at the same few patches";
   return `${text} ${targets(kinds, heads)}`;
 }

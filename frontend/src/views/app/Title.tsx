@@ -5,7 +5,7 @@ import { isDrawing, usualDrawing } from "../../state/places";
 import { chooseStack } from "../../state/selection";
 import { compareClearest, type Store } from "../../state/store";
 import { recordWords } from "../../state/tray";
-import { count, counted } from "../../state/words";
+import { counted } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
 import { More } from "./More";
 
@@ -118,8 +118,8 @@ function StackChoice({ store: { page, selection, select } }: { store: Store }) {
 function facts(store: Store): string {
   const { name, layers, heads, query, key } = store.stack.value;
   const [queries, keys] = [query, key].map(({ count, labels }) => count ?? labels.length);
-  const units = (number: number) => (query.areas ? `${count(number)} patches` : counted(number, "token"));
-  const tokens = queries === keys && name !== "cross" ? units(queries) : `${queries} → ${units(keys)}`;
+  const tokens =
+    queries === keys && name !== "cross" ? counted(queries, "token") : `${queries} → ${counted(keys, "token")}`;
   return [counted(layers.length, "layer"), counted(heads, "head"), tokens].join(" · ");
 }
 

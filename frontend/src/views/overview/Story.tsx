@@ -1,5 +1,6 @@
 import { Fragment } from "preact";
 import { type KindName, kindColor } from "../../draw/kinds";
+import { isPicture } from "../../draw/patches";
 import { KindIcon } from "../../parts/KindIcon";
 import { clausesOf, headsByKind } from "../../state/kinds";
 import { keepHead } from "../../state/selection";
@@ -19,7 +20,7 @@ export function Story({ store }: { store: Store }) {
     <p class="story" data-story>
       {kinds.over
         ? `Over ${count(kinds.over.texts)} texts`
-        : store.stack.value.query.areas
+        : isPicture(store.stack.value.query)
           ? "On this picture"
           : `On these ${count(tokens)} tokens`}
       , of{" "}
