@@ -211,25 +211,25 @@ def _held_out(asked: Choices, halves: Bool[np.ndarray, "split document"], splits
 
 def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
     """Of what was chosen on one half and measured on the other; NaN where nothing could be."""
-    from scipy.special import stdtrit
-
     heads, rules = (each[: held.count] for each in held.sums)
     whole = held.wholes.sum()
     nothing = not len(heads)
     most = [None if nothing else _most(each[:, : held.count]) for each in held.choices]
     of_heads, of_rules = heads.sum(axis=1) / whole, rules.sum(axis=1) / whole
     share, above = (_over(each, np.mean) for each in (of_heads, of_heads - of_rules))
-    errors = [_error(each, held) for each in (held.sums[0], held.sums[0] - held.sums[1])]
+    errors = [
+        split_error(each, held.wholes[None], held.half, held.count)
+        for each in (held.sums[0], held.sums[0] - held.sums[1])
+    ]
     sizes = held.wholes[:, None]
-    effective = effective_groups(sizes)
     low, high = wilson_ends(
         np.array([share]),
         np.array([whole]),
         confidence=confidence,
         variance=np.array([errors[0]]),
-        groups=(np.array([0 if nothing else len(sizes)]), effective),
+        groups=(np.array([0 if nothing else len(sizes)]), effective_groups(sizes)),
     )[0]
-    reach = stdtrit(max(1.0, effective[0] - 1), (1 + confidence) / 2) * np.sqrt(errors[1])
+    reach = student_reach(errors[1], held.wholes, confidence)
     return {
         "held_best": None if most[0] is None else most[0][0],
         "held_rule": None if most[1] is None else most[1][0],
@@ -257,25 +257,57 @@ def _over(values: np.ndarray, what: Any) -> float:
     return float(what(values)) if len(values) else float("nan")
 
 
-def _error(rows: Float[np.ndarray, "split document"], held: _HeldOut) -> float:
-    """Variance of the mean over splits of ``sum rows / sum wholes``; see `chosen`."""
-    if not held.count:
+def split_error(
+    rows: Float[np.ndarray, "split document"],
+    wholes: Float[np.ndarray, "#split document"],
+    half: Bool[np.ndarray, "split document"],
+    count: int,
+) -> float:
+    """Variance of the mean over splits of ``sum rows / sum wholes``; see `chosen`.
+
+    Args:
+        rows: what each document gives, of that which was chosen where it is not.
+        wholes: of how much.
+        half: which documents are in the first half of each split.
+        count: of how many splits, the first ones, the mean is.
+
+    Example:
+        >>> half = halves_of(4, seed=0, splits=100)
+        >>> rows, wholes = np.full((100, 4), [0.0, 1.0, 2.0, 3.0]), np.full((1, 4), 4.0)
+        >>> round(split_error(rows, wholes, half, 10) * 48, 1)  # the variance of a mean
+        1.2
+    """
+    if not count:
         return float("nan")
-    whole, shares = held.wholes.sum(), rows.sum(axis=1) / held.wholes.sum()
-    apart = rows - shares.mean() * held.wholes
+    whole = np.broadcast_to(wholes, rows.shape).sum(axis=1)
+    shares = rows.sum(axis=1) / whole
+    apart = rows - shares.mean() * wholes
     within = []
-    for measured in (held.half, ~held.half):
-        own, count = np.where(measured, apart, 0.0), measured.sum(axis=1)
+    for measured in (half, ~half):
+        own, size = np.where(measured, apart, 0.0), measured.sum(axis=1)
         total = own.sum(axis=1)
-        squares = (own**2).sum(axis=1) - total**2 / count
+        squares = (own**2).sum(axis=1) - total**2 / size
         # A half of one document has no variance that could be seen.
-        known = count > 1
-        within.append((squares * count / np.maximum(count - 1, 1) - total**2)[known])
-    terms = np.concatenate(within) * (2 / whole) ** 2
-    mean = rows[: held.count].mean(axis=0)
-    least = float(group_variance(mean[:, None], held.wholes[:, None])[0])
-    error = float(terms.mean()) + float(shares.var()) / held.count if len(terms) else 0.0
+        known = size > 1
+        within.append((squares * size / np.maximum(size - 1, 1) - total**2)[known])
+    terms = np.concatenate(within) * (2 / whole.mean()) ** 2
+    means = rows[:count].mean(axis=0)[:, None], wholes.mean(axis=0)[:, None]
+    least = float(group_variance(*means)[0])
+    error = float(terms.mean()) + float(shares.var()) / count if len(terms) else 0.0
     return max(error, least)
+
+
+def student_reach(error: float, wholes: Float[np.ndarray, " document"], confidence: float) -> float:
+    """How far an interval reaches with such a variance: Student's, of documents of these sizes.
+
+    Example:
+        >>> round(student_reach(0.01, np.ones(20), 0.95), 3)
+        0.209
+    """
+    from scipy.special import stdtrit
+
+    freedom = max(1.0, float(effective_groups(wholes[:, None])[0]) - 1)
+    return float(stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(error))
 
 
 def _flipped(

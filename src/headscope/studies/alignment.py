@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from headscope.corpus import Sums, asks_for_run
 from headscope.errors import RecordError, RunError
 from headscope.evidence import redrawn_ratios
-from headscope.evidence.choice import SPLITS, halves_of
+from headscope.evidence.choice import ERROR_SPLITS, SPLITS, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
@@ -46,6 +46,7 @@ from headscope.studies.word_alignment import (
     ends_of,
     rate_interval,
     rates_of,
+    reach_of,
     words_of,
     written_words_of,
 )
@@ -235,8 +236,7 @@ class AlignmentStudy(Result):
         """The layer with the least error rate on half the documents, and its rate on the other
         half.
 
-        Chosen on either half and measured on the other, over several splits: the rate is the mean
-        over splits, each of which measures every sentence once.
+        Chosen on either half and measured on the other: the rate is the mean over splits.
 
         Args:
             by: ``"weight"`` or ``"norm"``.
@@ -250,30 +250,32 @@ class AlignmentStudy(Result):
                 counted.
         """
         if self.sentences < LEAST or self.sums.documents < 2:
-            raise RecordError(
-                f"There are {self.sentences} sentences; two halves to choose on and measure on "
-                "need four, of two or more documents"
-            )
+            few = f"There are {self.sentences} sentences; two halves to choose on and measure on"
+            raise RecordError(f"{few} need four, of two or more documents")
         values = self._counts[:, :, *_index(by, state)]
         # The last column is of all heads of a layer together.
         values = values[..., :-1] if of_heads else values[..., -1:]
         if np.isnan(rates_of(values.sum(axis=0))).all():
             why = next(iter(self.refused.values()), "no link at all")
             raise RecordError(f"Nothing was counted by {by}: {why}")
-        cells, rates, held = chosen_cells(values, halves_of(len(values), seed, splits))
+        halves = halves_of(len(values), seed, max(splits, ERROR_SPLITS))
+        choices, held, used = chosen_cells(values, halves)
+        count = int(used[:splits].sum())
+        cells = [choice[0] for choice in choices[: 2 * count]]
         if not cells:
-            raise RecordError(
-                f"Nothing was counted by {by} on one half of the sentences of any split; give more"
-            )
-        # Splits may choose different places: the most frequent is named, the rate is of all.
+            few = f"Nothing was counted by {by} on one half of the sentences of any split"
+            raise RecordError(f"{few}; give more")
+        # The most frequent place is named; the rate is of all that splits choose.
         (layer, head), times = Counter(cells).most_common(1)[0]
-        each = rates_of(np.moveaxis(held.sum(axis=1), -1, 0))
+        each = rates_of(np.moveaxis(held[:count].sum(axis=1), -1, 0))
+        rate = float(each.mean())
+        reach = reach_of(held, halves[used], count, self.confidence)
         return BestLayerOrHead(
             layer=self.layers[layer],
             head=head if of_heads else None,
-            chosen_at=float(np.mean(rates)),
-            aer=float(each.mean()),
-            interval=rate_interval(held.mean(axis=0), self.confidence),
+            chosen_at=float(np.mean([choice[1] for choice in choices[: 2 * count]])),
+            aer=rate,
+            interval=(max(0.0, rate - reach), min(1.0, rate + reach)),
             sentences=(self.sentences // 2, self.sentences),
             spread=float(each.std()),
             chosen=times / len(cells),

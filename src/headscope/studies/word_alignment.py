@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
 from headscope.evidence import redrawn_interval, redrawn_ratios
+from headscope.evidence.choice import split_error, student_reach
 from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
 from headscope.measures import (
@@ -344,7 +345,7 @@ class BestLayerOrHead:
         chosen_at: alignment error rate on the sentences that it was chosen on, of which it is the
             least; mean.
         aer: the rate on the others, mean over splits.
-        interval: of ``aer``, over sentences or their documents, the choices held fixed.
+        interval: of ``aer``, over sentences or their documents; it allows for the choice.
         sentences: on how many each is chosen, and how many each split measures: all of them.
         spread: standard deviation of the rate over splits.
         chosen: how often this one was chosen, of two choices a split.
@@ -367,16 +368,17 @@ class BestLayerOrHead:
 
 def chosen_cells(
     values: Int[np.ndarray, "document 2 layer head"], halves: Bool[np.ndarray, "split document"]
-) -> tuple[list[tuple[int, int]], list[float], Float[np.ndarray, "split document 2"]]:
-    """The best cell on each half of every split, its rate there, and what it got right on the
-    other half.
-
-    Splits of which one half has no link that was counted are left out.
+) -> tuple[
+    list[tuple[tuple[int, int], float]],
+    Float[np.ndarray, "used document 2"],
+    Bool[np.ndarray, " split"],
+]:
+    """The best cell on each half of every split with its rate there, what it got right on the other
+    half, and which splits could be used: those with links that were counted on both halves.
     """
-    cells: list[tuple[int, int]] = []
-    rates: list[float] = []
-    held = []
-    for half in halves:
+    choices: list[tuple[tuple[int, int], float]] = []
+    held, used = [], np.zeros(len(halves), bool)
+    for number, half in enumerate(halves):
         counted = [rates_of(values[part].sum(axis=0)) for part in (half, ~half)]
         if any(np.isnan(each).all() for each in counted):
             continue
@@ -386,8 +388,21 @@ def chosen_cells(
         for each, other in zip(counted, (~half, half), strict=True):
             best = np.unravel_index(np.nanargmin(each), each.shape)
             layer, head = int(best[0]), int(best[1])
-            cells.append((layer, head))
-            rates.append(float(each[layer, head]))
+            choices.append(((layer, head), float(each[layer, head])))
             row[other] = values[other][:, :, layer, head]
         held.append(row)
-    return cells, rates, np.reshape(held, (len(held), *values.shape[:2]))
+        used[number] = True
+    return choices, np.reshape(held, (len(held), *values.shape[:2])), used
+
+
+def reach_of(
+    held: Float[np.ndarray, "split document 2"],
+    half: Bool[np.ndarray, "split document"],
+    count: int,
+    confidence: float,
+) -> float:
+    """How far the interval of the mean rate over the first splits reaches; see `split_error`."""
+    there = held[..., 1].any(axis=0)
+    hits, links = np.moveaxis(held[:, there], -1, 0)
+    error = split_error(hits, links, half[:, there], count)
+    return student_reach(error, links.mean(axis=0), confidence)
