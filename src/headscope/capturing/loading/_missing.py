@@ -102,7 +102,8 @@ def warn_of_unread(model: Any, name: str, unexpected: Iterable[str]) -> None:
     """
     parts = {part for of in (model, model.base_model) for part, _ in of.named_children()}
     prefix = f"{model.base_model_prefix}."
-    unread = sorted(key for key in unexpected if key.removeprefix(prefix).split(".")[0] in parts)
+    inside = [key for key in unexpected if "lm_head" not in key.split(".")]
+    unread = sorted(key for key in inside if key.removeprefix(prefix).split(".")[0] in parts)
     if unread:
         warnings.warn(
             f"The files of {name} hold {listed(unread)}, which its configuration has no place for: "
