@@ -200,13 +200,11 @@ def check_writable(out: Path, kind: str | None = None) -> None:
     Raises:
         FileError: saying why.
     """
+    from headscope.storage import check_parent
+
     if out.is_dir():
         raise FileError(f"Expected a file for --out, got the folder {out}")
-    parent = out.absolute().parent
-    if not parent.is_dir():
-        raise FileError(f"Cannot write {out}: there is no folder {parent}; create it first")
-    if not os.access(parent, os.W_OK):
-        raise FileError(f"Cannot write {out}: no permission to write to the folder {parent}")
+    check_parent(out)
     there, kind = kind_of(out), out.suffix.lower() if kind is None else kind
     if not overwriting.get() and there not in (None, kind):
         raise FileError(

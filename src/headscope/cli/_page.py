@@ -203,7 +203,9 @@ def _write_pages(
     Raises:
         HeadscopeError: errors of the file, the folder or the model.
     """
-    if folder.exists() and not folder.is_dir():
+    from headscope.storage import local_path
+
+    if local_path(folder).exists() and not folder.is_dir():
         raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
     for name in OF_ONE:
         if getattr(files, name) is not None:

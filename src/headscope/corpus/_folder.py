@@ -21,6 +21,7 @@ from headscope.storage import (
     RecordFile,
     load_kept,
     load_stored,
+    local_path,
     reading,
     save_kept,
     written_whole,
@@ -73,10 +74,13 @@ class RunFolder:
 
     Args:
         path: of the folder; absolute, since workers may have another working directory.
+
+    Raises:
+        FileError: for an address, where no run can be.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path: Path = Path(path).absolute()
+        self.path: Path = local_path(path).absolute()
 
     def begin(self) -> None:
         """Make the folder, or check that it holds a run.
@@ -256,8 +260,7 @@ class RunFolder:
 
     def facts(self) -> dict[str, Any] | None:
         """What the run was begun with; None where that is not known yet."""
-        path = self.path / RUN
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return _document(self.path / RUN)
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Say what the run is made of."""
@@ -278,10 +281,8 @@ class RunFolder:
         return self.path / PARTS / f"{part}.safetensors"
 
     def _begun(self) -> SplitCorpus | None:
-        path = self.path / CORPUS
-        return (
-            SplitCorpus(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
-        )
+        begun = _document(self.path / CORPUS)
+        return SplitCorpus(**begun) if begun else None
 
     def _check_same(self, begun: SplitCorpus, now: tuple[int, str, int | None]) -> None:
         count, digest, part_size = now
@@ -385,6 +386,10 @@ def _no_text(refused: list[str]) -> str:
     if not refused:
         return "A run was given no text; give a list, a file or a stream of them"
     return f"None of the {len(refused)} inputs of the run is a text: {refused[0]}"
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _write(path: Path, content: str) -> None:

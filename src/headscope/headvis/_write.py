@@ -29,6 +29,7 @@ from headscope.headvis._heads import (
 )
 from headscope.headvis._sums import METRICS, HeadvisSums
 from headscope.record import BatchStack, ModelFacts, Record, TextBatch
+from headscope.storage import check_parent
 
 Report = Callable[[int, HeadscopeError], None]
 SHOWN = ("key", "label", "description")
@@ -166,11 +167,7 @@ def check_tree_folder(folder: str | os.PathLike[str]) -> None:
         raise FileError(
             f"{folder} is not empty, and a tree is written whole; choose a new folder, or remove it"
         )
-    parent = folder.absolute().parent
-    if not parent.is_dir():
-        raise FileError(f"Cannot write {folder}: there is no folder {parent}; create it first")
-    if not os.access(parent, os.W_OK):
-        raise FileError(f"Cannot write {folder}: no permission to write to the folder {parent}")
+    check_parent(folder)
 
 
 def _settled(options: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from headscope.storage._record_folder import (
     RecordFolder,
     write_index,
 )
-from headscope.storage._remote import fetched, is_address, saved_at
+from headscope.storage._remote import check_parent, fetched, is_address, local_path, saved_at
 from headscope.storage._result_file import (
     RECORD,
     STATISTIC,
@@ -76,6 +76,7 @@ __all__ = [
     "array_of",
     "arrays_below",
     "check_document",
+    "check_parent",
     "check_record",
     "fetched",
     "given_labels",
@@ -85,6 +86,7 @@ __all__ = [
     "load",
     "load_kept",
     "load_stored",
+    "local_path",
     "names_file",
     "read_groups",
     "read_npz",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ from headscope.storage._remote import fetched, is_address, saved_at
 from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
 from headscope.storage._temporary_arrays import TemporaryArray
 from headscope.storage.atomic import written_whole
-from headscope.storage.npz import UNREADABLE
+from headscope.storage.npz import UNREADABLE, arrays_below
 
 Array = np.ndarray | StoredArray
 MASK_ARRAYS = ("runs", "firsts")
@@ -177,11 +177,16 @@ def _tensors_of(record: Record) -> dict[str, Array]:
 def _arrays_of(layer: Layer) -> dict[str, Array]:
     arrays: dict[str, Array] = {name: held(layer, name) for name in ARRAYS if layer.has(name)}
     arrays |= _runs(layer)
-    for name, array in _counted(layer).items():
+    for name, array in _held(layer.statistics, (*STATISTICS, "rows")).items():
         arrays[f"statistics.{name}"] = array
-    for name, array in _added(layer).items():
+    for name, array in _held(layer.contributions, CONTRIBUTIONS).items():
         arrays[f"contributions.{name}"] = array
     return arrays
+
+
+def _held(of: Statistics | Contributions | None, names: Iterable[str]) -> dict[str, Array]:
+    named = {} if of is None else {name: held(of, name) for name in names}
+    return {name: array for name, array in named.items() if array is not None}
 
 
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
@@ -372,30 +377,12 @@ def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
     )
 
 
-def _counted(layer: Layer) -> dict[str, Array]:
-    if layer.statistics is None:
-        return {}
-    named = {name: held(layer.statistics, name) for name in (*STATISTICS, "rows")}
-    return {name: array for name, array in named.items() if array is not None}
-
-
 def _statistics(
     tensors: Mapping[str, Array], prefix: str, queries: int | None
 ) -> Statistics | None:
     if queries is None:
         return None
-    begin = f"{prefix}statistics."
-    arrays: dict[str, Any] = {
-        name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)
-    }
-    return Statistics(**arrays, queries=queries)
-
-
-def _added(layer: Layer) -> dict[str, Array]:
-    if layer.contributions is None:
-        return {}
-    named = {name: held(layer.contributions, name) for name in CONTRIBUTIONS}
-    return {name: array for name, array in named.items() if array is not None}
+    return Statistics(**arrays_below(tensors, f"{prefix}statistics."), queries=queries)
 
 
 def _facts_of(contributions: Contributions | None) -> dict[str, Any]:
@@ -410,10 +397,7 @@ def _contributions(
 ) -> Contributions | None:
     if facts is None:  # not kept, or written before there were any
         return None
-    begin = f"{prefix}contributions."
-    arrays: dict[str, Any] = {
-        name[len(begin) :]: a for name, a in tensors.items() if name.startswith(begin)
-    }
+    arrays = arrays_below(tensors, f"{prefix}contributions.")
     return Contributions(
         **arrays, **{name: facts[name] for name in (*CONTRIBUTION_FACTS, "missing")}
     )
@@ -425,9 +409,5 @@ def _runs(layer: Layer) -> dict[str, np.ndarray]:
 
 
 def _mask(tensors: Mapping[str, Array], prefix: str, keys: int) -> Mask | None:
-    kept = {
-        name: tensors[f"{prefix}visible.{name}"]
-        for name in MASK_ARRAYS
-        if f"{prefix}visible.{name}" in tensors
-    }
+    kept = arrays_below(tensors, f"{prefix}visible.")
     return Mask(keys=keys, **{name: _read(array) for name, array in kept.items()}) if kept else None

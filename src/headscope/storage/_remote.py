@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.errors import FileError
 
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://.+", re.IGNORECASE)
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 """A protocol of one letter is a drive of Windows."""
 
 
@@ -20,7 +20,34 @@ def is_address(path: str | os.PathLike[str]) -> bool:
     """Whether a path is the address of a file elsewhere, such as
     ``hf://datasets/me/records/run.safetensors``.
     """
-    return isinstance(path, str) and ADDRESS.fullmatch(path) is not None
+    return isinstance(path, str) and "://" in path and ADDRESS.match(path) is not None
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """A path of this machine, which no address is; nor is one that was read as a path, ``s3:/...``.
+
+    Raises:
+        FileError: for an address, where nothing may be written but a record or result.
+    """
+    if ADDRESS.match(os.fspath(path)):
+        raise FileError(
+            f"{path} is an address, and this is written to a disk of this machine; give a path "
+            "here, and copy what is written to the address"
+        )
+    return Path(path)
+
+
+def check_parent(path: str | os.PathLike[str]) -> None:
+    """Raise where a file or folder could not be written into the folder that it is to be in.
+
+    Raises:
+        FileError: saying why.
+    """
+    parent = local_path(path).absolute().parent
+    if not parent.is_dir():
+        raise FileError(f"Cannot write {path}: there is no folder {parent}; create it first")
+    if not os.access(parent, os.W_OK):
+        raise FileError(f"Cannot write {path}: no permission to write to the folder {parent}")
 
 
 def saved_at(address: str, write: Callable[[Path], object]) -> str:

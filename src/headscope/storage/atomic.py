@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headscope.errors import FileError
+from headscope.storage._remote import local_path
 
 try:
     import fcntl
@@ -41,11 +42,11 @@ def written_whole(path: str | os.PathLike[str]) -> Generator[Path]:
     left behind when they were killed are removed; a living writer holds a lock on its own.
 
     Raises:
-        FileError: where ``path`` is a folder, a pipe or a device, the folder is missing or may not
-            be written to, or the disk is full.
+        FileError: where ``path`` is an address, a folder, a pipe or a device, the folder is
+            missing or may not be written to, or the disk is full.
     """
     try:
-        before = regular_or_none(path)
+        before = regular_or_none(local_path(path))
         target = Path(os.path.realpath(path))
         for leftover in _leftovers(target):
             _remove_if_dead(leftover)

@@ -100,7 +100,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         return {part.filename.removesuffix(".npy"): _array(parts.read(part)) for part in listed}
 
 
-def arrays_below(arrays: Mapping[str, np.ndarray], beginning: str) -> dict[str, np.ndarray]:
+def arrays_below(arrays: Mapping[str, Any], beginning: str) -> dict[str, Any]:
     """The arrays whose names begin so, without that beginning: those of one part of a file."""
     return {
         name.removeprefix(beginning): array

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError
-from headscope.storage import written_whole
+from headscope.storage import local_path, written_whole
 from headscope.views import _html
 
 SCRIPT = "atlas.js"
@@ -60,7 +60,7 @@ def write_page(
         FileError: where it cannot be written.
         PageError: where the viewer was not built.
     """
-    folder = Path(folder)
+    folder = local_path(folder)
     try:
         (folder / "data").mkdir(parents=True, exist_ok=True)
     except OSError as error:
