@@ -15,6 +15,7 @@ from headscope.errors import FileError, ModelError, RecordError
 from headscope.evidence import parse_groups
 from headscope.measures.alignment import Link
 from headscope.record import Record
+from headscope.studies.shared._corpus_model import state_of
 from headscope.studies.shared._fold import Readers, Reading, facts_of, one_by_one, stack_of
 from headscope.studies.shared._source import check_known_texts
 from headscope.studies.word_alignment import check_links
@@ -186,7 +187,7 @@ def records_of(
     model, source = readers
     named, target = how["target_tokenizer"], source
     if named is not None:
-        target = _tokenizer(named) if isinstance(named, str) else named
+        target = _tokenizer(named, state_of(named)) if isinstance(named, str) else named
 
     def read(_: int, pair: Any) -> Record:
         if reading["max_unknown"] < 1:
@@ -202,7 +203,7 @@ def records_of(
 
 
 @lru_cache(maxsize=1)
-def _tokenizer(name: str) -> Any:
+def _tokenizer(name: str, _: tuple[Any, ...]) -> Any:
     from headscope.capturing import load_tokenizer
 
     return load_tokenizer(name)

@@ -24,7 +24,7 @@ from headscope.storage import load_kept
 from headscope.studies.ablate._ablate import cells_of, lengths_of, parse_by
 from headscope.studies.ablate._result import Ablation, Cell, counts_of
 from headscope.studies.ablate._run import NotedValues, TaskRun, means_of, slopes_of, without_cache
-from headscope.studies.shared._corpus_model import one_thread
+from headscope.studies.shared._corpus_model import one_thread, state_of
 from headscope.studies.shared._corpus_run import RESULT
 from headscope.studies.shared._fold import Counted, Fold, input_as_given
 from headscope.studies.shared._fold_run import named
@@ -141,7 +141,8 @@ class AblateMeasurer:
         job, plan = self._job, self._find(task)
         if self._run is None:
             path = Path(job.averaged) / replace(job, run="means").folder / RESULT
-            make = parse_by(job.by, lambda _: _averaged(str(path), job.by == "mean output"))
+            outputs = job.by == "mean output"
+            make = parse_by(job.by, lambda _: _averaged(str(path), state_of(path), outputs))
             self._run = TaskRun(self.model, task, plan, make)
             self._does = make(stack=self._cells[0][0], layer=self._cells[0][1]).does
         # What was found out about the model on the first example is not tried again.
@@ -204,7 +205,7 @@ class PairsPart:
 
 
 @lru_cache(maxsize=1)
-def _averaged(path: str, outputs: bool) -> RecordMeans:
+def _averaged(path: str, _: tuple[Any, ...], outputs: bool) -> RecordMeans:
     """What heads do on average, read once in a process."""
     sums = Sums.of_kept(load_kept(path, MEANS_KIND))
     arrays = {name.removeprefix(WHOLE): sums.total(name) for name in sums.names}

@@ -31,12 +31,14 @@ class NamedModel:
             ``"classifier"``, ``"masked words"``, ``"next words"``, ``"sentences"`` for one of the
             two by its tokenizer, ``"own"`` for the head that it was saved with. With ``"any "``
             before it, trained or not.
+        state: of its folder, see `state_of`: a model that was saved anew is loaded anew.
     """
 
     name: str | None = None
     loading: tuple[tuple[str, Any], ...] = ()
     random: bool = False
     needs: str = "attention"
+    state: tuple[Any, ...] = ()
 
     def load(self) -> tuple[Any, Any]:
         """Model and tokenizer, loaded once in a process."""
@@ -91,7 +93,8 @@ def parse_model(
                 "A run loads the tokenizer of a named model in every worker; leave tokenizer out, "
                 "or give the loaded model with it and no workers"
             )
-        return NamedModel(_whole_name(model), tuple(sorted(loading.items())), needs=needs)
+        name = _whole_name(model)
+        return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state_of(name))
     from headscope.capturing import check_not_loaded
 
     check_not_loaded(model, loading)
@@ -113,6 +116,17 @@ def _whole_name(name: str | Path | None) -> str | None:
     if name is None:
         return None
     return str(Path(name).absolute()) if Path(name).is_dir() else str(name)
+
+
+def state_of(path: str | Path | None) -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of a file, or of the files in a folder; empty where there is neither.
+
+    What a process read of them holds as long as these are the same.
+    """
+    here = Path(path or "")
+    files = [here] if here.is_file() else sorted(here.iterdir()) if path and here.is_dir() else []
+    stats = [(each.name, each.stat()) for each in files]
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 @lru_cache(maxsize=1)
