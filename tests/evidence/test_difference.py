@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headscope.evidence import difference_interval
-from headscope.evidence._wilson import wilson_ends
+from headscope.evidence._interval import wilson_ends
 
 
 def wilson_of(hits, count):

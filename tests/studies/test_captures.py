@@ -1,5 +1,7 @@
 """`capture_many` to a folder: a file for each text, and an index in the order of the texts."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,25 @@ def test_other_kept_arrays_are_refused(captured, loaded):
     records, _ = captured
     with pytest.raises(RunError, match=r'keep \["qk", "weights"\], now "auto"'):
         hs.capture_many(*loaded, TEXTS, out=records.path)
+
+
+def test_a_model_that_was_saved_anew_is_read_anew(loaded, tmp_path):
+    """As by a training loop, which saves into one folder again and again."""
+    model, tokenizer = loaded
+    tokenizer.save_pretrained(tmp_path / "model")
+    found = []
+    for factor in (1.0, 3.0):
+        trained = deepcopy(model)
+        trained.encoder.layer[0].attention.self.query.weight.data *= factor
+        trained.save_pretrained(tmp_path / "model")
+        records = hs.capture_many(
+            tmp_path / "model", texts=TEXTS[:1], out=tmp_path / f"run {factor}", keep="weights"
+        )
+        alone = hs.capture(trained, tokenizer, TEXTS[0])["self"]
+        found.append(records[0]["self"].weights(0, 2))
+        np.testing.assert_allclose(found[-1], alone.weights(0, 2), atol=1e-5)
+    assert np.abs(found[0] - found[1]).max() > 1e-3
+    with pytest.raises(RunError, match="weights"):
+        hs.capture_many(
+            tmp_path / "model", texts=TEXTS[:1], out=tmp_path / "run 1.0", keep="weights"
+        )

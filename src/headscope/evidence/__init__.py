@@ -9,25 +9,22 @@ from headscope.evidence._baselines import (
     shuffled_tokens,
     uniform_map,
 )
-from headscope.evidence._difference import difference_interval
 from headscope.evidence._effect import (
+    difference_interval,
     effect_of_sums,
     effect_size,
     p_above,
     p_above_of_sums,
 )
-from headscope.evidence._flips import least_p, p_flipped
-from headscope.evidence._interval import interval, interval_of_sums
+from headscope.evidence._interval import interval, interval_of_sums, p_text, wilson
 from headscope.evidence._lengths import length_text, median_of
 from headscope.evidence._map_sum import MapSum, position_map
-from headscope.evidence._p_text import p_text
 from headscope.evidence._ratio import (
     redrawn_interval,
     redrawn_ratios,
     share_interval,
 )
-from headscope.evidence._statistic import Statistic, load_beside, load_statistic
-from headscope.evidence._wilson import wilson
+from headscope.evidence._statistic import Statistic, least_p, load_beside, load_statistic, p_flipped
 from headscope.evidence.correction import benjamini_hochberg, holm
 from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_groups
 

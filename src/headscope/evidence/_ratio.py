@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.evidence._interval import _redrawn, expanded_tails
-from headscope.evidence._wilson import wilson
+from headscope.evidence._interval import _redrawn, expanded_tails, wilson
 from headscope.evidence.groups import added, effective_groups, parse_groups
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headscope.evidence._interval import wilson_ends
 from headscope.evidence._ratio import share_interval
-from headscope.evidence._wilson import wilson_ends
 from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import effective_groups, group_variance
 

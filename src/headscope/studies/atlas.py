@@ -14,8 +14,7 @@ from headscope.errors import RecordError
 from headscope.patterns import Heads
 from headscope.record import Record, Stack, TextBatch
 from headscope.storage import arrays_below
-from headscope.studies._heads_measurer import HeadsMeasurer
-from headscope.studies._heads_run import HeadsJob, HeadsPart, over_texts
+from headscope.studies._heads_run import HeadsJob, HeadsMeasurer, HeadsPart, over_texts
 
 HEADS, ATLAS = "heads.", "atlas."
 """Before the names of arrays in the file of a part."""

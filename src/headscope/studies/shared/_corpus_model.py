@@ -125,8 +125,7 @@ def state_of(path: str | Path | None) -> tuple[tuple[str, int, int], ...]:
     """
     here = Path(path or "")
     files = [here] if here.is_file() else sorted(here.iterdir()) if path and here.is_dir() else []
-    stats = [(each.name, each.stat()) for each in files]
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+    return tuple((at.name, at.stat().st_mtime_ns, at.stat().st_size) for at in files)
 
 
 @lru_cache(maxsize=1)
