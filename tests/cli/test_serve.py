@@ -112,7 +112,7 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
         (["gone.safetensors"], "headscope: gone.safetensors does not exist"),
         (
             ["FILE", "--include-layers", "1", "9"],
-            "headscope: include_layers=[1, 9]: this record has the layers [0, 1]",
+            "headscope: include_layers=[1, 9]: this record has the layers 0 to 1",
         ),
         (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
         (
