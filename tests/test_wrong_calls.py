@@ -142,3 +142,26 @@ def test_a_name_may_be_as_long_as_the_system_lets_it(name, model, tokenizer, tmp
         assert path.name == name
         assert [each.name for each in tmp_path.iterdir()] == [name]
     assert str(hs.load(path)) == str(record)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ({"target": "hello"}, "target= does not apply: GPT2LMHeadModel has no decoder that reads"),
+        ({"target_tokenizer": "own"}, "target_tokenizer= does not apply: GPT2LMHeadModel has no"),
+        ({"sampling_rate": 16000}, "sampling_rate= does not apply: .* no sound= was given"),
+    ],
+)
+def test_an_option_that_nothing_reads_is_refused(option, why, model, tokenizer):
+    given = {name: tokenizer if value == "own" else value for name, value in option.items()}
+    for act in (hs.capture, hs.budget):
+        with pytest.raises(CaptureError, match=why):
+            act(model, tokenizer, TEXT, **given)
+    if "target_tokenizer" in given:
+        with pytest.raises(CaptureError, match=why):
+            hs.generate(model, tokenizer, TEXT, max_new_tokens=1, **given)
+
+
+def test_a_target_column_of_a_data_set_is_left_aside(model, tokenizer):
+    (record,) = hs.capture_many(model, tokenizer, [{"text": TEXT, "target": "positive"}])
+    assert record["self"].query.texts == (TEXT,)

@@ -14,7 +14,7 @@ import torch
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs._modalities import check_applies, check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs._series import inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
@@ -143,6 +143,7 @@ def prepared(
             f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
         )
     check_reads(model, given)
+    check_applies(model, given, options)
     given = given.read_with(tokenizer)
     # An encoder-decoder may write its target here, which runs the model.
     with one_at_a_time(model), at_rest(model):

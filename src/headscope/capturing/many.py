@@ -306,15 +306,9 @@ class _Many:
         """The records of one run. Positions without names may be numbered only for an input that is
         run alone: in a batch, padding would be numbered too.
         """
-        interventions = self.options.get("interventions", ())
+        keeping, changes = keeping_of(self.options), self.options.get("interventions", ())
         with at_rest(self.model):
-            return run(
-                self.model,
-                inputs,
-                keeping_of(self.options),
-                interventions=interventions,
-                numbers=numbers,
-            )
+            return run(self.model, inputs, keeping, interventions=changes, numbers=numbers)
 
 
 def _shape_of(inputs: Inputs) -> tuple:

@@ -14,7 +14,7 @@ from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.fitness import NEXT, check_fit, check_known
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, length_of, parse_options
 from headscope.capturing.generating._run import GenerationRun, beams_of
-from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs._modalities import check_applies, check_reads
 from headscope.capturing.inputs.inputs import encode, position_limit
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.keep import check_count
@@ -86,6 +86,7 @@ def parsed(
             f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
         )
     check_reads(model, prompt)
+    check_applies(model, prompt, {"target_tokenizer": target})
     keeping, arguments = parse_options(options, model)
     arguments["max_new_tokens"] = count
     run = GenerationRun(

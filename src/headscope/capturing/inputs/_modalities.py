@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.walk import arguments_of
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError
 
 PICTURES = frozenset({"pixel_values"})
@@ -61,6 +61,23 @@ def _check_beside(name: str, reads: set[str], text: str | None) -> None:
         if "decoder_input_ids" in reads:
             target = ", or pass target= (--target) for what its decoder reads"
         raise CaptureError(f"{name} reads no text with it; leave text out{target}")
+
+
+def check_applies(model: Any, given: ParsedInput, options: Mapping[str, Any]) -> None:
+    """Raise where an option is about something that is not read here.
+
+    Raises:
+        CaptureError: naming the option, and why it does not apply.
+    """
+    unread: dict[str, str] = {}
+    if not reads_target(model):
+        why = f"{type(model).__name__} has no decoder that reads a text of its own"
+        unread = {"target": why, "target_tokenizer": why}
+    if given.sound is None:
+        unread["sampling_rate"] = "it is that of a sound, and no sound= was given"
+    for name, why in unread.items():
+        if options.get(name) is not None:
+            raise CaptureError(f"{name}= does not apply: {why}; leave {name} out")
 
 
 @contextmanager

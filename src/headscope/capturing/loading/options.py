@@ -152,12 +152,8 @@ def parse_device(given: Any) -> torch.device:
         )
     count = kind.device_count()
     if device.index is not None and device.index >= count:
-        raise ModelError(
-            f"The device {str(given)!r} is not available: this machine has {device.type}:0 to "
-            f"{device.type}:{count - 1}"
-            if count > 1
-            else f"The device {str(given)!r} is missing: this machine has {device.type}:0 only"
-        )
+        there = f"{device.type}:0" + (f" to {device.type}:{count - 1}" if count > 1 else " only")
+        raise ModelError(f"The device {str(given)!r} is not available: this machine has {there}")
     return device
 
 
@@ -207,11 +203,7 @@ def quantised(config: Any) -> str:
     how = getattr(config, "quantization_config", None)
     if how is None:
         return ""
-    method = (
-        how.get("quant_method", "")
-        if isinstance(how, Mapping)
-        else getattr(how, "quant_method", "")
-    )
+    method = (how if isinstance(how, Mapping) else vars(how)).get("quant_method", "")
     return str(getattr(method, "value", method)) or "quantised"
 
 
