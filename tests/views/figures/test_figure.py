@@ -317,3 +317,15 @@ def test_only_special_tokens_leave_nothing(rng):
 def test_dots_are_checked():
     with pytest.raises(FigureError, match="dpi must be a number from 30 to 2400, not 0"):
         hs.figure(random_record()).to_bytes("png", dpi=0)
+
+
+def test_too_little_memory_names_what_is_drawn_and_what_to_choose(monkeypatch):
+    record = hs.from_weights(np.full((2, 3, 4, 4), 0.25), list("abcd"), model="me")
+
+    def fail(*_, **__):
+        raise MemoryError("Unable to allocate 12.0 GiB for an array with shape (12, 9000, 9000)")
+
+    monkeypatch.setattr(np, "mean", fail)
+    told = r"too little memory to draw <Stack 'self'.* 4 tokens.*12.0 GiB.*draw fewer heads at once"
+    with pytest.raises(FigureError, match=told):
+        hs.figure(record, view="matrix")

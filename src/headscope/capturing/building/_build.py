@@ -58,15 +58,7 @@ from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
 from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import (
-    Contributions,
-    HeldHeads,
-    ModelFacts,
-    Record,
-    Stack,
-    Statistics,
-    Tokens,
-)
+from headscope.record import Contributions, HeldHeads, ModelFacts, Record, Stack, Statistics, Tokens
 from headscope.record.vouched import has_finite_squares
 
 if TYPE_CHECKING:

@@ -20,12 +20,7 @@ from headscope.views.figures._input import draw_input
 from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import (
-    between,
-    check_names,
-    parse_options,
-    plain_options,
-)
+from headscope.views.figures._options import between, check_names, parse_options, plain_options
 from headscope.views.figures._overview import draw_overview
 from headscope.views.figures._pair import draw_pair
 from headscope.views.figures._recipe import Recipe, metadata, recipe_of
@@ -132,7 +127,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
                 "width= is that of the axes where ax= is given; leave one of them out"
             )
         given["width"] = size_of(ax)[0]
-    with our_settings(), drawing_onto(ax):
+    with our_settings(", ".join(map(repr, record.stacks.values()))), drawing_onto(ax):
         view = check_names(given)
         if view == "texts":
             sheet, plan = draw_texts(record, given)

@@ -10,22 +10,11 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.record import Layer, Record, Stack
-from headscope.views._quantity_arrays import (
-    Given,
-    given_quantities,
-    quantities_of,
-    seen_names,
-)
+from headscope.views._quantity_arrays import Given, given_quantities, quantities_of, seen_names
 from headscope.views.figures._combined import Combined
 from headscope.views.figures._scale import Scale
 from headscope.views.figures._words import short_score, short_weight
-from headscope.views.quantities import (
-    BUILT_IN,
-    CONTRIBUTION,
-    KNOWN,
-    QuantityWords,
-    is_signed,
-)
+from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords, is_signed
 
 if TYPE_CHECKING:
     from headscope.views.figures._style import Style

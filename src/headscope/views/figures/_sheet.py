@@ -67,11 +67,14 @@ def size_of(axes: Any) -> tuple[float, float]:
 
 
 @contextmanager
-def our_settings() -> Generator[None]:
+def our_settings(drawn: str = "this figure") -> Generator[None]:
     """Settings of matplotlib: its defaults and ours, so that a reader's style file changes nothing.
 
+    Args:
+        drawn: what is drawn with them, for the message where there is too little memory.
+
     Raises:
-        FigureError: where matplotlib is missing.
+        FigureError: where matplotlib is missing, or memory.
     """
     try:
         import matplotlib as mpl
@@ -94,7 +97,13 @@ def our_settings() -> Generator[None]:
                 "text.usetex": False,
             }
         )
-        yield
+        try:
+            yield
+        except MemoryError as error:
+            raise FigureError(
+                f"There is too little memory to draw {drawn} ({error or 'nothing is left'}); draw "
+                "fewer heads at once (heads=) or one layer (layer=), or give a shorter text"
+            ) from error
 
 
 class Sheet:
