@@ -90,7 +90,7 @@ def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
 
 def test_related_words_are_one_option(model, tokenizer):
     from headscope.patterns import related_patterns
-    from headscope.studies._model_patterns import input_embeddings
+    from headscope.studies._heads_run import input_embeddings
 
     found = hs.heads(model, tokenizer, TEXTS, related=True, random_weights=True)
     told = [label for label in found.all_labels if label.pattern == "related"]

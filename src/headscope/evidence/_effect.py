@@ -91,7 +91,7 @@ def effect_of_sums(
         sizes: how many texts each document has.
 
     Example:
-        >>> sums, sizes = np.array([[1.25], [1.0]]), np.array([[2], [1]])
+        >>> sums, sizes = np.array([[1.25], [1.0]]), np.array([[2.0], [1.0]])
         >>> effect_of_sums(sums, np.array([1.8125]), sizes).round(6).tolist()
         [3.0]
     """

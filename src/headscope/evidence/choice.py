@@ -182,7 +182,7 @@ def _on_all(asked: Choices, confidence: float) -> dict[str, Any]:
     }
 
 
-def _best(sums: Float[np.ndarray, "*axes choice"]) -> Int[np.ndarray, "*axes"]:
+def _best(sums: Float[np.ndarray, "*axes choice"]) -> Any:
     """The first of the largest, to within rounding."""
     return np.round(sums, 9).argmax(axis=-1)
 

@@ -45,7 +45,7 @@ class Result:
                 return begin
             return begin.removesuffix(">") + end
 
-        cls.__repr__ = long
+        type.__setattr__(cls, "__repr__", long)
 
     @property
     def summary(self) -> str:

@@ -81,7 +81,8 @@ class NoRecord(FileError):
 
     def __init__(self, path: Path, kind: str, left_out: str = "") -> None:
         super().__init__(f"{path} holds a result ({kind}) and no record; headscope.load reads both")
-        self.kind, self.left_out = kind, left_out
+        self.kind: str = kind
+        self.left_out: str = left_out
 
 
 def save(record: Record, path: str | os.PathLike[str]) -> Path | str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.evidence import length_text
 from headscope.results import TextTable
-from headscope.studies.shared._printing import left_out_lines, percent
+from headscope.studies.shared._head_answers import left_out_lines, percent
 from headscope.studies.word_alignment import BY, STATES
 
 if TYPE_CHECKING:

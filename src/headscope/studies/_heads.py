@@ -20,7 +20,7 @@ from headscope.patterns import (
 from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies._battery import induction_battery
-from headscope.studies._model_patterns import input_embeddings
+from headscope.studies._heads_run import input_embeddings
 from headscope.studies.shared._source import Source, parse_source, passed, warn_of_few
 
 

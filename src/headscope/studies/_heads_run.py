@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from headscope.corpus import CorpusText, FinishedRun, Kept, RunFolder, Sums
+from headscope.errors import CaptureError
 from headscope.measures import head_distances
 from headscope.patterns import (
     PATTERNS,
@@ -23,13 +26,13 @@ from headscope.patterns import (
     facts_of,
     levels_of,
     named_related,
+    related_patterns,
 )
 from headscope.record import BatchStack, Record, Stack, TextBatch
 from headscope.studies._battery import induction_battery
-from headscope.studies._model_patterns import related_in_worker
 from headscope.studies._position_mean_run import MeanMap, mean_map_over
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
-from headscope.studies.shared._corpus_model import corpus_texts, one_thread
+from headscope.studies.shared._corpus_model import RunModel, corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import (
     RANDOM,
     RunSettings,
@@ -70,8 +73,10 @@ class HeadsMeasurer:
         distances: bool = False,
         position_mean: np.ndarray | None = None,
     ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.patterns, self.stack = patterns, stack
+        self.model: Any = model
+        self.tokenizer: Any = tokenizer
+        self.patterns: tuple[Pattern, ...] = patterns
+        self.stack: str | None = stack
         self._has_distances = distances
         self.rows: tuple[str, ...] = Tally(patterns).rows
         # Kept for all batches: what even rows score is worked out once for each layout of tokens.
@@ -359,3 +364,32 @@ def _levels(
     )
     result = replace(running, out=random).result(twin, texts, {})
     return tuple(sorted(levels_of(result).items())), RunFolder(random).texts()
+
+
+def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
+    """The input embedding of each token of a model's vocabulary, float32.
+
+    Raises:
+        CaptureError: where the model reads no tokens.
+
+    Example:
+        >>> vectors = input_embeddings(model)
+    """
+    from headscope.capturing.device import in_memory
+    from headscope.capturing.run import unwrapped
+
+    table = unwrapped(model).get_input_embeddings()
+    if getattr(getattr(table, "weight", None), "ndim", 0) != 2:
+        raise CaptureError(
+            f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no "
+            "tokens"
+        )
+    with in_memory(table):
+        return table.weight.detach().float().cpu().numpy()
+
+
+# One alone: it holds the vectors of a vocabulary.
+@lru_cache(maxsize=1)
+def related_in_worker(model: RunModel) -> tuple[Pattern, ...]:
+    """The patterns of related words of a model that a worker loads, made once."""
+    return related_patterns(input_embeddings(model.load()[0]))

@@ -13,7 +13,7 @@ from headscope.linguistics import DIRECTIONS, OFFSETS
 from headscope.linguistics.dependencies import NO_ROOT
 from headscope.patterns import AttentionMaps, Pattern, Tally
 from headscope.results import TextTable
-from headscope.studies.shared._printing import above_of, left_out_lines, percent
+from headscope.studies.shared._head_answers import above_of, left_out_lines, percent
 
 if TYPE_CHECKING:
     from headscope.studies.relations import RelationHead, Relations

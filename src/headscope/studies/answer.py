@@ -98,7 +98,6 @@ class PictureAnswer(Result):
     """
 
     KIND: ClassVar[str] = "answer"
-
     question: str
     prompt: str
     text: str
@@ -267,8 +266,10 @@ class PictureAnswer(Result):
         """A line for each word of the answer, one list for each column."""
         return columns_of(self)
 
-    heads_in_words = property(heads_in_words)
-    sinks_in_words = property(sinks_in_words)
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """Which heads the numbers are the mean of; what patches that are sinks had."""
+        return heads_in_words(self), sinks_in_words(self)
 
     @property
     def summary(self) -> str:

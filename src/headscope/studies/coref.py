@@ -30,10 +30,12 @@ from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, st
 from headscope.studies.shared._head_answers import (
     EvidenceOptions,
     HeadAnswers,
+    above_of,
+    left_out_lines,
     load_answers,
+    percent,
     taken_options,
 )
-from headscope.studies.shared._printing import above_of, left_out_lines, percent
 
 CANDIDATES = ("mentions", "words")
 """What a mention chooses among: the heads of its candidates, or all other words of the passage."""

@@ -18,7 +18,7 @@ SENTENCE = 24
 ENDS, CLOSING = frozenset(".?!;:。？！"), "\"'’”»)]"
 
 Starts = Int[np.ndarray, " block"]
-Blocks = tuple[Starts, Starts]
+Blocks = tuple[Starts, Int[np.ndarray, " column"]]
 """First token of each row, and of each column, of a thumbnail."""
 
 

@@ -24,7 +24,7 @@ export function Summary({ store }: { store: Store }) {
 /** What stands above the keys, and what their strips are. */
 export function NormName({ store, received = false }: { store: Store; received?: boolean }) {
   const norms = store.valueNorms.value;
-  if (!norms) return <span>to (key){received && <small title="Share of all attention that each key gets"> · share</small>}</span>;
+  if (!norms) return <span title="share that each gets">to (key){received && <small> · share</small>}</span>;
   return (
     <span title="Norm of what a key adds at weight 1, mean of the chosen heads">
       to (key) <small data-norm-name>value norm, up to {amount(norms.most)}</small>

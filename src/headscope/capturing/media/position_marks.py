@@ -39,7 +39,7 @@ ORDERS = {"transpose", "swapaxes", "movedim", "moveaxis", "roll", "flip", "rot90
 COPIES = {"expand", "expand_as", "repeat", "repeat_interleave", "tile"}
 PARTS = {"__getitem__", "select", "narrow", "index_select", "gather"}
 PIECES = {"split", "split_with_sizes", "chunk", "tensor_split", "unbind"}
-MOVES = {
+MOVES: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(SHAPES | ORDERS | COPIES | PARTS | PIECES, (0,)),
     "where": (0, 1, 2),
     "masked_scatter": (0, 2),
@@ -47,7 +47,7 @@ MOVES = {
 """Functions that move entries and compute nothing, with the places of the arguments that hold
 them.
 """
-TURNS = {torch.Tensor.T.__get__, torch.Tensor.mT.__get__}  # ty: ignore[missing-attribute]
+TURNS: set[Any] = {torch.Tensor.T.__get__, torch.Tensor.mT.__get__}  # ty: ignore[missing-attribute]
 CONVOLUTIONS = dict.fromkeys(
     ("conv1d", "conv2d", "conv3d"), ("input", "weight", "bias", "stride", "padding", "dilation")
 )
@@ -71,9 +71,9 @@ PRODUCTS = {
 class FunctionCall(NamedTuple):
     """One function of torch and what it was given."""
 
-    function: Callable
-    args: tuple
-    options: dict
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: dict[str, Any]
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ class PositionMarks(TorchFunctionMode):
         return looking_away
 
     def __torch_function__(
-        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run one torch function as it is, then mark what came out.
 

@@ -232,7 +232,7 @@ class StackedPass:
         calls = self._made.get((name, at))
         return calls[self._own] if calls else None
 
-    def begin(self, at: int, given: Any, forwards: Mapping[str, Callable]) -> None:
+    def begin(self, at: int, given: Any, forwards: Mapping[str, Callable[..., Any]]) -> None:
         """The changed layer is called: run all copies, unless that was done."""
         if at >= len(self._chains) or (self._chains[at][0].name, at) in self._made:
             return

@@ -94,7 +94,8 @@ def parse_model(
                 "or give the loaded model with it and no workers"
             )
         name = _whole_name(model)
-        return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state_of(name))
+        state = state_of(name) if name else ()
+        return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state)
     from headscope.capturing import check_not_loaded
 
     check_not_loaded(model, loading)
@@ -118,13 +119,13 @@ def _whole_name(name: str | Path | None) -> str | None:
     return str(Path(name).absolute()) if Path(name).is_dir() else str(name)
 
 
-def state_of(path: str | Path | None) -> tuple[tuple[str, int, int], ...]:
+def state_of(path: str | Path) -> tuple[tuple[str, int, int], ...]:
     """Name, time and size of a file, or of the files in a folder; empty where there is neither.
 
     What a process read of them holds as long as these are the same.
     """
-    here = Path(path or "")
-    files = [here] if here.is_file() else sorted(here.iterdir()) if path and here.is_dir() else []
+    here = Path(path)
+    files = [at for at in (sorted(here.iterdir()) if here.is_dir() else [here]) if at.is_file()]
     return tuple((at.name, at.stat().st_mtime_ns, at.stat().st_size) for at in files)
 
 

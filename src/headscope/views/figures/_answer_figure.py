@@ -230,11 +230,11 @@ def _panel(
 
 
 def _notes(plan: AnswerPlan) -> list[str]:
-    answer = plan.answer
+    answer, (heads, sinks) = plan.answer, plan.answer.in_words
     notes = [
-        f"mean over {answer.heads_in_words}, of the row that wrote the word",
+        f"mean over {heads}, of the row that wrote the word",
         "bar and number: share of the attention on the picture, sinks too; line: were it even",
-        answer.sinks_in_words.rstrip("."),
+        sinks.rstrip("."),
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
         notes.append("a cross: a sink")
