@@ -208,6 +208,8 @@ def test_a_wav_file_is_captured(samples, extractor, tmp_path):
         ),
         (np.zeros((5, 2)), RATE, CaptureError, r"not float64 \[5, 2\]; average its channels"),
         (np.zeros(5), None, CaptureError, "pass sampling_rate=, such as 16000"),
+        ([[0.1], [0.1, 0.2]], RATE, CaptureError, "give one sound a call"),
+        (np.zeros(4), RATE, CaptureError, "0.0005 s, too short for one frame of Wav2Vec2Model"),
         (np.full(5, np.nan), RATE, CaptureError, "values that are not finite"),
         (
             np.zeros(500),
@@ -224,8 +226,25 @@ def test_what_is_no_sound_is_refused(sound, rate, error, message, extractor):
 
 def test_a_file_that_is_no_wav_is_refused(tmp_path):
     path = tmp_path / "text.wav"
+    path.write_text("")
+    with pytest.raises(FileError, match="cannot be read: it is empty or cut; expected a .wav"):
+        parse_sound_input(path, None)()
     path.write_text("no sound at all, and no header")
     with pytest.raises(FileError, match="expected a .wav file of PCM samples"):
         parse_sound_input(path, None)()
     with pytest.raises(FileError, match="holds no samples"):
         parse_sound_input(written(tmp_path / "empty.wav", np.zeros(0)), None)()
+
+
+def test_a_sound_shorter_than_a_window_of_a_spectrogram_is_refused_with_its_seconds():
+    from transformers import ASTFeatureExtractor
+
+    extractor = ASTFeatureExtractor(max_length=128, num_mel_bins=16)
+    told = r"cannot read a sound of 0.0100 s \(too short: give a longer one\)"
+    with pytest.raises(CaptureError, match=told):
+        hs.capture(
+            tiny_model("audio-spectrogram-transformer"),
+            extractor,
+            sound=np.zeros(160),
+            sampling_rate=16000,
+        )

@@ -221,3 +221,17 @@ def test_two_models_are_loaded_and_asked_in_one_process(model):
             ids += re.findall(r'"id": ?"([\w-]+)"', answer)[:1]
         both = {"page": "one", "a": ids[0], "b": ids[1], "looking": {}}
         assert '"moved"' in get(f"{base}compare", token, asks=both)
+
+
+def test_several_words_without_a_model_are_what_the_demo_model_reads(monkeypatch, capsys):
+    served = []
+    monkeypatch.setattr(
+        "headscope.cli._serve._serve_model", lambda model, *_, **__: served.append(model)
+    )
+    assert run(["serve", "The cat sat.", "--port", "0"]) == 0
+    ((model, text),) = [(each.name, each.text) for each in served]
+    assert (model, text) == (None, "The cat sat.")
+    assert run(["serve", "gone.safetensors", "--port", "0"]) == 1
+    assert run(["serve", "gone", "--port", "0"]) == 1
+    assert capsys.readouterr().err.count(" does not exist") == 2
+    assert len(served) == 1

@@ -312,3 +312,13 @@ def test_a_statistic_is_written_as_everything_else(tmp_path):
     statistic.save(tmp_path / "link.safetensors")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert names(tmp_path) == ["a.safetensors", "link.safetensors"]
+
+
+def test_a_name_that_is_too_long_is_one_clear_error(tmp_path):
+    record = random_record()
+    for ending in (".safetensors", ".npz"):
+        path = tmp_path / ("n" * 252 + ending)
+        with pytest.raises(FileError):
+            hs.save(record, path)
+        with pytest.raises(FileError):
+            hs.load(path)

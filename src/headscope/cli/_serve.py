@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -15,15 +16,7 @@ from headscope.cli._files import RECORD
 from headscope.cli._page import PageChoices, shown_page
 from headscope.cli._page_files import PageFiles
 from headscope.cli._records import compared_atlases
-from headscope.cli._run import (
-    Count,
-    ModelOptions,
-    check_model,
-    quiet,
-    say,
-    say_what,
-    status,
-)
+from headscope.cli._run import Count, ModelOptions, check_model, quiet, say, say_what, status
 from headscope.cli._study import text_or_chat
 from headscope.errors import HeadscopeError
 from headscope.views.listening import (
@@ -103,7 +96,7 @@ def serve(
         open_: Open the page in the browser.
     """
     check_server()
-    if record is not None and model.model is None and Path(record).is_dir():
+    if record is not None and model.model is None and os.path.isdir(record):  # noqa: PTH112
         with listening_on(port) as listening:
             _serve_atlas(Path(record), other, listening, open_)
         return
@@ -113,8 +106,12 @@ def serve(
             f"beside the first, give --beside {other}"
         )
     begins = text_or_chat(record, chat)
-    # With --model a file's name is still a record; any other text is what the page begins with.
-    is_file = record is not None and (record.endswith(RECORD) or model.model is None)
+    # With --model a file's name is still a record; any other text is what the page begins with, and
+    # without it several words are.
+    is_file = record is not None and (
+        record.endswith(RECORD)
+        or (model.model is None and (len(record.split()) < 2 or os.path.exists(record)))  # noqa: PTH110
+    )
     if is_file and live.atlas is not None:
         raise HeadscopeError(
             "--atlas is of the model of --model; an atlas by itself is shown with headscope serve "

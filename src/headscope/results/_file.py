@@ -10,13 +10,7 @@ from headscope.errors import FileError
 from headscope.record import Record
 from headscope.results._registry import reader_of
 from headscope.results._result import Result
-from headscope.storage import (
-    INDEX,
-    NoRecord,
-    RecordFolder,
-    fetched,
-    is_address,
-)
+from headscope.storage import INDEX, NoRecord, RecordFolder, fetched, is_address
 from headscope.storage import load as load_record
 from headscope.storage import save as save_record
 
@@ -79,11 +73,12 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
         >>> load("relations.safetensors")
     """
     local = fetched(os.fspath(path)) if is_address(path) else Path(path)
-    if (local / INDEX).exists():
+    # Unlike those of Path, these do not raise where a name is too long.
+    if os.path.exists(local / INDEX):  # noqa: PTH110
         return RecordFolder(local)
     left_out = ""
-    kind = "headvis" if (local / TREE).exists() else ""
-    if local.is_dir() and not kind:
+    kind = "headvis" if os.path.exists(local / TREE) else ""  # noqa: PTH110
+    if os.path.isdir(local) and not kind:  # noqa: PTH112
         local /= RESULT
         if not local.is_file():
             raise FileError(f"{path} has no {RESULT}; give a file, or the folder of a finished run")

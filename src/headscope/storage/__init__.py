@@ -11,13 +11,7 @@ from headscope.storage._record_file import (
     record_parts,
     save,
 )
-from headscope.storage._record_folder import (
-    INDEX,
-    RECORDS,
-    IndexLine,
-    RecordFolder,
-    write_index,
-)
+from headscope.storage._record_folder import INDEX, RECORDS, IndexLine, RecordFolder, write_index
 from headscope.storage._remote import check_parent, fetched, is_address, local_path, saved_at
 from headscope.storage._result_file import (
     RECORD,

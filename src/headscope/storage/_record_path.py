@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from headscope.errors import FileError
@@ -20,7 +21,8 @@ def check_path(path: Path, what: str = "record") -> None:
     Raises:
         FileError: with a name that would do.
     """
-    is_free = path.is_file() or not path.exists() or not path.name
+    # Unlike those of Path, these do not raise where a name is too long.
+    is_free = os.path.isfile(path) or not os.path.exists(path) or not path.name  # noqa: PTH110, PTH113
     if path.suffix != RECORD_SUFFIX and is_free:
         named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"{what}{RECORD_SUFFIX}"
         raise FileError(

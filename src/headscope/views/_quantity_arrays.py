@@ -27,6 +27,9 @@ Given = Mapping[str, Mapping[int, "np.ndarray | LazyArray"]]
 """Arrays by name and number of the layer."""
 
 
+LISTED = "give lists of arrays by name, {'name': [array of each layer]}"
+
+
 def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
@@ -76,6 +79,8 @@ def given_quantities(
     Raises:
         PageError: an invalid name, an unknown stack, or an array that does not fit its layer.
     """
+    if not isinstance(wanted or {}, Mapping):
+        raise PageError(f"quantities={str(wanted)[:40]!r}: {LISTED}")
     given = {name: _of_stack(stack) for name, stack in record.stacks.items()}
     for name, arrays in (wanted or {}).items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
@@ -83,10 +88,11 @@ def given_quantities(
                 f"quantities={{{name!r}: ...}}: a name has small letters, digits and dashes, and "
                 f"is none of {', '.join(BUILT_IN)}"
             )
-        kept = {
-            stack: _checked(name, record[stack], layers)
-            for stack, layers in _by_stack(record, name, arrays).items()
-        }
+        by_stack = _by_stack(record, name, arrays)
+        try:
+            kept = {stack: _checked(name, record[stack], by_stack[stack]) for stack in by_stack}
+        except (TypeError, ValueError):
+            raise PageError(f"quantities={{{name!r}: {str(arrays)[:40]}}}: {LISTED}") from None
         # A page shows a quantity either per head or for all heads together, in all its layers.
         if len({array.ndim for layers in kept.values() for array in layers.values()}) > 1:
             raise PageError(

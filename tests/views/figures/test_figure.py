@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import FigureError, FileError, RecordError
+from headscope import FigureError, FileError, PageError, RecordError
 from headscope.record import ModelFacts
 from headscope.testing import random_record, random_weights
 
@@ -329,3 +329,20 @@ def test_too_little_memory_names_what_is_drawn_and_what_to_choose(monkeypatch):
     told = r"too little memory to draw <Stack 'self'.* 4 tokens.*12.0 GiB.*draw fewer heads at once"
     with pytest.raises(FigureError, match=told):
         hs.figure(record, view="matrix")
+
+
+@pytest.mark.parametrize("given", ["nofile.npz", 5, {"a": 1}, {"a": ["b"]}])
+@pytest.mark.parametrize("options", [{}, {"quantity": "a"}, {"tray": ["0-0"]}])
+def test_quantities_that_are_no_table_of_arrays_are_refused(given, options):
+    record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), list("abcd"), model="me")
+    if "tray" in options and isinstance(given, dict):
+        options = {"tray": [{"view": "head", "layer": 0, "head": 0, "quantity": "a"}]}
+    with pytest.raises(PageError, match=r"give lists of arrays by name, \{'name': "):
+        hs.figure(record, quantities=given, **options)
+
+
+@pytest.mark.parametrize("given", [{"words": "yes"}, {"mean_heads": 3}, {"colour": "red"}])
+def test_what_is_neither_true_nor_false_is_refused(given):
+    (name,) = given
+    with pytest.raises(FigureError, match=f"{name} must be True or False, not "):
+        hs.figure(random_record(), view="matrix", **given)

@@ -71,6 +71,8 @@ def inputs_of(
     else:
         pictures = _of_tubes(model, frames_of(processor, features))
     seconds = None if given.sound is None else _seconds(processor, arguments, asked)
+    if given.sound is not None:
+        _check_frames(model, arguments, _length(asked))
     source: tuple[Tokens, ...] = ()
     if given.text is not None:
         check_length(model, arguments["input_ids"].shape[1])
@@ -238,8 +240,11 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
     try:
         return call(*first, **asked, return_tensors="pt")
     except (TypeError, ValueError) as error:
+        this = "this" if given.sound is None else f"a sound of {_length(asked):.4f} s"
+        # NumPy says so of a sound that is shorter than the window of a spectrogram.
+        short = " (too short: give a longer one)" if "negative dimensions" in str(error) else ""
         raise CaptureError(
-            f"{type(call).__name__} cannot read this: {str(error).splitlines()[0]}"
+            f"{type(call).__name__} cannot read {this}{short}: {str(error).splitlines()[0]}"
         ) from error
 
 
@@ -266,6 +271,23 @@ def _channels(model: Any) -> int | None:
         if count:
             return count
     return None
+
+
+def _length(asked: Mapping[str, Any]) -> float:
+    """Seconds of the sound."""
+    return len(asked["audio" if "audio" in asked else "raw_speech"]) / asked["sampling_rate"]
+
+
+def _check_frames(model: Any, arguments: Mapping[str, Any], seconds: float) -> None:
+    """Raise where the samples that a model reads are fewer than it makes one frame of."""
+    samples = arguments.get("input_values", torch.empty(0))
+    counts = (getattr(each, "_get_feat_extract_output_lengths", None) for each in model.modules())
+    count = next(filter(None, counts), None)
+    if count is not None and samples.ndim == 2 and int(count(torch.tensor(samples.shape[1]))) < 1:
+        raise CaptureError(
+            f"The sound has {seconds:.4f} s, too short for one frame of {type(model).__name__}; "
+            "give a longer one"
+        )
 
 
 def _seconds(

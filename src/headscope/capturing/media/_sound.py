@@ -42,7 +42,13 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
     if isinstance(sound, str | Path | io.IOBase):
         file = Path(sound) if isinstance(sound, str) else sound
         return partial(_from_file, file, sampling_rate)
-    samples = np.asarray(sound)
+    try:
+        samples = np.asarray(sound)
+    except ValueError:
+        raise CaptureError(
+            "A sound is one list of floats, and a list of lists of several lengths was given; give "
+            "one sound a call, or capture_many dicts with sound="
+        ) from None
     if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
         raise CaptureError(
             f"A sound must be floats with one axis [sample], not {samples.dtype} "
@@ -156,7 +162,8 @@ def _read(source: Path | io.IOBase) -> tuple[np.ndarray, int]:
         raise FileError(f"{name} does not exist") from None
     except (OSError, EOFError, wave.Error) as error:
         raise FileError(
-            f"{name} cannot be read: {error}; expected a .wav file of PCM samples"
+            f"{name} cannot be read: {str(error) or 'it is empty or cut'}; expected a .wav file of "
+            "PCM samples"
         ) from None
     if width not in SCALES:
         raise FileError(f"{name} has samples of {8 * width} bits; expected 8, 16 or 32")

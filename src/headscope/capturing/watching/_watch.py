@@ -14,11 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.freed_memory import keep_freed_memory
 from headscope.capturing.observers import observing
 from headscope.capturing.walk import block_of
-from headscope.capturing.watching._before_positions import (
-    BeforePositions,
-    find_before,
-    with_before,
-)
+from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.interface import InterfaceWatch

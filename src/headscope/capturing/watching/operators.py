@@ -29,18 +29,8 @@ from headscope.capturing.watching._einsum import AxisOrder, attention_axes, prod
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
-from headscope.capturing.watching._products import (
-    MATMUL,
-    PRODUCTS,
-    MatrixProduct,
-    product_of,
-)
-from headscope.capturing.watching._score_trace import (
-    Product,
-    ScoreTrace,
-    ScoreTraces,
-    addition,
-)
+from headscope.capturing.watching._products import MATMUL, PRODUCTS, MatrixProduct, product_of
+from headscope.capturing.watching._score_trace import Product, ScoreTrace, ScoreTraces, addition
 from headscope.capturing.watching.modes import WatchMode, looking_away
 from headscope.capturing.watching.tape import Tape
 from headscope.capturing.watching.torch_functions import FUSED, original_of

@@ -33,6 +33,7 @@ NARROWEST = 40.0
 
 
 KNOWN = tuple(FigureOptions.__annotations__)
+FLAGS = ("words", "mean_heads", "colour")
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 
 
@@ -210,6 +211,9 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
     _check_needed(view, options)
+    for name in FLAGS:
+        if not isinstance(options.get(name, False), bool):
+            raise FigureError(f"{name} must be True or False, not {options[name]!r}")
     if "head" in options and "heads" in options:
         raise FigureError(
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one "

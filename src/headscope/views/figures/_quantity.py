@@ -149,11 +149,10 @@ def shown_quantity(
     """
     words = KNOWN.get(wanted, QuantityWords(wanted, ""))
     given: Given = {}
-    explanation = ""
+    explanation = "" if wanted in BUILT_IN else words.explanation
     # Weights and scores need neither arrays nor a sentence: every figure has them.
-    if wanted not in BUILT_IN:
+    if wanted not in BUILT_IN or quantities:
         given = given_quantities(record, quantities or {})[stack.name]
-        explanation = words.explanation
     _check_there(stack, wanted, given)
     signed, whole = is_signed(wanted), False
     if wanted not in (*BUILT_IN, CONTRIBUTION):

@@ -185,12 +185,9 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> FigurePlan:
-    given = (
-        {}
-        if quantities is None or entry.get("quantity") not in quantities
-        else {"quantities": quantities}
-    )
-    return parse_options(record, {**entry, **given})
+    if isinstance(quantities, Mapping) and entry.get("quantity") not in quantities:
+        quantities = None
+    return parse_options(record, {**entry, "quantities": quantities})
 
 
 def _models(plans: Sequence[FigurePlan]) -> list[str]:
