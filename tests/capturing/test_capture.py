@@ -363,7 +363,8 @@ def test_text_is_cut_only_when_asked(tokenizer):
         TextError, match="The text has 42 tokens and the model has positions for 32; shorten it"
     ):
         hs.capture(model, tokenizer, "a " * 40)
-    assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
+    with pytest.warns(UserWarning, match="42 tokens .* the rest is cut off"):
+        assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
 
 
 def test_roberta_counts_positions_from_its_padding_index(tokenizer):
@@ -376,7 +377,8 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
         "intermediate_size": 30,
     }
     model = RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=34, **sizes)).eval()
-    assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
+    with pytest.warns(UserWarning, match="42 tokens .* the rest is cut off"):
+        assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
     with pytest.raises(TextError, match="positions for 32"):
         hs.capture(model, tokenizer, "a " * 31)
 

@@ -43,8 +43,11 @@ def test_a_caption_that_is_too_long_is_cut_if_wanted(clip):
         TextError, match=r"The text has 82 tokens and the model has positions for 32; .*--truncate"
     ):
         hs.capture(*clip, text, image=IMAGE)
-    tokens = hs.capture(*clip, text, image=IMAGE, truncate=True)["text"].query
+    with pytest.warns(UserWarning, match="82 tokens .* the rest is cut off"):
+        tokens = hs.capture(*clip, text, image=IMAGE, truncate=True)["text"].query
     assert len(tokens) == 32
+    assert text.startswith(tokens.texts[0])
+    assert len(tokens.texts[0]) < len(text)
     assert tokens.offsets[1:5] == ((0, 1), (2, 3), (3, 4), (4, 5))
 
 

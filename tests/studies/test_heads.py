@@ -114,7 +114,8 @@ def test_texts_that_cannot_be_read_are_reported_once(model, tokenizer):
     )
     assert found.texts == 2
     assert seen == [1]
-    assert hs.heads(model, tokenizer, ["a " * 99], truncate=True).texts == 1
+    with pytest.warns(UserWarning, match="the rest is cut off"):
+        assert hs.heads(model, tokenizer, ["a " * 99], truncate=True).texts == 1
 
 
 def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):

@@ -204,9 +204,8 @@ def capture_encoded(
         )
     with one_at_a_time(model), one_pass(), at_rest(model):
         inputs = replace(_bare_inputs(model, arguments, source, target), as_given=True)
-        return run(
-            model, inputs, keeping_of(options), interventions=options.get("interventions", ())
-        )
+        changes = options.get("interventions", ())
+        return run(model, inputs, keeping_of(options), interventions=changes)
 
 
 def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,8 +215,9 @@ def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
         CaptureError: where one is not of whole numbers in equally long rows.
     """
     rows: dict[str, torch.Tensor] = {}
-    for name, given in encoding.items():
-        if name not in ROWS or given is None:
+    for name in ROWS:
+        given = encoding.get(name)
+        if given is None:
             continue
         try:
             made = torch.as_tensor(given)
@@ -354,11 +354,8 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
         )
     # Users mostly have tensors on the CPU; other values, such as True, are passed unchanged.
     device = device_of(model)
-    placed = {
-        name: value.to(device) if isinstance(value, torch.Tensor) else value
-        for name, value in more.items()
-    }
-    return replace(inputs, arguments={**inputs.arguments, **placed})
+    tensors = {n: each.to(device) for n, each in more.items() if isinstance(each, torch.Tensor)}
+    return replace(inputs, arguments=inputs.arguments | dict(more) | tensors)
 
 
 def numbered_tokens(ids: list[int]) -> Tokens:
@@ -402,7 +399,7 @@ def _inputs_of_text(
     target_tokenizer: Any = None,
     max_unknown: float | None = None,
 ) -> Inputs:
-    encoding = encode(model, tokenizer, given.texts, truncate=truncate)
+    encoding = encode(model, tokenizer, given, truncate=truncate)
     check_known(tokenizer, encoding["input_ids"], "the text", max_unknown)
     named = {
         name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Unpack
@@ -19,7 +19,7 @@ from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.inputs.tokens import SpecialTokens, once
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
-from headscope.capturing.options import RecordOptions, keeping_of, kept_of
+from headscope.capturing.options import RecordOptions, check_truncate, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
@@ -125,6 +125,7 @@ def capture_batches(
             f"capture_batches has no option {min(unknown)!r}; there are "
             f"{', '.join(BatchOptions.__annotations__)}"
         )
+    check_truncate(options)
     kept = kept_of(options)
     if kept and "keep" not in kept:
         raise CaptureError(
@@ -150,6 +151,8 @@ class _Batches:
     """Bytes of the weights of one query and key in all heads, once a batch was seen."""
     passes: int = 0
     """How many there were."""
+    cuts: list[int] = field(default_factory=list)
+    """See `ParsedInput`."""
 
     def stream(self, given: Iterable[Outcome]) -> Iterator[BatchOutcome]:
         """All texts, some at a time."""
@@ -195,7 +198,7 @@ class _Batches:
             with leaving_out(number, self.report):
                 known = encoded.get(number)
                 if known is None:
-                    known = encode(self.model, self._words, item.texts, truncate=cut), 0
+                    known = encode(self.model, self._words, item, truncate=cut), 0
                 text = EncodedText(number, item, *known, readable=self.read)
                 check_known(self._words, text.ids, "the text", most)
                 texts.append(text)
@@ -209,7 +212,7 @@ class _Batches:
         if not given.is_text:
             raise CaptureError("A picture, a sound or a target cannot be read among texts")
         check_reads(self.model, given)
-        return given.read_with(self.tokenizer)
+        return replace(given.read_with(self.tokenizer), cuts=self.cuts)
 
     def _together(
         self, items: list[tuple[int, ParsedInput]], *, pairs: bool
@@ -225,12 +228,9 @@ class _Batches:
         if len(chosen) < 2 or not getattr(self._words, "is_fast", False):
             return {}
         limit = position_limit(self.model)
-        cut = {"truncation": False}
-        if self.options.get("truncate", False) and limit:
-            cut = {"truncation": True, "max_length": limit}
         sides = list(map(list, zip(*(item.texts for _, item in chosen), strict=True)))
         try:
-            encoding = self._words(*sides, padding=False, return_tensors=None, **cut)
+            encoding = self._words(*sides, padding=False, truncation=False, verbose=False)
         except OF_ONE_INPUT:
             # One text stopped it; running each by itself shows which.
             return {}
@@ -239,7 +239,7 @@ class _Batches:
             zip(chosen, encoding["input_ids"], strict=True)
         ):
             # Where the text has a special token that was put before it too, it is read alone.
-            is_whole = once(self._words, ids, *item.texts, **cut) == slice(0, len(ids))
+            is_whole = once(self._words, ids, *item.texts) == slice(0, len(ids))
             if ids and is_whole and (limit is None or len(ids) <= limit):
                 fits[number] = encoding, example
         return fits
@@ -287,10 +287,8 @@ class _Batches:
         with at_rest(self.model):
             records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
         # Those of copies come last.
-        outcomes = []
-        for text, record in zip(texts, records[: len(texts)], strict=True):
-            outcomes.append(BatchOutcome((text.number,), (text.readable,), record))
-        return outcomes
+        pairs = zip(texts, records, strict=False)
+        return [BatchOutcome((text.number,), (text.readable,), record) for text, record in pairs]
 
     def _inputs(self, texts: list[EncodedText]) -> Inputs:
         """Texts of one length, filled up with copies of the first where they are few tokens."""

@@ -30,20 +30,7 @@ from headscope.capturing.seam import sessions
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import ModelError, TextError
 
-__all__ = [
-    "CLASS",
-    "MASKED",
-    "MOST_UNKNOWN",
-    "NEXT",
-    "TRANSLATION",
-    "check_fit",
-    "check_known",
-    "first_ids",
-    "logits_of",
-    "looks_ahead",
-    "new_weights",
-    "share_unknown",
-]
+__all__ = ["CLASS", "MASKED", "NEXT", "TRANSLATION"]
 
 MOST_UNKNOWN = 0.5
 """Largest share of unknown tokens in the texts of a study; with more, the study would mostly be

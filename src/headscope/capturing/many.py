@@ -6,7 +6,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
-from headscope.capturing.options import KeepOptions, keeping_of
+from headscope.capturing.options import KeepOptions, check_truncate, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
@@ -100,6 +100,7 @@ def check_names(options: Mapping[str, Any]) -> None:
     Raises:
         CaptureError: naming it.
     """
+    check_truncate(options)
     known = (*READING, *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:
@@ -135,6 +136,7 @@ class _Many:
         unknown: largest share of unknown tokens of a text; None to warn of more than half.
         held: most bytes of waiting records.
         lengths: number of tokens of a picture of each shape, known once one of that shape was run.
+        cuts: see `ParsedInput`.
     """
 
     model: Any
@@ -147,6 +149,7 @@ class _Many:
     unknown: float | None
     held: int
     lengths: dict[tuple, int] = field(default_factory=dict)
+    cuts: list[int] = field(default_factory=list)
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         numbered, given, captured = iter(enumerate(outcomes)), 0, 0
@@ -158,7 +161,7 @@ class _Many:
                     with leaving_out(index, self.report):
                         if isinstance(outcome, HeadscopeError):
                             raise outcome
-                        items[index] = outcome.read_with(self.tokenizer)
+                        items[index] = replace(outcome.read_with(self.tokenizer), cuts=self.cuts)
                 groups = self._groups(items, waiting)
                 for index in items:
                     if index not in waiting:
@@ -216,8 +219,8 @@ class _Many:
                 with at_rest(self.model):
                     return inputs_of(self.model, self.tokenizer, item)
             check_reads(self.model, item)
-            truncate = self.options.get("truncate", False)
-            encoding = encode(self.model, self._words, item.texts, truncate=truncate)
+            cut = self.options.get("truncate", False)
+            encoding = encode(self.model, self._words, item, truncate=cut)
             check_known(self._words, encoding["input_ids"], "the text", self.unknown)
             return EncodedText(index, item, encoding)
         return None

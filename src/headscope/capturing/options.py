@@ -84,7 +84,8 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising, or a sound or time
-    series that is longer than the model reads (of a series the last steps stay).
+    series that is longer than the model reads (of a series the last steps stay). A warning gives
+    the numbers, of many texts once, and the record holds the part of a text that was read.
     """
 
 
@@ -114,4 +115,16 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known:
             raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
+    check_truncate(options)
     keeping_of(options)
+
+
+def check_truncate(options: Mapping[str, Any]) -> None:
+    """Raise where ``truncate`` is neither True nor False.
+
+    Raises:
+        CaptureError: with what was given.
+    """
+    given = options.get("truncate", False)
+    if not isinstance(given, bool):
+        raise CaptureError(f"truncate is True or False, whether to cut long texts, not {given!r}")

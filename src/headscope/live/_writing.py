@@ -112,9 +112,8 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
             "Writing continues one text; ask for an answer where the question is about a picture"
         )
     parsed = parsed.read_with(live.reads_with, writes=True)
-    texts, skips = parsed.texts, not parsed.is_rendered
-    text = texts[0]
-    ids = list(encode(live.model, live.tokenizer, texts, truncate=False)["input_ids"])
+    text, skips = parsed.texts[0], not parsed.is_rendered
+    ids = list(encode(live.model, live.tokenizer, parsed)["input_ids"])
     if request.at is not None:
         ids = ids[: request.at]
         text = type(text)(live.tokenizer.decode(ids, skip_special_tokens=skips))

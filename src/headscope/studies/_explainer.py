@@ -138,7 +138,7 @@ class ClassifiedText:
                 to rank.
         """
         given = given.read_with(tokenizer)
-        encoding = encode(model, tokenizer, given.texts, truncate=truncate)
+        encoding = encode(model, tokenizer, given, truncate=truncate)
         ids = encoding["input_ids"]
         special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
         ranked = np.flatnonzero(~np.array(special, bool))

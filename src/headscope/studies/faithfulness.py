@@ -279,19 +279,19 @@ def _records_of(
     from headscope.capturing.run import at_rest, unwrapped
     from headscope.studies._explainer import explained
 
-    model, tokenizer = unwrapped(readers[0]), readers[1]
-    drawn = how["counterfactual"].seed
+    readers, drawn = (unwrapped(readers[0]), readers[1]), how["counterfactual"].seed
     own: list[ExplainedText] = []
+    cuts: list[int] = []
 
     def read(number: int, text: Any) -> ExplainedText:
         # In a run draws belong to the text, whatever its place among the others.
         by_text = key_of("explain", *text.texts, str(drawn), bits=32)
         seed = by_text if noted is None else drawn + number
-        one = explained((model, tokenizer), text, how=how, seed=seed, reading=reading)
-        own.append(one)
-        return one
+        text = replace(text, cuts=cuts)
+        own.append(explained(readers, text, how=how, seed=seed, reading=reading))
+        return own[-1]
 
-    with at_rest(model):
+    with at_rest(readers[0]):
         yield from one_by_one(given, read, reading, "Explaining")
     if noted is not None:
         noted.append(own)

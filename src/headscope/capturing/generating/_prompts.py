@@ -193,8 +193,8 @@ class PromptRunner:
             ModelError: where the model is not fit to continue a text.
         """
         model, tokenizer = self.run.model, self.run.tokenizer
-        texts = prompt.read_with(tokenizer, writes=True).texts
-        encoding = encode(model, tokenizer, texts)
+        given = prompt.read_with(tokenizer, writes=True)
+        encoding = encode(model, tokenizer, given)
         ids = encoding["input_ids"]
         check_known(tokenizer, ids, "the prompt", None)
         if self.checks_fitness:
@@ -202,7 +202,7 @@ class PromptRunner:
             self.checks_fitness = False
         before = 1 if reads_target(model) else len(ids)
         check_room(model, before, self._length(ids))
-        return texts[0], encoding
+        return given.texts[0], encoding
 
     def _alone_because(self) -> str:
         """Why prompts cannot be run together; empty where they can."""

@@ -13,8 +13,8 @@ from headscope.capturing.inputs._modalities import check_reads, reads_frames
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
+    cut_of,
     followed_inputs,
-    position_limit,
     with_target,
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -166,8 +166,10 @@ def _truncation(
     if given.video is not None:
         marks += _check_placeholder(processor, given.text, 1, "video")
     # A text that holds marks of pictures is not cut: patches would be lost.
-    limit = position_limit(model) if truncate and not marks else None
-    return {} if limit is None else {"truncation": True, "max_length": limit}
+    if not truncate or marks:
+        return {}
+    whole = tokenized(processor.tokenizer, given.text, warns=False, verbose=False)
+    return cut_of(model, len(whole["input_ids"]), given.cuts)
 
 
 def _checked_sound(processor: Any, sound: ReadSound, *, truncate: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
     tokenized,
@@ -88,11 +90,9 @@ def followed_inputs(
     except UnnamedPositions as error:
         # The pictures of a packed batch are attended to one by one, and numbers would not tell them
         # apart.
-        grids = next(
-            (given for name, given in arguments.items() if name.endswith("grid_thw")), None
-        )
+        grids = [given for name, given in arguments.items() if name.endswith("grid_thw")]
         # Column 0 of [time height width] counts the frames of each picture or video.
-        if grids is not None and int(grids[:, 0].sum()) > 1:
+        if grids and int(grids[0][:, 0].sum()) > 1:
             raise CaptureError(
                 f"{error}; give one picture of one frame, whose positions can be numbered"
             ) from None
@@ -102,23 +102,51 @@ def followed_inputs(
     return Inputs(arguments, source, target, input_positions, pictures=pictures)
 
 
-def encode(model: Any, tokenizer: Any, texts: tuple[str, ...], *, truncate: bool = False) -> Any:
+def encode(model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False) -> Any:
     """The tokenizer's encoding of a text or a pair, that the model has positions for.
+
+    Args:
+        model: that reads it.
+        tokenizer: of the model.
+        given: a text, or a pair.
+        truncate: whether a text that is too long is cut.
 
     Raises:
         TextError: where the tokenizer finds no token, or more than the model has positions for.
     """
-    limit = position_limit(model)
     # Not verbose, or the tokenizer warns of texts that are too long, which raises below.
-    cut: dict[str, Any] = {"padding": False, "verbose": False, "truncation": False}
-    if truncate and limit:
-        cut |= {"truncation": True, "max_length": limit}
-    encoding = tokenized(tokenizer, *texts, **cut)
+    texts = given.texts
+    encoding = tokenized(tokenizer, *texts, padding=False, verbose=False, truncation=False)
     count = len(encoding["input_ids"])
     if not count:
         raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")
+    cut = cut_of(model, count, given.cuts) if truncate else {}
+    if cut:
+        return tokenized(tokenizer, *texts, warns=False, padding=False, **cut)
     check_length(model, count)
     return encoding
+
+
+def cut_of(model: Any, count: int, cuts: list[int]) -> dict[str, Any]:
+    """The arguments with which a tokenizer cuts a text to the model's positions, with a warning;
+    none where it fits.
+
+    Args:
+        model: that reads the text.
+        count: how many tokens it has.
+        cuts: see `ParsedInput`.
+    """
+    limit = position_limit(model)
+    if limit is None or count <= limit:
+        return {}
+    if not cuts:
+        warnings.warn(
+            f"The text has {count} tokens and the model has positions for {limit}: the rest is cut "
+            "off, and so is that of every longer text",
+            stacklevel=2,
+        )
+    cuts.append(count)
+    return {"truncation": True, "max_length": limit}
 
 
 def check_length(model: Any, count: int) -> None:
@@ -140,14 +168,10 @@ def position_limit(model: Any) -> int | None:
     config = model.config
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     limit = getattr(config, "max_position_embeddings", None)
-    for name, module in model.named_modules():
+    for name, each in model.named_modules():
         # RoBERTa counts its positions from the padding index on, so that 514 of them hold 512.
-        if (
-            isinstance(module, nn.Embedding)
-            and "position" in name
-            and module.padding_idx is not None
-        ):
-            return module.num_embeddings - module.padding_idx - 1
+        if isinstance(each, nn.Embedding) and "position" in name and each.padding_idx is not None:
+            return each.num_embeddings - each.padding_idx - 1
     return limit if isinstance(limit, int) and limit > 0 else None
 
 

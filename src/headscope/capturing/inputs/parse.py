@@ -5,6 +5,7 @@ once.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
 from pathlib import Path
@@ -283,13 +284,11 @@ def check_text(text: Any, name: str = "text") -> str:
     if not text.strip():
         raise TextError(f"The {name} is empty; give at least one word")
     # Surrogates, which files read with errors="surrogateescape" hold, cannot be written as UTF-8.
-    half = next(
-        (index for index, letter in enumerate(text) if "\ud800" <= letter <= "\udfff"), None
-    )
-    if half is not None:
+    half = re.search("[\ud800-\udfff]", text)
+    if half:
         raise TextError(
-            f"The {name} holds half of a character (U+{ord(text[half]):04X} at position {half}), "
-            "which no tokenizer reads; take it out, or write the whole character"
+            f"The {name} holds half of a character (U+{ord(half[0]):04X} at position "
+            f"{half.start()}), which no tokenizer reads; take it out, or write the whole character"
         )
     if name in ("text", "second text") and Path(text.strip()).suffix and names_file(text):
         raise TextError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class ParsedInput:
         target: what the decoder of an encoder-decoder is to read, or None.
         target_error: why the target that was given is no text; models without a decoder never look
             at it.
+        cuts: numbers of tokens of the texts that were cut so far; one list for all inputs of a run,
+            which warns of the first only.
 
     Raises:
         TextError: where there are two texts and a picture, video or sound, or a time series and
@@ -47,6 +49,7 @@ class ParsedInput:
     series: Float32[np.ndarray, "time channel"] | None = None
     target: str | None = None
     target_error: TextError | None = None
+    cuts: list[int] = field(default_factory=list, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.series is not None and (self.texts or self.has_media):

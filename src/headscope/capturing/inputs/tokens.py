@@ -130,7 +130,8 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
     rows = None
     if encoding.is_fast:
         names = ("offsets", "sequence_ids", "word_ids")
-        rows = [SimpleNamespace(**{name: getattr(encoding[0], name)[kept] for name in names})]
+        own = {name: getattr(encoding[0], name)[kept] for name in names}
+        rows = [SimpleNamespace(**own, overflowing=encoding[0].overflowing)]
     cut = {name: values[kept] for name, values in encoding.items()}
     return BatchEncoding(cut, encoding=rows, n_sequences=len(texts))  # ty: ignore[invalid-argument-type]
 
@@ -240,6 +241,9 @@ def tokens_from_encoding(
         return tokens_from_ids(tokenizer, ids, specials=specials, **known)
     offsets = zip(one.offsets, sources, strict=True)
     spans = tuple(None if source is None else span for span, source in offsets)
+    if one.overflowing:  # of a text that was cut, what was read
+        ends = {source: span[1] for span, source in zip(one.offsets, sources, strict=True)}
+        texts = tuple(text[: ends.get(source, 0)] for source, text in enumerate(texts))
     words = _words(words, spans, segments, texts)
     known = {"texts": texts, "offsets": spans, "segments": segments, "words": words}
     return tokens_from_ids(tokenizer, ids, specials=specials, **known)

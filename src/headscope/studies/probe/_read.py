@@ -68,7 +68,7 @@ def with_states(
     pieces: dict[int, tuple[tuple[int, ...], ...]] = {}
     for number, sentence in enumerate(sentences):
         try:
-            encoding = encode(model, tokenizer, parse_input(sentence.text).texts)
+            encoding = encode(model, tokenizer, parse_input(sentence.text))
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
             tokens = _tokens(tokenizer, encoding, sentence)
             pieces[number] = _words(sentence, tokens).tokens
@@ -83,7 +83,7 @@ def with_states(
         for batch in batches:
             # Made again: the numbers of all sentences would take as much memory as their texts.
             encoded = {
-                number: dict(encode(model, tokenizer, (sentences[number].text,)))
+                number: dict(encode(model, tokenizer, parse_input(sentences[number].text)))
                 for number in batch
             }
             for number, states in _batch_states(model, encoded, on_error).items():
@@ -100,7 +100,7 @@ def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
         item: the sentence.
     """
     table = unwrapped(model).get_input_embeddings().weight
-    encoding = encode(unwrapped(model), tokenizer, (item.sentence.text,))
+    encoding = encode(unwrapped(model), tokenizer, parse_input(item.sentence.text))
     tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
     rows = table[torch.tensor(encoding["input_ids"], device=table.device)]
     rows = rows.detach().float().cpu().numpy()
