@@ -1,5 +1,6 @@
 """Frames of sound have the times of the samples they were made of."""
 
+import warnings
 import wave
 
 import numpy as np
@@ -248,3 +249,31 @@ def test_a_sound_shorter_than_a_window_of_a_spectrogram_is_refused_with_its_seco
             sound=np.zeros(160),
             sampling_rate=16000,
         )
+
+
+@pytest.mark.parametrize(("seconds", "begun"), [(0.1, 1), (0.11, 1), (0.2, 2), (1.25, 12)])
+def test_patches_behind_the_end_of_a_short_sound_are_padding(seconds, begun):
+    """Patches begin at every tenth column; one column in 10 ms, of 25 ms."""
+    from transformers import ASTConfig, ASTFeatureExtractor, ASTModel
+
+    config = ASTConfig(
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_length=128,
+        num_mel_bins=128,
+    )
+    sound = np.random.default_rng(0).uniform(-0.9, 0.9, round(seconds * 16000))
+    with warnings.catch_warnings(action="ignore"):  # of transformers, of filters that hold nothing
+        record = hs.capture(
+            ASTModel(config).eval(),
+            ASTFeatureExtractor(max_length=128),
+            sound=sound,
+            sampling_rate=16000,
+        )
+    tokens = record["self"].query
+    assert tokens.grid == (12, 12)
+    for label, place, special in zip(tokens.labels, tokens.places, tokens.special, strict=True):
+        if place is not None:
+            assert label.endswith(", padding") == special == (place[0] >= begun), label

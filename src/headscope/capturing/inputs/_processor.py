@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from headscope.capturing.inputs.inputs import (
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import once, tokenized, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
-from headscope.capturing.media._sound import ReadSound, within
+from headscope.capturing.media._sound import SPECTROGRAM_STEP, ReadSound, columns_of, within
 from headscope.capturing.media.input_positions import tube_of
 from headscope.capturing.media.video_input import VideoInput
 from headscope.capturing.walk import reads_target
@@ -303,7 +304,11 @@ def _seconds(
     extractor = getattr(processor, "feature_extractor", processor)
     step = getattr(extractor, "hop_length", None)
     if step:
-        return step / rate, samples / rate
+        # Some extractors (CLAP) fill up with the sound itself.
+        is_repeated = "repeat" in str(getattr(extractor, "padding", ""))
+        return step / rate, math.inf if is_repeated else samples / rate
+    if isinstance(getattr(extractor, "max_length", None), int):
+        return SPECTROGRAM_STEP, SPECTROGRAM_STEP * columns_of(samples, rate)
     # Extractors without a known step pad the sound; its real part lasts as long as the sound.
     mask = arguments.get("attention_mask")
     return None if mask is None else (samples / rate / int(mask.sum()), samples / rate)

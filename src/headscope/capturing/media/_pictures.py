@@ -101,9 +101,13 @@ def _read(
         return _read_series(marks, input_positions)
     seen, heard = input_positions.come_from(marks, VISION), input_positions.come_from(marks, AUDIO)
     rows, columns = input_positions.row[marks - 1], input_positions.column[marks - 1]
+    is_filled = np.zeros(len(marks), bool)
     if heard.any() and min(len(np.unique(side[heard])) for side in (rows, columns)) > 1:
         # Positions that differ in time and in pitch are patches of a spectrogram, cut as a picture.
         seen, heard = heard, np.zeros_like(heard)
+        step, end = input_positions.seconds or (0.0, np.inf)
+        # The first patch begins with the sound; rows are columns of features, one after the other.
+        is_filled = (rows - rows[seen].min()) * step >= end - 1e-6
     labels: list[str | None] = [None] * len(marks)
     fields: dict[str, Any] = {}
     if heard.any():
@@ -119,7 +123,8 @@ def _read(
         pairs = zip(fields["places"], fields["pictures"], strict=True)
         for position, (place, picture) in enumerate(pairs):
             if place is not None:
-                labels[position] = f"{names[picture]}r{place[0]}c{place[1]}"
+                behind = PADDED if is_filled[position] else ""
+                labels[position] = f"{names[picture]}r{place[0]}c{place[1]}{behind}"
     return labels, fields
 
 

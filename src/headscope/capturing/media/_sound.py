@@ -17,8 +17,8 @@ from headscope.errors import CaptureError, FileError
 
 WINDOWS = ("n_samples", "nb_max_samples", "num_max_samples")
 """What extractors of features call the samples that they read of a sound (Whisper, CLAP ...)."""
-SPECTROGRAM_STEP = 0.01
-"""Seconds between the columns of a spectrogram whose extractor counts these (AST)."""
+SPECTROGRAM_STEP, SPECTROGRAM_WINDOW = 0.01, 0.025
+"""Seconds between the columns of a spectrogram whose extractor counts these (AST), and of each."""
 PADDED = ", padding"
 """Behind the name of a frame that a sound is too short for."""
 SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
@@ -92,6 +92,11 @@ def samples_read(processor: Any) -> int | None:
     return own or next(
         (getattr(extractor, each) for each in WINDOWS if hasattr(extractor, each)), None
     )
+
+
+def columns_of(samples: int, rate: int) -> int:
+    """The columns of a spectrogram (AST) that lie in a sound wholly; others are filled up."""
+    return max(0, int((samples / rate - SPECTROGRAM_WINDOW) / SPECTROGRAM_STEP + 1 + 1e-6))
 
 
 def within(samples: np.ndarray, rate: int, processor: Any, *, truncate: bool) -> np.ndarray:
