@@ -318,14 +318,14 @@ def test_a_text_on_one_id_is_unknown_whatever_the_id_is_called(unknown, names, b
         lambda: list(hs.capture_many(model, tokenizer, [UNREADABLE])),
     ):
         with pytest.warns(
-            UserWarning, match="100% of the tokens of the .* does not know its words"
+            UserWarning, match="100% of the tokens of the .* no words that the tokenizer knows"
         ):
             act()
     for study in (
         lambda: hs.heads(model, tokenizer, [UNREADABLE] * 2),
         lambda: hs.ablate(model, next_word(tokenizer, [UNREADABLE] * 2)),
     ):
-        with pytest.raises(TextError, match="does not know its words"):
+        with pytest.raises(TextError, match="no words that the tokenizer knows"):
             study()
 
 
@@ -350,7 +350,7 @@ STUDIES = {
 def test_studies_refuse_what_a_model_cannot_read(name):
     tokenizer = words_tokenizer("<s>", True, bos_token="<s>")
     model = tiny_model("gpt2", writes=True, vocab_size=len(tokenizer))
-    with pytest.raises(TextError, match="does not know its words"):
+    with pytest.raises(TextError, match="no words that the tokenizer knows"):
         STUDIES[name](model, tokenizer, [UNREADABLE, UNREADABLE + " wide"])
 
 
@@ -365,3 +365,15 @@ def test_one_unreadable_text_of_many_is_left_out_of_an_encoder_decoder_too():
         on_error=lambda number, error: lost.append(number),
     )
     assert (lost, found.texts) == ([1], 2)
+
+
+def test_a_text_of_padding_is_unfit(tokenizer):
+    model, text = tiny_model("bert"), "[PAD] [PAD] [PAD] [PAD]"
+    with pytest.warns(UserWarning, match=r"100% of the tokens of the text are \[PAD\]"):
+        hs.capture(model, tokenizer, text)
+    with pytest.raises(TextError, match=r"100% of the tokens of the texts are \[PAD\]"):
+        hs.heads(model, tokenizer, [text])
+    with pytest.raises(TextError, match=r"100% .* are \[PAD\]"):
+        hs.effect(model, tokenizer, text, interventions=[hs.Zero(layer=0, heads=[0])])
+    hs.capture(model, tokenizer, "[MASK]")
+    hs.capture(model, tokenizer, "the cat [PAD]")

@@ -8,6 +8,7 @@ before any computation, with the reason.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -198,19 +199,15 @@ def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
 
 
 def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> float:
-    """Share of the text's own tokens that stand for words which the tokenizer does not know.
+    """Share of the text's own tokens that stand for words which the tokenizer does not know, or of
+    several words on one special token, such as that of padding.
 
     Args:
         tokenizer: of the model.
         ids: tokens of the text, or of several, with those that the tokenizer adds.
         texts: how many texts they are of.
     """
-    unknown, added = _vocabulary(tokenizer)
-    own = [number for number in ids if number in unknown or number not in added]
-    # A token that is added to every text may be the one that unknown words become, too.
-    there = texts * sum(number in unknown for number in added)
-    count, whole = sum(number in unknown for number in own) - there, len(own) - there
-    return max(count, 0) / whole if whole > 0 else 0.0
+    return _unknown_in(tokenizer, ids, texts)[0]
 
 
 def check_known(
@@ -233,13 +230,12 @@ def check_known(
     Raises:
         TextError: with the share.
     """
-    share = share_unknown(tokenizer, ids, texts)
+    share, alike = _unknown_in(tokenizer, ids, texts)
     if share <= (MOST_UNKNOWN if most is None else most):
         return
-    unknown = sorted(_vocabulary(tokenizer)[0])
-    names = " or ".join(map(str, tokenizer.convert_ids_to_tokens(unknown)))
+    names = " or ".join(map(str, tokenizer.convert_ids_to_tokens(alike)))
     message = (
-        f"{share:.0%} of the tokens of {what} are {names}: the tokenizer does not know its words, "
+        f"{share:.0%} of the tokens of {what} are {names}: no words that the tokenizer knows, "
         "and a model sees them all alike; take texts of its own vocabulary"
     )
     if most is not None:
@@ -247,10 +243,27 @@ def check_known(
     warnings.warn(message, stacklevel=2)
 
 
+def _unknown_in(tokenizer: Any, ids: Iterable[int], texts: int) -> tuple[float, list[int]]:
+    """The share of `share_unknown`, and the tokens that it is of."""
+    unknown, special, added = _vocabulary(tokenizer)
+    own = Counter(number for number in ids if number in unknown or number not in added)
+    # A token that is added to every text may be the one that unknown words become, too.
+    there = texts * sum(number in unknown for number in added)
+    whole = own.total() - there
+    if whole <= 0:
+        return 0.0, []
+    share = max(sum(own[number] for number in unknown) - there, 0) / whole
+    # Special tokens may be written in a text; one word alone may well be one.
+    repeated = max(special & own.keys(), key=own.__getitem__, default=None)
+    if repeated is not None and whole > 1 and own[repeated] / whole > share:
+        return own[repeated] / whole, [repeated]
+    return share, sorted(unknown)
+
+
 @lru_cache(maxsize=8)
-def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], tuple[int, ...]]:
+def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], tuple[int, ...]]:
     """The ids that words become which a tokenizer does not know, whatever it calls these tokens,
-    and the ids that it adds to every text.
+    its other special tokens but the mask, and the ids that it adds to every text.
 
     A word is unknown in this sense if another one becomes the same token. Tokenizers that fall back
     on bytes or letters have no such id.
@@ -265,7 +278,8 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], tuple[int, ...]]:
         is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
         if number in special or (piece and not is_letter):
             unknown.add(number)
-    return frozenset(unknown), tuple(tokenizer("")["input_ids"])
+    others = special - unknown - {getattr(tokenizer, "mask_token_id", None)}
+    return frozenset(unknown), frozenset(others), tuple(tokenizer("")["input_ids"])
 
 
 def _is_alphabet(tokenizer: Any) -> bool:

@@ -196,7 +196,7 @@ def records_of(
         more = {} if named is None else {"target_tokenizer": target}
         with warnings.catch_warnings():
             # Checked above, or allowed.
-            warnings.filterwarnings("ignore", message=".* the tokenizer does not know its words")
+            warnings.filterwarnings("ignore", message=".* no words that the tokenizer knows")
             return capture(model, source, pair, keep=reading["keep"], **more)
 
     return one_by_one(given, read, reading, "Aligning")
