@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
+from headscope.capturing import capture_ids
 from headscope.testing import tiny_model
 
 WIDTH, LENGTHS = 12, (7, 4)
@@ -172,3 +173,46 @@ def test_the_last_token_is_kept_though_nobody_sees_it(padding):
     names = list("abcdefg"[: 5 + padding])
     (record,) = watched(model := Strict().eval(), lambda: model(states, real), tokens=[names])
     assert record["self"].query.pieces == tuple("abcde")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_hidden_columns_of_the_smaller_picture_are_cut(is_named):
+    from transformers import DetrConfig, DetrModel, ResNetConfig
+
+    backbone = ResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8, 8, 16, 16],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage4"],
+    )
+    config = DetrConfig(
+        use_timm_backbone=False,
+        backbone=None,
+        use_pretrained_backbone=False,
+        backbone_config=backbone,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        num_queries=5,
+    )
+    model = DetrModel(config).eval()
+    pixels = torch.randn(2, 3, 64, 96, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(2, 64, 96).long()
+    mask[1, :, 64:] = pixels[1, :, :, 64:] = 0
+    given = {"pixel_values": pixels, "pixel_mask": mask}
+    records = watched(
+        model, lambda: model(**given) if is_named else model(*given.values()), batch=2
+    )
+    wanted = capture_ids(model, **given)
+    assert [len(record["encoder"].query) for record in records] == [6, 4]
+    for record, own in zip(records, wanted, strict=True):
+        for name in ("encoder", "cross"):
+            assert record[name].key.labels == own[name].key.labels
+            np.testing.assert_allclose(
+                record[name].weights(layer=0), own[name].weights(layer=0), atol=1e-5
+            )

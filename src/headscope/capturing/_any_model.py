@@ -16,7 +16,7 @@ from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import is_conversation, parse_call
 from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
-from headscope.capturing.media.input_positions import pixels_followed
+from headscope.capturing.media.input_positions import InputPositions, pixels_followed
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
@@ -83,8 +83,13 @@ def watch(
     """
     model, seen = unwrapped(model), Watched()
     keeping = keeping_of(options)
-    builder = Builder(Inputs({}, (), sides=_sides(tokens, tokenizer)), keeping, model)
+    inputs = Inputs({}, (), sides=_sides(tokens, tokenizer))
+    builder = Builder(inputs, keeping, model)
     norms = norms_for(builder, model, keeping)
+
+    def follow(positions: InputPositions, masks: dict[str, Any]) -> None:
+        inputs.arguments.update(masks)
+        builder.follow(positions)
 
     def take(call: Call) -> None:
         if call.size[0] != batch and not builder.are_followed(call):
@@ -109,7 +114,7 @@ def watch(
             *(one.on(model) for one in options.get("interventions", ())),
         ):
             inside.enter_context(block)
-        unfollowed = inside.enter_context(pixels_followed(model, batch, builder.follow))
+        unfollowed = inside.enter_context(pixels_followed(model, batch, follow))
         if norms is not None:
             inside.enter_context(norms)
         readers = [] if norms is None else [norms]

@@ -28,6 +28,7 @@ from headscope.capturing.media._pixels import lie_within
 from headscope.capturing.media.input_positions import (
     AUDIO,
     KINDS,
+    PIXEL_MASKS,
     SERIES,
     TARGET,
     TEXT,
@@ -43,7 +44,7 @@ PROBE = "probe"
 MASKS = {
     TEXT: ("attention_mask",),
     TARGET: ("decoder_attention_mask",),
-    VISION: ("pixel_attention_mask", "pixel_mask"),
+    VISION: PIXEL_MASKS,
     AUDIO: ("attention_mask", "input_features_mask"),
 }
 """Arguments of models that mark padding in the input."""

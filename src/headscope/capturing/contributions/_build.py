@@ -11,12 +11,7 @@ import numpy as np
 
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
-from headscope.capturing.contributions._texts_of_path import (
-    ALL,
-    OF_STREAM,
-    Missing,
-    TextsOfPath,
-)
+from headscope.capturing.contributions._texts_of_path import ALL, OF_STREAM, Missing, TextsOfPath
 from headscope.capturing.device import allowed_apart
 from headscope.norms import (
     Block,

@@ -16,11 +16,7 @@ from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
-from headscope.capturing.contributions._modules import (
-    matrix_of,
-    remembered,
-    value_columns_of,
-)
+from headscope.capturing.contributions._modules import matrix_of, remembered, value_columns_of
 from headscope.capturing.contributions._norm_sites import NormSite
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm, ProjectionProducts, expansion_rate

@@ -11,11 +11,10 @@ import torch
 from jaxtyping import UInt8
 
 from headscope.capturing.media._packed_pixels import is_like, unpacked
-from headscope.capturing.media.input_positions import VISION, InputPositions
+from headscope.capturing.media.input_positions import PIXEL_MASKS, VISION, InputPositions
 
 LONGEST = 448
 """Pixels that the longer side of a kept picture has at most."""
-MASKS = ("pixel_attention_mask", "pixel_mask")
 ROUNDING = 1.0
 """How far beyond 0 and 255 a value may lie that was brought back, in steps of one."""
 
@@ -106,7 +105,7 @@ def _is_of_colours(values: Any) -> bool:
 
 def _masks(features: Mapping[str, Any], count: int) -> list[np.ndarray | None]:
     """Where each of the pictures is real and not padding; None where the processor pads none."""
-    for name in MASKS:
+    for name in PIXEL_MASKS:
         masks = features.get(name)
         if isinstance(masks, torch.Tensor):
             return list(masks.cpu().numpy().reshape(-1, *masks.shape[-2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ ARGUMENTS = {
 """What the arguments of a forward hold, as all of transformers calls them."""
 GRIDS = {"pixel_values": "image_grid_thw", "pixel_values_videos": "video_grid_thw"}
 """Arguments of pictures, each with the argument that holds how many of its patches are packed."""
+PIXEL_MASKS = ("pixel_attention_mask", "pixel_mask")
+"""Arguments that mark the padding of pictures."""
 OBJECT = "object"
 """Name of a parameter that holds the queries of objects."""
 OBJECTS = ("num_queries", "two_stage_num_proposals")
@@ -264,7 +267,7 @@ def followed(
 
 @contextmanager
 def pixels_followed(
-    model: nn.Module, batch: int, tell: Callable[[InputPositions], None]
+    model: nn.Module, batch: int, tell: Callable[[InputPositions, dict[str, Any]], None]
 ) -> Generator[Any]:
     """Follow the pixels that a model of any library is given while the block is open; for what is
     yielded see `followed`.
@@ -272,7 +275,8 @@ def pixels_followed(
     Args:
         model: which, or a part of which, is given a picture ``[batch channel row column]``.
         batch: number of pictures.
-        tell: is called with their elements when the first are given.
+        tell: is called with their elements when the first are given, and with the masks of padding
+            that came with them, by name.
     """
     with PositionMarks(model.parameters()) as follow, ExitStack() as undo:
         follow.away = True
@@ -291,7 +295,7 @@ class _GivenPixels:
         model: nn.Module,
         batch: int,
         follow: PositionMarks,
-        tell: Callable[[InputPositions], None],
+        tell: Callable[[InputPositions, dict[str, Any]], None],
     ) -> None:
         self._model, self._batch, self._follow, self._tell = model, batch, follow, tell
         self._depth, self._size = 0, torch.Size()
@@ -299,7 +303,7 @@ class _GivenPixels:
         convolutions = (each for each in modules_of(model) if isinstance(each, nn.Conv2d))
         self._channels = {3, *(each.in_channels for each in convolutions)}
 
-    def enter(self, _: nn.Module, args: tuple, options: dict) -> Any:
+    def enter(self, module: nn.Module, args: tuple, options: dict) -> Any:
         """A module begins: what it is given instead, or None."""
         self._depth += 1
         given = [*args, *options.values()]
@@ -307,7 +311,8 @@ class _GivenPixels:
         if pixels is None:
             return None
         if not self._size:
-            self._begin(pixels)
+            bound = inspect.signature(module.forward).bind_partial(*args).arguments | options
+            self._begin(pixels, {name: bound[name] for name in PIXEL_MASKS if name in bound})
         if pixels.shape[2:] != self._size:
             return None
         return swapped(args, options, pixels, marked(pixels, self._marks))
@@ -321,13 +326,13 @@ class _GivenPixels:
         is_picture = isinstance(given, torch.Tensor) and given.ndim == 4
         return is_picture and len(given) == self._batch and given.shape[1] in self._channels
 
-    def _begin(self, pixels: torch.Tensor) -> None:
+    def _begin(self, pixels: torch.Tensor, masks: dict[str, Any]) -> None:
         self._size, self._follow.away = pixels.shape[2:], False
         items = [grid_of(*self._size)] * self._batch
         elements = elements_of(VISION, items, range(self._batch))
         self._marks = _spread(torch.arange(1, len(elements) + 1, dtype=torch.int32), pixels)
         clips = (None,) * self._batch
-        self._tell(positions_of(self._model, self._batch, {}, elements, clips=clips))
+        self._tell(positions_of(self._model, self._batch, {}, elements, clips=clips), masks)
 
 
 def _pictures(
