@@ -190,7 +190,6 @@ def opened(browser: Browser, address: str, scheme: Any = "light") -> Page:
     tab = context.new_page()
     tab.goto(address)
     tab.locator(READY).wait_for(state="attached")
-    tab.get_by_role("button", name="got it").click()
     return tab
 
 
