@@ -308,7 +308,7 @@ def test_a_text_on_one_id_is_unknown_whatever_the_id_is_called(unknown, names, b
     for known in ("the", "the cat saw a dog", "the the the the", "the cat and <s>"):
         assert share_unknown(tokenizer, tokenizer(known)["input_ids"]) <= 0.5
     model = tiny_model("gpt2", writes=True, vocab_size=len(tokenizer))
-    with pytest.warns(UserWarning, match="100% .* does not know") as warned:
+    with pytest.warns(UserWarning, match="100% .* no words that the tokenizer knows") as warned:
         record = hs.capture(model, tokenizer, UNREADABLE)
     assert len(warned) == 1
     assert len(record["self"].query) == len(UNREADABLE.split()) + begins

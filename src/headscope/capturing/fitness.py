@@ -173,7 +173,8 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
                 logits_of(model(**_arguments(model, given)), model, asks)[0, :-1].double()
             )
     one, two = differences
-    rounding = max(MOVED, 4 * torch.finfo(_dtype(model)).eps)
+    kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
+    rounding = max(MOVED, 4 * torch.finfo(kinds[0] if kinds else torch.float32).eps)
     return float((one - two).abs().max()) > rounding * max(float(one.abs().max()), 1e-30)
 
 
@@ -329,9 +330,3 @@ def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
     if hasattr(getattr(model, "config", None), "use_cache"):
         arguments["use_cache"] = False
     return arguments
-
-
-def _dtype(model: nn.Module) -> torch.dtype:
-    return next(
-        (each.dtype for each in model.parameters() if each.is_floating_point()), torch.float32
-    )

@@ -116,8 +116,7 @@ def _loaded(
     what kind they are: texts, pictures ...
     """
     first = list(islice(outcomes, 1))
-    known = [outcome for outcome in first if isinstance(outcome, ParsedInput)]
-    given = known[0] if known else ParsedInput()
+    given = first[0] if first and isinstance(first[0], ParsedInput) else ParsedInput()
     return *load_for(name, given, **loading), chain(first, outcomes)
 
 

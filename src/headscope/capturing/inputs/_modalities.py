@@ -140,7 +140,5 @@ def _wanted(reads: set[str]) -> str:
         "a video with video= (--video)": VIDEOS,
         "a sound with sound= (--sound)": SOUNDS,
     }
-    return (
-        " or ".join(kind for kind, names in kinds.items() if names & reads)
-        or "what its forward reads"
-    )
+    named = " or ".join(kind for kind, names in kinds.items() if names & reads)
+    return named or "what its forward reads"

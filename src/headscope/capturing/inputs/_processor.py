@@ -268,12 +268,9 @@ def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
 
 
 def _channels(model: Any) -> int | None:
-    parts = (getattr(model.config, name, None) for name in ("vision_config", "encoder"))
-    for config in (model.config, *parts):
-        count = getattr(config, "num_channels", None)
-        if count:
-            return count
-    return None
+    parts = [getattr(model.config, name, None) for name in ("vision_config", "encoder")]
+    counts = (getattr(config, "num_channels", None) for config in (model.config, *parts))
+    return next(filter(None, counts), None)
 
 
 def _length(asked: Mapping[str, Any]) -> float:
