@@ -20,11 +20,7 @@ from headscope.capturing.inputs._series import inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing.inputs.parse import check_reader, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.inputs.tokens import (
-    SpecialTokens,
-    tokens_from_encoding,
-    tokens_from_ids,
-)
+from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import check_not_loaded

@@ -20,15 +20,8 @@ from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._short_text import ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._norm_sites import (
-    NORM_SITES,
-    NormSite,
-    norm_sites_of_pass,
-)
-from headscope.capturing.contributions._planned_watch import (
-    NormSitesFailedError,
-    PlannedNormsWatch,
-)
+from headscope.capturing.contributions._norm_sites import NORM_SITES, NormSite, norm_sites_of_pass
+from headscope.capturing.contributions._planned_watch import NormSitesFailedError, PlannedNormsWatch
 from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
