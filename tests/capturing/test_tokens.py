@@ -253,3 +253,21 @@ def test_words_of_a_text_that_a_model_wrote_are_known(text, words):
     tokens = tokens_from_ids(tokenizer, tokenizer(text)["input_ids"])
     assert tokens.offsets is None
     assert [name for name in tokens.whole_words.names if name.strip()] == words
+
+
+def test_a_blank_before_a_mark_costs_no_mark_of_the_tokenizer():
+    """A tokenizer to which a blank is a token: the text begins with that and not with the mark."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = {"<s>": 0, "\u0120": 1, "the": 2, "\u0120cat": 3, "<unk>": 4}
+    backend = Tokenizer(models.WordLevel(words, "<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<s>", unk_token="<unk>"
+    )
+    model = tiny_model("gpt2")
+    assert hs.capture(model, tokenizer, " <s>the cat")["self"].query.ids == (0, 1, 0, 2, 3)
+    with pytest.warns(UserWarning, match="read once, not twice"):
+        assert hs.capture(model, tokenizer, "<s>the cat")["self"].query.ids == (0, 2, 3)

@@ -157,9 +157,10 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
         return slice(0, len(ids))
     own = tokenizer(*texts, **options | {"add_special_tokens": False})["input_ids"]
 
-    def is_put(mark: int, written: list[int], read: list[int]) -> bool:
-        counts = [len(list(takewhile(mark.__eq__, each))) for each in (written, read)]
-        return counts[0] < counts[1]
+    def is_put(mark: int, *both: list[int]) -> bool:
+        written, read = (len(list(takewhile(mark.__eq__, each))) for each in both)
+        # Where a blank before the mark is a token, the text does not begin with the mark.
+        return 0 < written < read
 
     begins = begins and is_put(ids[0], own, ids)
     ends = ends and is_put(ids[-1], own[::-1], ids[::-1])
