@@ -275,6 +275,7 @@ def test_a_folder_without_write_permission_is_said(tmp_path):
     code = f"""
 import os
 from pathlib import Path
+import headscope.storage  # while Python may still be read
 from headscope.cli._files import check_writable
 if os.geteuid() == 0:
     os.setuid(65534)
