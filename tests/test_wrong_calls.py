@@ -165,3 +165,10 @@ def test_an_option_that_nothing_reads_is_refused(option, why, model, tokenizer):
 def test_a_target_column_of_a_data_set_is_left_aside(model, tokenizer):
     (record,) = hs.capture_many(model, tokenizer, [{"text": TEXT, "target": "positive"}])
     assert record["self"].query.texts == (TEXT,)
+
+
+@pytest.mark.parametrize("ids", [[101, 5, 7], np.array([1, 2]), torch.tensor([[1, 2]])])
+def test_ids_for_many_texts_are_told_where_they_go(ids, model, tokenizer):
+    for act in (hs.capture_many, hs.generate):
+        with pytest.raises(TextError, match="got token ids; these go to capture_encoded"):
+            act(model, tokenizer, ids)

@@ -152,6 +152,7 @@ def parse_many(texts: Any) -> ParsedInputs:
         TextError: where one text was given: its letters are no inputs.
     """
     rows = rows_of(texts)
+    _check_no_ids(rows)
     if not _are_several(rows):
         what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
         what = "one conversation" if is_conversation(rows) else what
@@ -175,6 +176,7 @@ def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
         TextError: where one text was given: its letters are no prompts.
     """
     rows = rows_of(prompts)
+    _check_no_ids(rows)
     if not _are_several(rows):
         raise TextError(
             f"Expected several prompts, got {type(rows).__name__}; give a list of texts, or "
