@@ -172,3 +172,12 @@ def test_ids_for_many_texts_are_told_where_they_go(ids, model, tokenizer):
     for act in (hs.capture_many, hs.generate):
         with pytest.raises(TextError, match="got token ids; these go to capture_encoded"):
             act(model, tokenizer, ids)
+
+
+def test_what_is_no_encoding_and_no_argument_is_named(model, tokenizer):
+    with pytest.raises(CaptureError, match="input_ids must be token ids"):
+        hs.capture_encoded(model, None, [True, False])
+    with pytest.raises(CaptureError, match="capture_encoded needs a loaded model"):
+        hs.capture_encoded(None, None, [101] * 5)
+    with pytest.raises(CaptureError, match="model_kwargs holds arguments .* by name.* not list"):
+        hs.capture(model, tokenizer, TEXT, model_kwargs=[1])

@@ -181,6 +181,10 @@ def capture_encoded(
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
+    if model is None:
+        raise CaptureError(
+            "capture_encoded needs a loaded model, whose vocabulary the ids are of; got None"
+        )
     model = unwrapped(model)
     encoding = _with_rows(encoding if isinstance(encoding, Mapping) else {"input_ids": encoding})
     _check_ids(model, encoding)
@@ -220,7 +224,8 @@ def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
         except (TypeError, ValueError, RuntimeError):
             made = torch.empty(0)
         # A mask may be of floats, and have an axis of queries.
-        if not made.ndim or not made.numel() or (name in IDS and made.is_floating_point()):
+        is_no_id = made.is_floating_point() or made.dtype == torch.bool
+        if not made.ndim or not made.numel() or (name in IDS and is_no_id):
             raise CaptureError(
                 f"{name} must be token ids, numbers in one row or in several of one length, not "
                 f"{type(given).__name__}; pad texts of several lengths (padding=True), and give "
@@ -342,6 +347,11 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
         CaptureError: if an argument is already made from the text.
     """
     more = options.get("model_kwargs") or {}
+    if not isinstance(more, Mapping):
+        raise CaptureError(
+            f"model_kwargs holds arguments of the model's forward by name, such as "
+            f"{{'use_cache': True}}, not {type(more).__name__}"
+        )
     taken = [name for name in more if name in inputs.arguments]
     if taken:
         raise CaptureError(
