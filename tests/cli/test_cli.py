@@ -365,3 +365,14 @@ def test_chosen_heads_alone_are_kept(here, folder, capsys):
     )
     assert run(["capture", "a cat", *out, "--keep-heads", "9-0"]) == 1
     assert "there are the layers 0, 1" in capsys.readouterr().err
+
+
+def test_an_interrupt_that_python_wraps_is_no_fault(here, capsys, monkeypatch):
+    """As Python 3.11 does with one that comes while a class is made."""
+
+    def interrupted(_):
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr("headscope.storage.load", interrupted)
+    assert run(["view", "a.safetensors"]) == 130
+    assert capsys.readouterr().err == "headscope: interrupted\n"

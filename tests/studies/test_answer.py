@@ -80,7 +80,7 @@ def test_the_numbers_are_those_of_the_steps_under_eager(asked):
     single = ask(model, processor, max_new_tokens=6, heads=["1-2", (0, 5)])
     both = (own[:, 1, 2] + own[:, 0, 5]) / 2
     np.testing.assert_allclose(single.attention, both, atol=2e-6)
-    assert (chosen.heads_in_words, single.heads_in_words) == (
+    assert (chosen.in_words[0], single.in_words[0]) == (
         "heads 0, 2 of layer 1",
         "heads 1-2, 0-5",
     )

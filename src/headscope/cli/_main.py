@@ -96,12 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             shown = partial(_show_warning, warnings.showwarning)
             warnings.showwarning = shown  # ty: ignore[invalid-assignment]
-            app(
-                arguments,
-                exit_on_error=False,
-                print_error=False,
-                result_action="return_value",
-            )
+            app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         return _complain(f"{_one_line(error)} ({_help_of(error)})", 2)
     except HeadscopeError as error:
@@ -111,6 +106,9 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _unread()
     except Exception as error:
+        # Python wraps what stops it while it makes a class.
+        if error.__cause__ and not isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None
         if os.environ.get(DEBUG):
             raise
         what = f"{type(error).__name__}: {_one_line(error)}"

@@ -185,9 +185,9 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> FigurePlan:
-    if isinstance(quantities, Mapping) and entry.get("quantity") not in quantities:
-        quantities = None
-    return parse_options(record, {**entry, "quantities": quantities})
+    is_held = not isinstance(quantities, Mapping) or entry.get("quantity") in quantities
+    given = {"quantities": quantities} if quantities is not None and is_held else {}
+    return parse_options(record, {**entry, **given})
 
 
 def _models(plans: Sequence[FigurePlan]) -> list[str]:
