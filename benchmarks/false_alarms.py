@@ -28,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from intervals import percent, table
 
 import headscope as hs
 from headscope.capturing import load_model
@@ -346,15 +347,6 @@ def power(bank: Words, tables: int, seed: int) -> str:
     )
     header = ("words", *(f"{count} documents, {way}" for count in (20, 50) for way in WAYS))
     return f"{title}\n\n{table(header, rows)}"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """How many controls are seen at once: tiles, tokens and clauses of the sentence do not count."""
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from headscope.testing import random_record
 
@@ -35,6 +37,7 @@ def test_no_place_has_more_than_twelve_controls(show, record, place):
 def test_the_poster_has_every_head_and_any_key_closes_it(show, record):
     view = show(record, view="overview")
     view.page.keyboard.press("f")
+    view.settle()
     poster = view.page.locator('[data-poster] [data-canvas="poster"]')
     stack = next(iter(record.stacks.values()))
     size = poster.evaluate("canvas => [canvas.width, canvas.height]")
@@ -43,6 +46,10 @@ def test_the_poster_has_every_head_and_any_key_closes_it(show, record):
     with view.page.expect_download() as saved:
         view.page.locator("[data-poster-save]").click()
     assert saved.value.suggested_filename.endswith("-poster.png")
+    # Its sentence is there, and ends before the margin does.
+    pixels = np.asarray(Image.open(saved.value.path()).convert("L"))
+    assert pixels[-120:].any()
+    assert not pixels[:, -60:].any()
     view.page.keyboard.press("Escape")
     view.settle()
     assert view.page.locator("[data-poster]").count() == 0

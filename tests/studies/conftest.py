@@ -3,11 +3,22 @@
 import pytest
 import torch
 
+from headscope.testing import tiny_model, tiny_tokenizer
+
 
 @pytest.fixture(scope="session")
 def tiny_bert():
     """Makes a tiny BERT that classifies, with random weights."""
     return _tiny_bert
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """The folder of a tiny BERT and its tokenizer."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    tiny_model("bert").save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
 
 
 @pytest.fixture(autouse=True)

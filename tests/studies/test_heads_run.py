@@ -31,14 +31,6 @@ def corpus(count, seed=0):
     return texts, [f"d{number % 12}" if number % 4 else None for number in range(count)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
 def over(folder, texts, groups=None, **options):
     options.setdefault("part_size", 20)
     return hs.heads(folder, texts=texts, groups=groups, progress=False, **options)

@@ -230,14 +230,6 @@ def test_records_without_norms_are_refused(records):
         hs.norm_study(records).mean("share")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    found = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(found)
-    tiny_tokenizer().save_pretrained(found)
-    return found
-
-
 def test_the_command_prints_writes_and_draws(folder, tmp_path, capsys):
     texts, out, plot = tmp_path / "texts.txt", tmp_path / "out.csv", tmp_path / "out.svg"
     texts.write_text("the cat sat.\na dog, it ran\nso it was, and so.\n")

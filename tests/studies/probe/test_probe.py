@@ -169,14 +169,6 @@ def test_a_treebank_without_a_short_sentence_is_refused(tiny, sentences):
         hs.probe(*tiny, sentences, most_words=2)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model("bert").save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
 def written(path, sentences):
     rows = []
     for sentence in sentences:

@@ -55,9 +55,10 @@ export function Poster({ store }: { store: Store }) {
         {kinds && (
           <>
             : of {count(layers.length * heads)} heads{" "}
-            {clausesOf(kinds).map(({ kind, count: of, text }) => (
+            {clausesOf(kinds).map(({ kind, count: of, text }, at, all) => (
               <span key={kind} style={{ color: kindColor(kind, true) }}>
-                {of} {text}{" "}
+                {of} {text}
+                {at < all.length - 1 ? ", " : "."}
               </span>
             ))}
           </>
@@ -82,8 +83,13 @@ function save(root: HTMLElement | null, { page }: Store): void {
   context.fillRect(0, 0, paper.width, paper.height);
   context.drawImage(canvas, PITCH, PITCH / 2);
   let x = PITCH;
-  context.font = `${Math.max(14, Math.round(canvas.width / 70))}px system-ui, sans-serif`;
-  for (const part of root?.querySelector("p")?.childNodes ?? []) {
+  const sentence = root?.querySelector("p");
+  const font = (size: number) => `${size}px system-ui, sans-serif`;
+  // As large as one line under the heads allows.
+  context.font = font(100);
+  const fits = (100 * canvas.width) / context.measureText(sentence?.textContent ?? "").width;
+  context.font = font(Math.min(fits, canvas.width / 70));
+  for (const part of sentence?.childNodes ?? []) {
     context.fillStyle = part instanceof HTMLElement ? part.style.color : "#ddd";
     context.fillText(part.textContent ?? "", x, paper.height - PITCH / 2);
     x += context.measureText(part.textContent ?? "").width;

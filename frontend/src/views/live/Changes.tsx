@@ -65,7 +65,7 @@ function Struck({ changes, store }: { changes: readonly ModelChange[]; store: St
     <style>
       {`${changed.join()}{outline:1.5px dashed var(--muted);outline-offset:-2px}`}
       {silent.length > 0 &&
-        `${silent.join()}{background:var(--card)!important;overflow:hidden}${words}{content:"silenced";color:var(--muted);font-size:10px}`}
+        `${silent.join()}{background:var(--card)!important;overflow:hidden}${words}{content:"off";color:var(--muted);font-size:10px}`}
     </style>
   );
 }

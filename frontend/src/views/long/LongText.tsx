@@ -1,10 +1,10 @@
-import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { textOn } from "../../draw/color";
 import { liftByte, topLift } from "../../draw/lift";
-import { type Ramp, rampColor, rampCss, wordRamp } from "../../draw/ramps";
+import { rampColor, rampCss, wordRamp } from "../../draw/ramps";
 import { largest } from "../../draw/values";
-import { density, putPixels } from "../../parts/canvas";
+import { Minimap } from "../../parts/Minimap";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
@@ -40,6 +40,16 @@ export function LongText({ store, room }: ViewParts) {
   const shown = from - begin < near / 2 ? begin : from;
   const top = topLift(tokens.labels.length);
   const ramp = useComputed(() => wordRamp(store.ramp.value));
+  // Each line has the colour of the most that one of its tokens has.
+  const colors = useComputed(() => {
+    const [now, shades] = [lifts.value, ramp.value];
+    return (
+      now && {
+        count: now.length,
+        colorOf: (start: number, stop: number) => shades[liftByte(largest(now.subarray(start, stop)), top)],
+      }
+    );
+  });
   const height = room.value - 20;
   useLayoutEffect(() => {
     const read = looked.value?.sentence === chosen ? null : box.current?.querySelector<HTMLElement>("[data-read]");
@@ -80,66 +90,17 @@ export function LongText({ store, room }: ViewParts) {
           ];
         })}
       </section>
-      <Strip
-        store={store}
-        lifts={lifts}
-        ramp={ramp}
-        top={top}
+      <Minimap
+        colors={colors}
         height={height}
         window={[shown, near].map(share)}
         onGo={(part) => {
           looked.value = { sentence: chosen, token: Math.floor(part * tokens.labels.length) };
         }}
+        onDrawn={(canvas) => {
+          if (store.shown.value) reportDrawn(canvas, store, store.shown.value);
+        }}
       />
-    </div>
-  );
-}
-
-interface StripProps {
-  store: ViewParts["store"];
-  lifts: ReadonlySignal<Float32Array | null>;
-  ramp: ReadonlySignal<Ramp>;
-  top: number;
-  height: number;
-  /** Where what is read begins, and how much of all that is. */
-  window: readonly string[];
-  onGo: (part: number) => void;
-}
-
-/** The whole text, each line the most of its tokens; a click goes there. */
-function Strip({ store, lifts, ramp, top, height, window, onGo }: StripProps) {
-  const root = useRef<HTMLDivElement>(null);
-  useSignalEffect(() => {
-    const canvas = root.current?.querySelector("canvas");
-    const [now, colors] = [lifts.value, ramp.value];
-    if (!canvas || !now) return;
-    const lines = Math.max(1, Math.round(canvas.clientHeight * density()));
-    const pixels = Uint32Array.from({ length: lines }, (_, line) => {
-      const start = Math.floor((line * now.length) / lines);
-      const stop = Math.max(start + 1, Math.floor(((line + 1) * now.length) / lines));
-      return colors[liftByte(largest(now.subarray(start, stop)), top)];
-    });
-    putPixels(canvas, new Uint8ClampedArray(pixels.buffer), { width: 1, height: lines });
-    if (store.shown.value) reportDrawn(canvas, store, store.shown.value);
-  });
-  const go = (event: PointerEvent & { currentTarget: HTMLElement }) => {
-    const box = event.currentTarget.getBoundingClientRect();
-    if (event.buttons > 0) onGo((event.clientY - box.top) / box.height);
-  };
-  const [from, seen] = window;
-  return (
-    <div
-      class="minimap"
-      ref={root}
-      data-minimap
-      aria-hidden="true"
-      title="The whole text; click to go there"
-      style={{ width: "18px", height: `${height}px`, "--from": from, "--seen": seen }}
-      onPointerDown={go}
-      onPointerMove={go}
-    >
-      <canvas data-canvas="minimap" />
-      <span class="minimap-window" />
     </div>
   );
 }

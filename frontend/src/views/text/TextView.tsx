@@ -12,6 +12,7 @@ import { otherSide, type Side } from "../../draw/place";
 import { type Ramp, rampColor, signedByte, veiled, weightRamp, wordRamp } from "../../draw/ramps";
 import { type LayerValues, largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";
+import { Minimap } from "../../parts/Minimap";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
@@ -23,7 +24,6 @@ import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { amount, counted } from "../../state/words";
-import { Minimap } from "./Minimap";
 import { TextBlock } from "./TextBlock";
 
 type Direction = Selection["direction"];
@@ -132,13 +132,33 @@ function Scrolling({ store, heat, long, height, children }: ScrollingProps) {
     const top = word.getBoundingClientRect().top - box.getBoundingClientRect().top;
     if (top < 0 || top > box.clientHeight - 40) box.scrollTop += top - box.clientHeight / 2;
   });
+  // Each line has the colour of the strongest of its tokens.
+  const colors = useComputed(() => {
+    const now = heat.value;
+    if (!now) return null;
+    const stronger = (most: number, token: number) =>
+      Math.abs(now.values[token]) > Math.abs(now.values[most]) ? token : most;
+    const strongest = (first: number, end: number) =>
+      Array.from({ length: end - first }, (_, at) => first + at).reduce(stronger);
+    return {
+      count: now.values.length,
+      colorOf: (first: number, end: number) => now.ramp[now.bytes[strongest(first, end)]],
+    };
+  });
   if (!long) return <>{children}</>;
   return (
     <div class="text-frame" ref={root}>
       <section class="text-scroll" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
         {children}
       </section>
-      <Minimap heat={heat} height={height} />
+      <Minimap
+        colors={colors}
+        height={height}
+        onGo={(part) => {
+          const box = root.current?.querySelector(".text-scroll");
+          if (box) box.scrollTop = part * box.scrollHeight - height / 2;
+        }}
+      />
     </div>
   );
 }
