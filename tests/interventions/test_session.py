@@ -12,7 +12,7 @@ import headscope as hs
 from headscope import CaptureError, InterventionError
 from headscope.capturing import capture_encoded
 from headscope.capturing.watching.operators import OperatorWatch
-from headscope.testing import tiny_model
+from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
 
@@ -39,6 +39,20 @@ def test_without_interventions_nothing_changes_to_the_last_bit(batch, states):
         intact = states(model, **inputs)
         with hs.intervene(model):
             assert_close(states(model, **inputs), intact)
+
+
+@pytest.mark.parametrize("given", [[1], 1, hs.Zero(layer=0), [hs.Zero(layer=0), "zero"]])
+def test_what_is_no_list_of_interventions_is_one_error(given):
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    said = "interventions takes a list such as .*headscope.Zero|effect takes lists"
+    for call in (
+        lambda: hs.capture(model, tokenizer, TEXT, interventions=given),
+        lambda: list(hs.capture_many(model, tokenizer, [TEXT], interventions=given)),
+        lambda: capture_encoded(model, tokenizer, tokenizer(TEXT), interventions=given),
+        lambda: hs.effect(model, tokenizer, TEXT, interventions=given),
+    ):
+        with pytest.raises(InterventionError, match=said):
+            call()
 
 
 def modes_inside(model, run):

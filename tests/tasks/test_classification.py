@@ -59,7 +59,11 @@ def test_texts_that_are_too_long_are_refused_or_cut(tokenizer, monkeypatch):
         match=r"None of the 5 texts can be read: The text has 2. tokens, and the model takes 9",
     ):
         classification(tokenizer, PAIRS, LABELS)
-    task = classification(tokenizer, PAIRS, LABELS, truncate=True)
+    with pytest.warns(
+        UserWarning,
+        match=r"5 of 5 texts have more tokens .* cut off \(66 tokens\): text 0 loses 12, .* 2 more",
+    ):
+        task = classification(tokenizer, PAIRS, LABELS, truncate=True)
     assert max(batch["input_ids"].shape[1] for batch in task.batches) == 9
 
 

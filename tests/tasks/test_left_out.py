@@ -108,6 +108,22 @@ def test_a_single_one_that_cannot_be_read_is_an_error(tokenizer):
         next_word(tokenizer, GOOD, truncated=True)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("error")
+def test_texts_that_are_cut_are_named_with_what_they_lose(name, tokenizer, monkeypatch):
+    texts = ["a cat.", "the cat sat on it and sat on it and on it.", "she sat."]
+    pairs = [(text, "a cat.") for text in texts]
+    make = tasks(tokenizer, pairs, texts, range(3), truncate=True)[name]
+    make()  # nothing is cut, and nobody is warned
+    tokens = [len(tokenizer(text)["input_ids"]) for text in texts]
+    monkeypatch.setattr(tokenizer, "model_max_length", max(tokens[0], tokens[2]))
+    lost = tokens[1] - tokenizer.model_max_length
+    said = rf"1 of 3 texts have .* cut off \({lost} tokens\): text 1 loses {lost}"
+    with pytest.warns(UserWarning, match=said):
+        task = make()
+    assert not task.left_out
+
+
 @pytest.mark.parametrize("label", [None, "perhaps", float("nan"), float("inf"), 0.5])
 @pytest.mark.parametrize("name", ["classification", "likeness"])
 def test_a_bad_label_costs_its_example(name, label, tokenizer):

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 from headscope.capturing.inputs.parse import check_reader, parse_many
 from headscope.capturing.many import capture_inputs, check_names
-from headscope.capturing.options import keeping_of
 from headscope.errors import HeadscopeError
 from headscope.record import Record
 from headscope.storage import RecordFolder
@@ -127,7 +126,6 @@ def capture_many(
     options["batch_tokens"] = batch_tokens
     in_parts = {name: options.pop(name) for name in FOR_PARTS if name in options}
     check_names(options)
-    keeping_of(options)
     if out is not None or any(value is not None for value in in_parts.values()):
         captured_over = importlib.import_module(IN_PARTS).captured_over
         options |= in_parts | {"out": out, "progress": progress}

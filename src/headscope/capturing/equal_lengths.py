@@ -19,7 +19,7 @@ from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.inputs.tokens import SpecialTokens, once
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
-from headscope.capturing.options import RecordOptions, check_truncate, keeping_of, kept_of
+from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
@@ -125,14 +125,13 @@ def capture_batches(
             f"capture_batches has no option {min(unknown)!r}; there are "
             f"{', '.join(BatchOptions.__annotations__)}"
         )
-    check_truncate(options)
     kept = kept_of(options)
     if kept and "keep" not in kept:
         raise CaptureError(
             f"{min(kept)} is an option of records, and without keep there are no records; pass "
             "keep='auto' with it"
         )
-    keeping_of(kept)
+    keeping_of(options)
     given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
     shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
     report = counted(shown, options.get("on_error"))

@@ -27,7 +27,7 @@ from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
-from headscope.capturing.options import KeepOptions, check_truncate, keeping_of
+from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
@@ -67,7 +67,6 @@ def capture_inputs(
         HeadscopeError: as in `capture_many`.
     """
     check_names(options)
-    keeping_of(options)
     for name in ("batch_size", "held"):
         if options.get(name) is not None:
             check_count(name, options[name])
@@ -95,12 +94,12 @@ def capture_inputs(
 
 
 def check_names(options: Mapping[str, Any]) -> None:
-    """Raise where `capture_many` has no such option.
+    """Raise where `capture_many` has no such option, or its value is not allowed.
 
     Raises:
         CaptureError: naming it.
     """
-    check_truncate(options)
+    keeping_of(options)
     known = (*READING, *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:

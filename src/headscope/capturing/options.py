@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from headscope.capturing.keep import Keep, KeepChoice, Precision, parse_keep
 from headscope.capturing.loading.options import LOADING, LoadOptions
 from headscope.capturing.seam import InterventionLike
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, InterventionError
 
 
 class RecordOptions(TypedDict, total=False):
@@ -90,8 +90,21 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
 
 
 def keeping_of(options: Mapping[str, Any]) -> KeepChoice:
-    """The choice of what to keep, from the options."""
-    # Interventions change what is computed, not what is kept; they are passed to `run` itself.
+    """The choice of what to keep, from the options.
+
+    Raises:
+        CaptureError: an option whose value is not allowed.
+        InterventionError: interventions that are none.
+    """
+    cut, changes = options.get("truncate", False), options.get("interventions", ())
+    if not isinstance(cut, bool):
+        raise CaptureError(f"truncate is True or False, whether to cut long texts, not {cut!r}")
+    listed = isinstance(changes, Sequence)
+    if not listed or not all(isinstance(each, InterventionLike) for each in changes):
+        raise InterventionError(
+            "interventions takes a list such as [headscope.Zero(layer=0, heads=[1])], not "
+            f"{changes!r}"
+        )
     return parse_keep(**kept_of(options))
 
 
@@ -115,16 +128,4 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known:
             raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
-    check_truncate(options)
     keeping_of(options)
-
-
-def check_truncate(options: Mapping[str, Any]) -> None:
-    """Raise where ``truncate`` is neither True nor False.
-
-    Raises:
-        CaptureError: with what was given.
-    """
-    given = options.get("truncate", False)
-    if not isinstance(given, bool):
-        raise CaptureError(f"truncate is True or False, whether to cut long texts, not {given!r}")

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypedDict
 
@@ -24,8 +25,11 @@ AT_ONCE = 16
 NO_LIMIT = 10**6
 """Tokenizers without a limit say so by a huge number."""
 
-Text = str | tuple[str, str]
+CUT_NAMED = 3
+"""Texts that were cut, named in a warning."""
+
 Rows = tuple[dict[str, Any], ...]
+Encode = Callable[..., dict[str, Any]]
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -34,7 +38,9 @@ class ReadingOptions(TypedDict, total=False):
     batch: int
     """How many examples at once, 16."""
     truncate: bool
-    """Cut texts that are too long (False)."""
+    """Cut texts that are too long (False); a warning names them, and the tokens left out."""
+    cuts: list[int]
+    """Takes how many tokens each such text loses; of several tasks, one list gives one warning."""
     allow_unfit: bool
     """Take texts that are mostly unknown tokens all the same (False)."""
     on_error: Callable[[int, HeadscopeError], None] | None
@@ -51,17 +57,31 @@ class Examples:
         numbers: of the examples that were read, as they were given.
         rows: what the tokenizer made of each of their texts.
         left_out: why the others could not be read, by number.
+        parts: which of those that were read each batch holds.
     """
 
     numbers: tuple[int, ...]
     rows: tuple[Rows, ...]
     left_out: dict[int, str]
+    parts: list[list[int]]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which of those that were read stands where in the batches."""
+        return tuple(chain.from_iterable(self.parts))
+
+    def padded(self) -> list[dict[str, torch.Tensor]]:
+        """The texts as padded batches; of pairs the second texts stand below all first ones."""
+        return [
+            padded(list(chain.from_iterable(zip(*(self.rows[each] for each in part), strict=True))))
+            for part in self.parts
+        ]
 
 
 def read_examples(
     tokenizer: Any,
     examples: Sequence[Any],
-    read: Callable[[Any], Rows],
+    read: Callable[[Any, Encode], Rows],
     options: ReadingOptions,
     *,
     sides: int = 2,
@@ -71,7 +91,8 @@ def read_examples(
     Args:
         tokenizer: of the model, which knows its unknown token.
         examples: of the task.
-        read: gives the rows of one example.
+        read: gives the rows of one example, of which each is made by what it is given second:
+            `encoded` for this tokenizer.
         options: of the task.
         sides: in so many rows of each example unknown tokens are looked for.
 
@@ -82,7 +103,7 @@ def read_examples(
     examples = several_of(examples)
     if not len(examples):
         raise TextError("No text was given; give at least one")
-    rows, failed = _read_all(examples, read)
+    rows, failed = _read_all(tokenizer, examples, read, options)
     if not options.get("allow_unfit", False):
         failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
     if len(failed) == len(examples):
@@ -93,20 +114,41 @@ def read_examples(
         report(number, error)
         left_out[number] = str(error)
     numbers = tuple(number for number in rows if number not in failed)
-    return Examples(numbers, tuple(rows[number] for number in numbers), left_out)
+    kept = tuple(rows[number] for number in numbers)
+    lengths = [max(len(row["input_ids"]) for row in own) for own in kept]
+    return Examples(numbers, kept, left_out, by_length(lengths, options.get("batch", AT_ONCE)))
 
 
 def _read_all(
-    examples: Sequence[Any], read: Callable[[Any], Rows]
+    tokenizer: Any,
+    examples: Sequence[Any],
+    read: Callable[[Any, Encode], Rows],
+    options: ReadingOptions,
 ) -> tuple[dict[int, Rows], dict[int, HeadscopeError]]:
     """Rows of the examples that can be read, and why the others cannot, both by number."""
     rows: dict[int, Rows] = {}
     failed: dict[int, HeadscopeError] = {}
+    known, lost = options.get("cuts", []), {}
+    is_told = bool(known)
     for number, example in enumerate(examples):
+        cuts: list[int] = []
+        encode = partial(encoded, tokenizer, truncate=options.get("truncate", False), cuts=cuts)
         try:
-            rows[number] = read(example)
+            rows[number] = read(example, encode)
         except OF_ONE_INPUT as error:
             failed[number] = reason_of(error)
+        else:
+            known += cuts
+            if cuts:
+                lost[number] = sum(cuts)
+    if lost and not is_told:
+        named = [f"text {number} loses {lost[number]}" for number in list(lost)[:CUT_NAMED]]
+        more = f" and {len(lost) - CUT_NAMED} more" if len(lost) > CUT_NAMED else ""
+        warnings.warn(
+            f"{len(lost)} of {len(examples)} texts have more tokens than the model takes, and the "
+            f"rest is cut off ({sum(lost.values())} tokens): {', '.join(named)}{more}",
+            stacklevel=4,
+        )
     return rows, failed
 
 
@@ -125,13 +167,16 @@ def _none_of(errors: list[HeadscopeError]) -> HeadscopeError:
     return TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
 
 
-def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1) -> dict[str, Any]:
+def encoded(
+    tokenizer: Any, text: Any, *, truncate: bool, cuts: list[int], least: int = 1
+) -> dict[str, Any]:
     """What the tokenizer makes of a text or a pair.
 
     Args:
         tokenizer: of the model.
         text: a text, a pair of them, or a conversation.
         truncate: whether a text that is too long is cut.
+        cuts: takes how many tokens are left out then.
         least: how many tokens a text must have.
 
     Raises:
@@ -139,13 +184,13 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
     """
     parts = parse_text(text).read_with(tokenizer).texts
     limit = getattr(tokenizer, "model_max_length", None) or NO_LIMIT
-    if truncate and limit < NO_LIMIT:
-        one = tokenized(tokenizer, *parts, truncation=True, max_length=limit)
-    else:
-        # verbose=False: the tokenizer would warn of a text that is too long, which raises below.
-        one = tokenized(tokenizer, *parts, verbose=False)
+    # verbose=False: the tokenizer would warn of a text that is too long, which raises below.
+    one = tokenized(tokenizer, *parts, verbose=False)
     count = len(one["input_ids"])
-    if count > limit:
+    if truncate and limit < min(count, NO_LIMIT):
+        one = tokenized(tokenizer, *parts, warns=False, truncation=True, max_length=limit)
+        cuts.append(count - len(one["input_ids"]))
+    elif count > limit:
         raise TextError(
             f"The text has {count} tokens, and the model takes {limit}; cut it, or pass "
             "truncate=True (--truncate)"
@@ -155,14 +200,14 @@ def encoded(tokenizer: Any, text: Any, *, truncate: bool = False, least: int = 1
     return {name: list(one[name]) for name in one if name in tokenizer.model_input_names}
 
 
-def encoded_pair(tokenizer: Any, pair: Any, *, truncate: bool = False, least: int = 1) -> Rows:
+def encoded_pair(encode: Encode, pair: Any, *, least: int = 1) -> Rows:
     """The same of two texts that are read apart.
 
     Raises:
         TextError: where these are no two texts, or one of them cannot be read.
     """
     check_pair(pair)
-    return tuple(encoded(tokenizer, text, truncate=truncate, least=least) for text in pair)
+    return tuple(encode(text, least=least) for text in pair)
 
 
 def label_of(given: Any, *, whole: bool = False) -> float:
@@ -224,18 +269,6 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
 
 def _warn(number: int, error: HeadscopeError) -> None:
     warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
-
-
-def padded_pairs(
-    sides: Sequence[Sequence[Mapping[str, Any]]], part: Sequence[int]
-) -> dict[str, torch.Tensor]:
-    """The first texts of some pairs as one padded batch, and below them the second ones.
-
-    Args:
-        sides: rows of all first texts, and of all second ones.
-        part: numbers of the pairs.
-    """
-    return padded([side[number] for side in sides for number in part])
 
 
 def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:

@@ -14,13 +14,11 @@ from headscope.capturing.fitness import CLASS, logits_of
 from headscope.errors import TextError
 from headscope.tasks._batches import (
     AT_ONCE,
+    Encode,
     ReadingOptions,
     Rows,
-    by_length,
     check_counts,
-    encoded,
     label_of,
-    padded,
     read_examples,
     run,
 )
@@ -56,23 +54,19 @@ def classification(
         >>> task = classification(tokenizer, [("A man eats.", "Somebody eats.")], [0])
     """
     check_counts(texts, labels, "labels")
-    truncate = reading.get("truncate", False)
 
-    def row_of(example: tuple[Any, Any]) -> Rows:
+    def row_of(example: tuple[Any, Any], encode: Encode) -> Rows:
         text, label = example
         label_of(label, whole=True)
-        return (encoded(tokenizer, text, truncate=truncate),)
+        return (encode(text),)
 
     read = read_examples(tokenizer, list(zip(texts, labels, strict=True)), row_of, reading)
-    rows, kept = [row for (row,) in read.rows], [int(labels[number]) for number in read.numbers]
-    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
-    batches = []
-    for part in parts:
-        batch = padded([rows[number] for number in part])
-        batches.append({**batch, "labels": torch.tensor([kept[number] for number in part])})
-    task = _task(
-        batches, "classification", metric, tuple(number for part in parts for number in part)
-    )
+    kept = torch.tensor([int(labels[number]) for number in read.numbers])
+    batches = [
+        {**batch, "labels": kept[part]}
+        for batch, part in zip(read.padded(), read.parts, strict=True)
+    ]
+    task = _task(batches, "classification", metric, read.order)
     return replace(task, left_out=read.left_out)
 
 

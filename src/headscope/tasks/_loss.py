@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,11 +17,11 @@ from headscope.errors import InterventionError, TextError
 from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss
 from headscope.tasks._batches import (
     AT_ONCE,
+    Encode,
+    Examples,
     ReadingOptions,
     Rows,
-    by_length,
     check_pair,
-    encoded,
     padded,
     read_examples,
     run,
@@ -51,21 +50,12 @@ def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOpt
     Example:
         >>> task = next_word(tokenizer, ["Once upon a time", "The cat sat"])
     """
-    truncate = reading.get("truncate", False)
-    read = read_examples(
-        tokenizer,
-        texts,
-        lambda text: (encoded(tokenizer, text, truncate=truncate, least=2),),
-        reading,
-    )
-    rows = [row for (row,) in read.rows]
-    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
+    read = read_examples(tokenizer, texts, lambda text, encode: (encode(text, least=2),), reading)
     batches = []
-    for part in parts:
-        batch = padded([rows[number] for number in part])
+    for batch in read.padded():
         labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)
         batches.append({**batch, "labels": labels})
-    return _task(batches, _shifted, NEXT, parts=parts, left_out=read.left_out)
+    return _task(batches, _shifted, NEXT, read)
 
 
 def masked_word(
@@ -91,22 +81,17 @@ def masked_word(
         TextError: where no text can be read, or most tokens are unknown.
     """
     generator = masking(tokenizer, seed)
-    truncate, special = reading.get("truncate", False), set(tokenizer.all_special_ids)
+    special = set(tokenizer.all_special_ids)
 
-    def row_of(text: Any) -> Rows:
-        row = encoded(tokenizer, text, truncate=truncate)
+    def row_of(text: Any, encode: Encode) -> Rows:
+        row = encode(text)
         if special.issuperset(row["input_ids"]):
             raise TextError("The text holds nothing but special tokens")
         return (row,)
 
     read = read_examples(tokenizer, texts, row_of, reading)
-    rows = [row for (row,) in read.rows]
-    parts = by_length([len(row["input_ids"]) for row in rows], reading.get("batch", AT_ONCE))
-    batches = [
-        masked_batch(tokenizer, padded([rows[number] for number in part]), share, generator)
-        for part in parts
-    ]
-    return _task(batches, _at_masks, MASKED, parts=parts, left_out=read.left_out)
+    batches = [masked_batch(tokenizer, batch, share, generator) for batch in read.padded()]
+    return _task(batches, _at_masks, MASKED, read)
 
 
 def translation(
@@ -128,12 +113,11 @@ def translation(
     Raises:
         TextError: where no pair can be read, or most tokens are unknown.
     """
-    truncate = reading.get("truncate", False)
     most = 1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN
 
-    def rows_of(pair: Any) -> Rows:
+    def rows_of(pair: Any, encode: Encode) -> Rows:
         check_pair(pair)
-        source = encoded(tokenizer, pair[0], truncate=truncate)
+        source = encode(pair[0])
         target = parse_text(pair[1], "target").texts[0]
         aim = list(_target_ids(tokenizer, target_tokenizer, target))
         check_known(target_tokenizer or tokenizer, aim, "the target", most)
@@ -141,18 +125,13 @@ def translation(
 
     # Unknown tokens of targets were looked for above, as they may have another tokenizer.
     read = read_examples(tokenizer, pairs, rows_of, reading, sides=1)
-    rows = [source for source, _ in read.rows]
-    aims = [target["input_ids"] for _, target in read.rows]
-    lengths = [len(row["input_ids"]) + len(aim) for row, aim in zip(rows, aims, strict=True)]
-    parts = by_length(lengths, reading.get("batch", AT_ONCE))
     batches = []
-    for part in parts:
-        longest = max(len(aims[number]) for number in part)
-        labels = [[*aims[number], *[IGNORED] * (longest - len(aims[number]))] for number in part]
-        batches.append(
-            {**padded([rows[number] for number in part]), "labels": torch.tensor(labels)}
-        )
-    return _task(batches, _translated, TRANSLATION, parts=parts, left_out=read.left_out)
+    for part in read.parts:
+        sources, targets = zip(*map(read.rows.__getitem__, part), strict=True)
+        aims = padded(targets)
+        labels = aims["input_ids"].masked_fill(aims["attention_mask"] == 0, IGNORED)
+        batches.append({**padded(sources), "labels": labels})
+    return _task(batches, _translated, TRANSLATION, read)
 
 
 def repeats(
@@ -254,15 +233,9 @@ def _target_ids(tokenizer: Any, target_tokenizer: Any, text: str) -> Sequence[in
 
 
 def _task(
-    batches: list[dict[str, Any]],
-    score: Score,
-    name: str,
-    *,
-    parts: Sequence[Sequence[int]] | None = None,
-    left_out: Mapping[int, str] | None = None,
+    batches: list[dict[str, Any]], score: Score, name: str, read: Examples | None = None
 ) -> Task:
     """A task of batches that hold these examples."""
     asks = NEXT if score is _shifted else name
-    order = None if parts is None else tuple(chain.from_iterable(parts))
-    task = Task(batches, score, name, METRIC, COLUMNS, order, totals=TOTALS, asks=asks)
-    return replace(task, left_out=left_out or {})
+    task = Task(batches, score, name, METRIC, COLUMNS, totals=TOTALS, asks=asks)
+    return task if read is None else replace(task, order=read.order, left_out=read.left_out)

@@ -12,11 +12,8 @@ from torch.nn import functional
 
 from headscope.capturing.fitness import MASKED, NEXT, logits_of
 from headscope.tasks._batches import (
-    AT_ONCE,
     ReadingOptions,
-    by_length,
     encoded_pair,
-    padded_pairs,
     read_examples,
     run,
 )
@@ -60,16 +57,10 @@ def minimal_pairs(
         masked = tokenizer.mask_token_id is not None
     # A causal model guesses nothing before the first token, so a sentence needs a second one.
     least = 1 if masked else 2
-    truncate = reading.get("truncate", False)
-
-    def rows_of(pair: Any) -> tuple[dict[str, Any], ...]:
-        return encoded_pair(tokenizer, pair, truncate=truncate, least=least)
-
-    read = read_examples(tokenizer, pairs, rows_of, reading)
-    sides = tuple(zip(*read.rows, strict=True))
-    lengths = [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows]
-    parts = by_length(lengths, reading.get("batch", AT_ONCE))
-    batches = [padded_pairs(sides, part) for part in parts]
+    read = read_examples(
+        tokenizer, pairs, lambda pair, encode: encoded_pair(encode, pair, least=least), reading
+    )
+    batches = read.padded()
     score, asks = _apart_causal, NEXT
     if masked:
         batches = [_each_hidden(one, tokenizer) for one in batches]
@@ -80,7 +71,7 @@ def minimal_pairs(
         "minimal pairs",
         "accuracy",
         ("difference",),
-        tuple(number for part in parts for number in part),
+        read.order,
         totals=TOTALS,
         asks=asks,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -13,14 +12,12 @@ from torch.nn import functional
 
 from headscope.errors import TextError
 from headscope.tasks._batches import (
-    AT_ONCE,
+    Encode,
     ReadingOptions,
     Rows,
-    by_length,
     check_counts,
     encoded_pair,
     label_of,
-    padded_pairs,
     read_examples,
     run,
 )
@@ -88,19 +85,14 @@ def compared(
     Raises:
         TextError: where no pair can be read.
     """
-    batches, order, wanted, left_out = _read(tokenizer, pairs, gold, reading)
+    batches, order, _, left_out = _read(tokenizer, pairs, gold, reading)
     cosines = _cosines(pooling, _below_head)
-    golds = iter(wanted[list(order)])
-    labelled = []
-    for batch in batches:
-        pairs_of = len(batch["attention_mask"]) // 2
-        labelled.append(batch | {GOLD: torch.tensor(list(islice(golds, pairs_of)))})
 
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
         values = cosines(model, batch)
         return torch.stack([values, batch[GOLD].to(values)], dim=1)
 
-    return Task(labelled, score, "likeness", "", (GOLD,), order, _not_alone, left_out=left_out)
+    return Task(batches, score, "likeness", "", (GOLD,), order, _not_alone, left_out=left_out)
 
 
 def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
@@ -143,22 +135,19 @@ def _read(
     each are, and why the others cannot be read.
     """
     check_counts(pairs, gold, "numbers")
-    truncate = reading.get("truncate", False)
 
-    def rows_of(example: tuple[Any, Any]) -> Rows:
+    def rows_of(example: tuple[Any, Any], encode: Encode) -> Rows:
         pair, alike = example
         label_of(alike)
-        return encoded_pair(tokenizer, pair, truncate=truncate)
+        return encoded_pair(encode, pair)
 
     read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
     wanted = np.array([gold[number] for number in read.numbers], float)
-    sides = tuple(zip(*read.rows, strict=True))
-    parts = by_length(
-        [max(len(one["input_ids"]), len(two["input_ids"])) for one, two in read.rows],
-        reading.get("batch", AT_ONCE),
-    )
-    batches = [padded_pairs(sides, part) | {GOLD: torch.from_numpy(wanted[part])} for part in parts]
-    return batches, tuple(number for part in parts for number in part), wanted, read.left_out
+    batches = [
+        batch | {GOLD: torch.from_numpy(wanted[part])}
+        for batch, part in zip(read.padded(), read.parts, strict=True)
+    ]
+    return batches, read.order, wanted, read.left_out
 
 
 def _states(model: nn.Module, batch: Batch) -> torch.Tensor:

@@ -183,24 +183,25 @@ class AblateJob(ModelJob):
         Raises:
             HeadscopeError: where it cannot be read.
         """
-        example, name = text.given, self.task
+        example, name, model, tokenizer = text.given, self.task, measurer.model, measurer.tokenizer
         if callable(name) or ":" in name:
             make = name if callable(name) else function_of(name)
-            task = parse_task(make(measurer.model, measurer.tokenizer, [as_given(example)]))
+            task = parse_task(make(model, tokenizer, [as_given(example)]))
             if task.finish is not None or task.totals:
                 raise InterventionError(
                     f"The task {task.name!r} has numbers of all examples together (finish, "
                     "totals), which are not put together from parts; leave them out"
                 )
             return task
-        options: dict[str, Any] = {"truncate": self.truncate, "allow_unfit": self.allow_unfit}
+        # One list of cuts for all examples of a process: it warns once.
+        options: dict[str, Any] = {"truncate": self.truncate, "cuts": measurer.cuts}
+        options["allow_unfit"] = self.allow_unfit
         if name == "masked-word":
             # Drawn by what the text says, so that its place among the others decides nothing.
             options["seed"] = key_of("masked words", text.content, bits=56)
         if name == "minimal-pairs":
             options["masked"] = self.masked
-        rows = [row_of(example)]
-        return task_of_rows(name, measurer.model, measurer.tokenizer, (rows, "it"), **options)
+        return task_of_rows(name, model, tokenizer, ([row_of(example)], "it"), **options)
 
     def tally(self, measurer: Any) -> PartTally:
         """No example."""

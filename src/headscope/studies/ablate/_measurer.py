@@ -77,7 +77,7 @@ class AblateMeasurer:
         self._plan: ModelPlan | None = None
         self._run: TaskRun | None = None
         self._cells: tuple[Cell, ...] = ()
-        self._does, self._known = "", {}
+        self._does, self._known, self.cuts = "", {}, list[int]()
 
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
