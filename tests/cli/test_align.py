@@ -90,7 +90,7 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
     [
         ([], "Expected a file of sentences with --pairs"),
         (["--pairs", "none.jsonl"], "none.jsonl does not exist"),
-        (["--pairs", "a.jsonl"], "a.jsonl, row 1: The link"),
+        (["--pairs", "a.jsonl"], "a.jsonl, line 1: The link"),
         (
             ["--pairs", "a.jsonl", "--from-one"],
             "Expected an encoder-decoder with --model; the demo model does not translate",

@@ -8,7 +8,7 @@ import pytest
 import headscope as hs
 from headscope import FileError
 from headscope.cli import run
-from headscope.storage._remote import is_address
+from headscope.storage.atomic import is_address
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec, which opens addresses, is not installed")
 RECORD = hs.from_weights(np.full((2, 3, 4, 4), 0.25), list("abcd"), model="me")

@@ -48,7 +48,7 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(FileError, match=r"a\.safetensors is cut or no \.safetensors file"):
         load_kept(path, "counts")
-    monkeypatch.setattr("headscope.storage._result_file.VERSION", 2)
+    monkeypatch.setattr("headscope.storage._safetensors.VERSION", 2)
     newer = save_kept(tmp_path / "c.safetensors", "counts", {}, {})
     monkeypatch.undo()
     with pytest.raises(

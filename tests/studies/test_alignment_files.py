@@ -78,7 +78,7 @@ def test_links_may_count_from_one(tmp_path):
     found = read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
     assert (found.sure, found.possible) == ({(0, 1)}, {(1, 0)})
     with pytest.raises(
-        FileError, match=r"a\.txt, row 1: The link 1-2 leaves the 2 source and 2 target words"
+        FileError, match=r"a\.txt, line 1: The link 1-2 leaves the 2 source and 2 target words"
     ):
         read_aligned_pairs(tmp_path / "a.txt")
 
@@ -89,15 +89,19 @@ def test_links_may_count_from_one(tmp_path):
         (
             "a.txt",
             "das Haus ||| the house",
-            r"a\.txt, row 1 has 2 parts; expected: source \|\|\| target \|\|\| links",
+            r"a\.txt, line 1 has 2 parts; expected: source \|\|\| target \|\|\| links",
         ),
         (
             "a.csv",
             "source,target\na,b\n",
-            r'row 1 has no "links"; expected the fields source, target, links',
+            "line 2 has no 'links'; expected the fields source, target, links",
         ),
-        ("a.csv", "source,target,links\n , ,0-0\n", 'row 1 has no "source"'),
-        ("a.jsonl", '{"source": "a", "target": "b", "links": "0:0"}', "row 1: '0:0' is not a link"),
+        ("a.csv", "source,target,links\n , ,0-0\n", "line 2 has ' ' \\(str\\) for 'source'"),
+        (
+            "a.jsonl",
+            '{"source": "a", "target": "b", "links": "0:0"}',
+            "line 1: '0:0' is not a link",
+        ),
         ("a.pdf", "", "is not a file of texts"),
     ],
 )
@@ -117,7 +121,7 @@ def test_a_bad_row_costs_itself(tmp_path):
     )
     assert [pair.name for pair in pairs] == ["a:1", "a:4"]
     assert list(told) == ["a:2", "a:3"]
-    assert "row 2 has 1 parts" in told["a:2"]
+    assert "line 2 has 1 parts" in told["a:2"]
     with (
         pytest.warns(UserWarning, match="a:2 was left out"),
         pytest.warns(UserWarning, match="'0:0' is not a link"),

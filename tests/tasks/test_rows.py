@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+import headscope as hs
 from headscope import FileError
-from headscope.storage import given_labels, given_pairs, read_rows, read_texts
+from headscope.storage import given_labels, given_pairs, read_groups, read_rows, read_texts
 
 TABLES = {
     "mrpc.tsv": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -89,9 +90,41 @@ def test_labels_that_are_none_are_said():
     known, unknown = given_labels([{"label": "entailment"}, {"label": "maybe"}], "t", NAMES)
     assert known == 1
     assert str(unknown) == (
-        "t, row 2 has the label 'maybe'; expected one of entailment, not_entailment"
+        "t, row 2 has 'maybe' (str) for 'label'; expected one of entailment, not_entailment"
     )
     (missing,) = given_labels([{"label": None}], "t")
-    assert str(missing) == "t, row 1 has the label None; expected a number"
+    assert str(missing) == "t, row 1 has no 'label'; expected a number"
     with pytest.raises(FileError, match="t has the fields text; expected one of label"):
         given_labels([{"text": "a"}], "t")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('{"text": 5}', "has 5 (int) for 'text'; expected a string, or a list of messages"),
+        ('{"text": ["a", 3]}', "has ['a', 3] (list) for 'text'; expected a string"),
+        ('{"text": {"a": 3}}', "has {'a': 3} (dict) for 'text'; expected a string"),
+        ('{"text": null}', "has no 'text'; expected a string"),
+        ('{"text": "b", "text_b": 7}', "has 7 (int) for 'text_b'; expected a string"),
+    ],
+)
+def test_a_field_of_another_type_is_named_with_its_line(row, said, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('\n{"text": "a", "text_b": "b"}\n\n' + row + "\n")
+    first, error = read_texts(path)
+    assert first == ("a", "b")
+    assert str(error).startswith(f"{path}, line 4 {said}")
+    with pytest.raises(FileError, match="line 4"):
+        hs.heads(None, None, tmp_path / "a.jsonl", on_error=_raise)
+
+
+def test_a_group_is_a_name(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "group": ["b"]}\n')
+    with pytest.raises(
+        FileError, match=r"line 1 has \['b'\] \(list\) for 'group'; expected a name"
+    ):
+        read_groups(read_rows(tmp_path / "a.jsonl"))
+
+
+def _raise(_number, error):
+    raise error

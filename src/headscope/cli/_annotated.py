@@ -17,6 +17,7 @@ from headscope.cli._run import Flag, ModelOptions, Paths, note_where, quiet, sta
 from headscope.cli._signature import EVERY_STACK, hyphenated, made_from
 from headscope.cli._study import Study
 from headscope.errors import FileError, ModelError, RecordError, RunError, TextError
+from headscope.storage import read_rows
 
 SCORED = "word_rows=rows random_weights stack confidence correction seed splits"
 """How heads are scored, and how the best one is chosen."""
@@ -278,7 +279,7 @@ def ablate(
             word (--causal).
         **options: Of `headscope.ablate`.
     """
-    from headscope.tasks import check_task, read_rows
+    from headscope.tasks import check_task
 
     asked.results.check(data, folder=True)
     if data is not None and not data.is_file():
@@ -313,7 +314,7 @@ def ablate(
 
 def _rows_of(task: str, data: Path | None, limit: int | None) -> list[Any]:
     """The examples of a run in parts."""
-    from headscope.tasks import read_rows, repeated_runs
+    from headscope.tasks import repeated_runs
 
     if task == "repeats":
         return repeated_runs(limit) if limit else repeated_runs()

@@ -1,6 +1,5 @@
 """Record and results to disk and back; loads without torch."""
 
-from headscope.storage._captured_arrays import CapturedArrays
 from headscope.storage._document import PAIR, Finite, Seed, check_document
 from headscope.storage._file_array import FileArray
 from headscope.storage._record_file import (
@@ -12,21 +11,25 @@ from headscope.storage._record_file import (
     save,
 )
 from headscope.storage._record_folder import INDEX, RECORDS, IndexLine, RecordFolder, write_index
-from headscope.storage._remote import check_parent, fetched, is_address, local_path, saved_at
-from headscope.storage._result_file import (
+from headscope.storage._safetensors import (
     RECORD,
     STATISTIC,
+    RecordFile,
     kind_of,
     load_kept,
     load_stored,
     save_kept,
 )
-from headscope.storage._safetensors import RecordFile
-from headscope.storage._temporary_arrays import BoundedArrays
-from headscope.storage.atomic import written_whole
+from headscope.storage._temporary_arrays import BoundedArrays, CapturedArrays
+from headscope.storage.atomic import (
+    check_parent,
+    fetched,
+    is_address,
+    local_path,
+    saved_at,
+    written_whole,
+)
 from headscope.storage.npz import (
-    MOST_PACKED_RATIO,
-    MOST_UNPACKED,
     UNREADABLE,
     array_of,
     arrays_below,
@@ -41,16 +44,16 @@ from headscope.storage.rows import (
     given_labels,
     given_pairs,
     names_file,
+    place_of,
     read_groups,
     read_rows,
     read_texts,
+    wrong_field,
 )
 
 __all__ = [
     "FIRST",
     "INDEX",
-    "MOST_PACKED_RATIO",
-    "MOST_UNPACKED",
     "PAIR",
     "RECORD",
     "RECORDS",
@@ -82,6 +85,7 @@ __all__ = [
     "load_stored",
     "local_path",
     "names_file",
+    "place_of",
     "read_groups",
     "read_npz",
     "read_rows",
@@ -95,4 +99,5 @@ __all__ = [
     "words_of",
     "write_index",
     "written_whole",
+    "wrong_field",
 ]

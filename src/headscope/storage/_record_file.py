@@ -45,11 +45,15 @@ from headscope.record import (
 )
 from headscope.storage._document import check_document
 from headscope.storage._file_array import checksum_of
-from headscope.storage._record_path import check_path
-from headscope.storage._remote import fetched, is_address, saved_at
-from headscope.storage._safetensors import FORMAT, RecordFile, document_with_sums, write_tensors
+from headscope.storage._safetensors import (
+    FORMAT,
+    RecordFile,
+    check_path,
+    document_with_sums,
+    write_tensors,
+)
 from headscope.storage._temporary_arrays import TemporaryArray
-from headscope.storage.atomic import written_whole
+from headscope.storage.atomic import fetched, is_address, saved_at, written_whole
 from headscope.storage.npz import UNREADABLE, arrays_below
 
 Array = np.ndarray | StoredArray

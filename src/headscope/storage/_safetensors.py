@@ -1,11 +1,14 @@
-"""What stands in a .safetensors file of a record or result: its document, its arrays, their
-checksums.
+"""Files of records and results (.safetensors): a document as JSON, arrays, checksums.
+
+The metadata hold the document under ``headscope``, with CRC-32 of each array. In the file of a
+result its ``kind`` is that of the result, ``version`` the version of that kind's document.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 import zlib
 from collections.abc import Mapping
@@ -14,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from headscope._version import __version__
 from headscope.errors import FileError
 from headscope.record import StoredArray
-from headscope.storage._file_array import FileArray, OpenFile
-from headscope.storage.atomic import reason, regular_or_none
-from headscope.storage.npz import UNREADABLE
+from headscope.storage._file_array import FileArray, OpenFile, checksum_of
+from headscope.storage.atomic import reason, regular_or_none, written_whole
+from headscope.storage.npz import UNREADABLE, reading
 
 FORMAT = 2
 DTYPES = {
@@ -203,3 +207,132 @@ def _bytes(file: OpenFile, start: int, count: int) -> bytes:
     read = bytearray(count)
     file.read(start, memoryview(read))
     return bytes(read)
+
+
+RECORD_SUFFIX = ".safetensors"
+
+
+def check_path(path: Path, what: str = "record") -> None:
+    """Raise where a record or result would be called like a file of another kind; devices and links
+    have names of their own.
+
+    Args:
+        path: of the file.
+        what: it will hold.
+
+    Raises:
+        FileError: with a name that would do.
+    """
+    # Unlike those of Path, these do not raise where a name is too long.
+    is_free = os.path.isfile(path) or not os.path.exists(path) or not path.name  # noqa: PTH110, PTH113
+    if path.suffix != RECORD_SUFFIX and is_free:
+        named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"{what}{RECORD_SUFFIX}"
+        raise FileError(
+            f"A {what} is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"
+        )
+
+
+VERSION = 1
+RECORD = "record"
+STATISTIC = "statistic"
+RUN_AGAIN = "run the study again, or take a copy"
+
+
+def save_kept(
+    path: str | os.PathLike[str],
+    kind: str,
+    document: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    *,
+    left_out: str = "",
+) -> Path:
+    """Write a result, whole or not at all.
+
+    Args:
+        path: of the file, a ``.safetensors`` file.
+        kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
+        document: written into the file as JSON.
+        arrays: by name.
+        left_out: how many texts were left out, in words.
+
+    Raises:
+        FileError: where the file cannot be written, or has a name of another kind of file.
+    """
+    path = Path(path)
+    check_path(path, "result")
+    header = {
+        "format": FORMAT,
+        "kind": kind,
+        "version": VERSION,
+        "headscope": __version__,
+        "left_out": left_out,
+        "said": document,
+    }
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    sums = {name: checksum_of(array) for name, array in tensors.items()}
+    with written_whole(path) as temporary:
+        # Not by the library of the format: it puts a file of its own in place of this one, which
+        # no longer holds the lock that tells other writers of the same result to leave it alone.
+        write_tensors(temporary, tensors, document_with_sums(header, sums))
+    return path
+
+
+def load_kept(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The document and the arrays of a file that `save_kept` wrote; every array is compared with
+    its checksum, and can be written to, since studies go on counting in what was read.
+
+    What is put together from them belongs inside `reading`, too.
+
+    Raises:
+        FileError: where the file does not exist, is cut, is damaged, is of another kind, or was
+            written by a newer headscope.
+    """
+    document, arrays = load_stored(path, kind)
+    with reading(path, kind):
+        return document, {name: np.array(array.read()) for name, array in arrays.items()}
+
+
+def load_stored(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, FileArray]]:
+    """What `load_kept` reads, with arrays that stay in the file; every one is compared with its
+    checksum, some MB at once.
+
+    Raises:
+        FileError: see `load_kept`.
+    """
+    with reading(path, kind):
+        file = RecordFile(Path(path), again=RUN_AGAIN)
+        if file.document.get("kind") != kind:
+            raise FileError(f"{path} holds no {kind}")
+        document, version = file.document["said"], file.document["version"]
+        if not isinstance(document, dict):
+            raise TypeError(f"its document is {str(document)[:40]!r}")
+        if not isinstance(version, int):
+            raise TypeError(f"format {version!r} is none")
+        if version > VERSION:
+            raise FileError(
+                f"{path} was written by a newer headscope (format {version}, this one reads "
+                f"{VERSION})"
+            )
+        for name, array in file.arrays.items():
+            if array.checksum() != file.checksums.get(name):
+                raise FileError(f"{path} is damaged: {name} is not what was written; {RUN_AGAIN}")
+    return document, file.arrays
+
+
+def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
+    """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or
+    ``"statistic"``.
+
+    Args:
+        path: of the file.
+        what: it should hold, for the message where it holds nothing of ours.
+
+    Raises:
+        FileError: where the file does not exist, is cut, or is none of ours.
+    """
+    with reading(path, what):
+        return str(RecordFile(Path(path)).document.get("kind", RECORD))

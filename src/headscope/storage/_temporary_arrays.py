@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 from headscope.errors import FileError
 from headscope.record import StoredArray
 from headscope.storage._file_array import checksum_of
-from headscope.storage.atomic import reason
+from headscope.storage._safetensors import check_path
+from headscope.storage.atomic import is_address, reason, regular_or_none
 
 
 class TemporaryArray(StoredArray):
@@ -130,3 +132,23 @@ class BoundedArrays:
         if self._file is None:
             self._file = self._stack.enter_context(ArraysInFile())
         return self._file.put(array)
+
+
+class CapturedArrays(ArraysInFile):
+    """A context that takes arrays of a record and gives them back as ones in a temporary file,
+    which is gone with the context.
+
+    Args:
+        path: where the record is to be written; the temporary file is on the same disk.
+
+    Raises:
+        FileError: where no record can be written there, before anything was captured.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        folder = None
+        if not is_address(path):
+            check_path(Path(path))
+            regular_or_none(path)
+            folder = Path(path).absolute().parent
+        super().__init__(folder, str(path))

@@ -30,6 +30,16 @@ LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Qualit
 Row = Mapping[str, Any]
 
 
+class PlacedRow(dict[str, Any]):
+    """A row of a file, and the number of the line that it ends on, from 1."""
+
+    line: int
+
+    def __init__(self, fields: Row, line: int) -> None:
+        super().__init__(fields)
+        self.line = line
+
+
 def names_file(text: str) -> bool:
     """Whether a text is rather the name of a file of texts: there is such a file, or it is one word
     that ends like one, whichever case it is written in.
@@ -91,8 +101,8 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
 
 
 def given_pairs(rows: Sequence[Row], where: str) -> list[Any]:
-    """The text of each row, or the pair where there is a second one; and whatever stands in place
-    of a text (a number, null, blanks), for those who leave out such rows.
+    """The text of each row, or the pair where there is a second one; and the error in place of one
+    with a number, null or the like there, for those who leave out such rows.
 
     Args:
         rows: see `read_rows`.
@@ -103,10 +113,39 @@ def given_pairs(rows: Sequence[Row], where: str) -> list[Any]:
     """
     first, second = _field(rows, FIRST_OF_FILES, where), _field(rows, SECOND_OF_FILES, "")
     texts: list[Any] = []
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         text, other = row.get(first), row.get(second) if second else None
-        texts.append((text, other) if isinstance(other, str) and other else text)
+        place = place_of(row, where, number)
+        if not _is_text(text):
+            texts.append(wrong_field(row, first, place, "a string, or a list of messages"))
+        elif not isinstance(other, str | None):
+            texts.append(wrong_field(row, second, place, "a string"))
+        else:
+            texts.append((text, other) if other else text)
     return texts
+
+
+def _is_text(given: Any) -> bool:
+    """Whether this may be read: a string, a conversation, or one or two strings."""
+    if not isinstance(given, list):
+        return isinstance(given, str)
+    are_messages = bool(given) and all(isinstance(each, dict) for each in given)
+    return are_messages or (len(given) in (1, 2) and all(isinstance(each, str) for each in given))
+
+
+def place_of(row: Row, where: str, number: int) -> str:
+    """Where a row stands, for messages: its line where it is of a file, else its number from 1."""
+    line = getattr(row, "line", None)
+    return f"{where}, row {number}" if line is None else f"{where}, line {line}"
+
+
+def wrong_field(row: Row, field: str, place: str, wanted: str) -> FileError:
+    """The error about a field that is missing or of another type than wanted."""
+    given = row.get(field)
+    if given is None:
+        return FileError(f"{place} has no {field!r}; expected {wanted}")
+    shown, kind = repr(given)[:60], type(given).__name__
+    return FileError(f"{place} has {shown} ({kind}) for {field!r}; expected {wanted}")
 
 
 def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
@@ -116,6 +155,10 @@ def read_groups(rows: Sequence[Row]) -> tuple[Any, ...] | None:
         >>> read_groups([{"text": "a", "group": "novel"}, {"text": "b"}])
         ('novel', None)
     """
+    for number, row in enumerate(rows, 1):
+        if isinstance(row.get(GROUP), list | dict):
+            place = place_of(row, "The file of texts", number)
+            raise wrong_field(row, GROUP, place, "a name or number of a document")
     groups = tuple(row.get(GROUP) for row in rows)
     return groups if any(group is not None and group != "" for group in groups) else None
 
@@ -140,23 +183,20 @@ def given_labels(
     labels: list[Any] = []
     for number, row in enumerate(rows, 1):
         try:
-            labels.append(_number(row.get(field), known, f"{where}, row {number}"))
-        except FileError as error:
-            labels.append(error)
+            labels.append(_number(row.get(field), known))
+        except (TypeError, ValueError):
+            wanted = f"one of {', '.join(known)}" if known else "a number"
+            labels.append(wrong_field(row, field, place_of(row, where, number), wanted))
     return labels
 
 
-def _number(given: Any, known: Mapping[str, int], where: str) -> float:
+def _number(given: Any, known: Mapping[str, int]) -> float:
     if isinstance(given, str) and given.strip().lower() in known:
         return float(known[given.strip().lower()])
-    try:
-        number = float(given)
-        if math.isfinite(number):
-            return number
+    number = float(given)
+    if not math.isfinite(number):
         raise ValueError
-    except (TypeError, ValueError):
-        classes = f"one of {', '.join(known)}" if known else "a number"
-        raise FileError(f"{where} has the label {given!r}; expected {classes}") from None
+    return number
 
 
 def _field(rows: Sequence[Row], names: Sequence[str], where: str) -> str:
@@ -167,18 +207,15 @@ def _field(rows: Sequence[Row], names: Sequence[str], where: str) -> str:
     there = dict.fromkeys(name for row in rows[:100] for name in row)
     field = next((name for name in names if name in there), "")
     if not field and where:
-        raise FileError(
-            f"{where} has the fields {', '.join(there)}; expected one of {', '.join(names)}"
-        )
+        given, wanted = ", ".join(there), ", ".join(names)
+        raise FileError(f"{where} has the fields {given}; expected one of {wanted}")
     return field
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    yield from (
-        {"text": line.strip()}
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip()
-    )
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            yield PlacedRow({"text": line.strip()}, number)
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
@@ -201,7 +238,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):
             raise ValueError(f"line {number} is neither an object, a text nor a list")
-        yield row
+        yield PlacedRow(row, number)
 
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
@@ -232,7 +269,7 @@ def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
             raise ValueError(
                 f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields"
             )
-        yield row
+        yield PlacedRow(row, rows.line_num)
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:

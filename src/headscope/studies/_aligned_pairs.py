@@ -15,11 +15,11 @@ from headscope.errors import FileError, ModelError, RecordError
 from headscope.evidence import parse_groups
 from headscope.measures.alignment import Link
 from headscope.record import Record
+from headscope.storage import place_of, read_rows, wrong_field
 from headscope.studies.shared._corpus_model import state_of
 from headscope.studies.shared._fold import Readers, Reading, facts_of, one_by_one, stack_of
 from headscope.studies.shared._source import check_known_texts
 from headscope.studies.word_alignment import check_links
-from headscope.tasks import read_rows
 
 LINK = re.compile(r"(\d+)([-p])(\d+)")
 FIELDS = ("source", "target", "links")
@@ -127,13 +127,11 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
     Raises:
         FileError: where it is none.
     """
-    where = f"{path}, row {number}"
+    where = place_of(row, str(path), number)
     fields = _fields_of(row["text"], where) if path.suffix == ".txt" else row
-    lacking = [
-        name for name in FIELDS if not isinstance(fields.get(name), str) or not fields[name].strip()
-    ]
-    if lacking:
-        raise FileError(f'{where} has no "{lacking[0]}"; expected the fields {", ".join(FIELDS)}')
+    for name in FIELDS:
+        if not isinstance(fields.get(name), str) or not fields[name].strip():
+            raise wrong_field(fields, name, where, f"the fields {', '.join(FIELDS)}, each a string")
     try:
         pair = AlignedPair.of(
             *(fields[name] for name in FIELDS), name=f"{path.stem}:{number}", first=first

@@ -6,7 +6,6 @@ Everything here needs torch, which is loaded at the first use of a name.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from headscope.storage import read_rows
 from headscope.tasks._names import NAMES, check_task
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ __all__ = [
     "next_word",
     "parse_task",
     "pictures",
-    "read_rows",
     "repeated_runs",
     "repeats",
     "task_of_rows",

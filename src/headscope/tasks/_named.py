@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
-from headscope.storage import given_labels, given_pairs, read_groups, read_rows
+from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
 from headscope.tasks._classification import classification
 from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
@@ -182,8 +182,9 @@ def _classes(rows: list, path: str, model: Any) -> list[Any]:
     labels = given_labels(rows, path, names)
     for number, label in enumerate(labels):
         if isinstance(label, float) and not (label.is_integer() and 0 <= label < count):
+            place = place_of(rows[number], path, number + 1)
             labels[number] = FileError(
-                f"{path}, row {number + 1} has the label {label:g}; the model has {count} classes"
+                f"{place} has the label {label:g}; the model has {count} classes"
             )
     return labels
 
