@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMED = ROOT / "frontend" / "src" / "examples" / "named.ts"
+NAMED = ROOT / "frontend" / "tests" / "examples" / "named.ts"
 PAGE = ROOT / "docs" / "examples.md"
 
 pytestmark = pytest.mark.skipif(

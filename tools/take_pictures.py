@@ -4,7 +4,7 @@ front end.
 make pictures
 
 Those of a live model are taken by take_live_pictures.py, those of atlases by
-take_atlas_pictures.py. The examples (frontend/src/examples/named.ts) are also the playground and
+take_atlas_pictures.py. The examples (frontend/tests/examples/named.ts) are also the playground and
 the snapshots of the tests; docs/examples.md shows them all and is written anew too.
 """
 

@@ -1,5 +1,5 @@
 import type { PageArray } from "../src/contract/page";
-import { type Example, exampleBytes, examplePage, type StackOptions } from "../src/examples/page";
+import { type Example, exampleBytes, examplePage, type StackOptions } from "./examples/page";
 
 // An example page that holds more than weights: value norms, one quantity per head, one for all heads together.
 

@@ -10,7 +10,7 @@ const folder = new URL("../playground/", import.meta.url);
 
 const { outputFiles } = await esbuild.build({
   absWorkingDir: root,
-  entryPoints: ["src/examples/playground.ts"],
+  entryPoints: ["tests/examples/playground.ts"],
   outdir: fileURLToPath(folder),
   write: false,
   bundle: true,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { missingShare, received, stackedBar, strongest, strongestWeight, tokenAttention } from "../../src/draw/focus";
 import { byteWeights, WEIGHT } from "../../src/draw/weights";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 const BYTES = exampleBytes(3 * 5 * 7, 2);
 const SHAPE = { heads: 3, queries: 5, keys: 7 };

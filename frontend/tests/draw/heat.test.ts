@@ -3,7 +3,7 @@ import { heat, levelFor } from "../../src/draw/heat";
 import { keyLooks, LOOKS, type LookRules, lookRow, looksOf, paddedTokens } from "../../src/draw/looks";
 import { pyramid } from "../../src/draw/pyramid";
 import { visibleRuns } from "../../src/draw/scores";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 const RAMP = Uint32Array.from({ length: 256 }, (_, byte) => 1000 + byte);
 const COLORS = { ramp: RAMP, ground: 1, ink: 2 };

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { examplePage, exampleSource, tokens } from "../../src/examples/page";
 import { fitSelection, pageSelection } from "../../src/state/selection";
 import { createStore } from "../../src/state/store";
 import { createPicture } from "../../src/views/matrix/picture";
 import { heatOf } from "../../src/views/text/TextView";
+import { examplePage, exampleSource, tokens } from "../examples/page";
 import { soon } from "../soon";
 
 // A head that gives the same to every key it may see: whatever the mask and the length, that is 1 × and no colour.

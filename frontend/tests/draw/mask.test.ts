@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Filter, filterMask, hasSpecial, isPair, muteSpecial } from "../../src/draw/mask";
-import { examplePage, tokens } from "../../src/examples/page";
+import { examplePage, tokens } from "../examples/page";
 
 const [stack] = examplePage().page.stacks;
 

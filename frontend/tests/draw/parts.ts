@@ -1,5 +1,5 @@
 import type { ScoreParts } from "../../src/draw/scores";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 export const [HEADS, KV, QUERIES, KEYS, FEATURES] = [4, 2, 5, 7, 6];
 

@@ -3,7 +3,7 @@ import type { RGB } from "../../src/draw/color";
 import { liftThumbs, paintMatrix, pooled, thumbLines, thumbShape, thumbsOf } from "../../src/draw/thumbs";
 import { arrayValues, type LayerValues } from "../../src/draw/values";
 import { byteWeights } from "../../src/draw/weights";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 const RAMP = Uint32Array.from({ length: 256 }, (_, byte) => 1000 + byte);
 

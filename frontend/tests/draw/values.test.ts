@@ -13,7 +13,7 @@ import {
   topOf,
 } from "../../src/draw/values";
 import { byteWeights } from "../../src/draw/weights";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 const SHAPE = { heads: 3, queries: 5, keys: 7 };
 const WEIGHTS = byteWeights(exampleBytes(3 * 5 * 7, 5), SHAPE);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { findSinks } from "../../src/draw/sinks";
 import { byteWeights, toByte, WEIGHT, withoutKeys } from "../../src/draw/weights";
-import { exampleBytes } from "../../src/examples/page";
+import { exampleBytes } from "../examples/page";
 
 const WEIGHTS = byteWeights(exampleBytes(3 * 5 * 7, 9), { heads: 3, queries: 5, keys: 7 });
 const KEPT = Uint8Array.of(0, 1, 1, 1, 0, 1, 1);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { byteWeights } from "../../src/draw/weights";
 import { strongestWords } from "../../src/draw/words";
-import { examplePage, tokens } from "../../src/examples/page";
+import { examplePage, tokens } from "../examples/page";
 
 const query = tokens(["[CLS]", "the", "cat", "sat"]);
 const key = tokens(["[CLS]", "the", "cat", "sat", "[SEP]"]);

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { EXAMPLES } from "../../src/examples/named";
-import { exampleSource } from "../../src/examples/page";
 import { fakeCanvas } from "../canvas";
 import { soon } from "../soon";
+import { EXAMPLES } from "./named";
 import { outline } from "./outline";
+import { exampleSource } from "./page";
 
 // What every example says, as files: a change of a view is seen in the diff. `npx vitest run -u` writes them anew.
 

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { exampleEvidence } from "../../src/examples/evidence";
-import { writeInline } from "../../src/examples/inline";
-import { type Example, examplePage } from "../../src/examples/page";
 import { fakeCanvas } from "../canvas";
+import { exampleEvidence } from "../examples/evidence";
+import { writeInline } from "../examples/inline";
+import { type Example, examplePage } from "../examples/page";
 import { soon } from "../soon";
 
 beforeEach(() => {

@@ -1,8 +1,8 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { writeInline } from "../../src/examples/inline";
-import { type Example, examplePage, tokens } from "../../src/examples/page";
 import { fakeCanvas } from "../canvas";
+import { writeInline } from "../examples/inline";
+import { type Example, examplePage, tokens } from "../examples/page";
 import { soon } from "../soon";
 
 // What a page says of itself: help, hints, search, words, means, and heads of large models.

@@ -1,9 +1,9 @@
 // @vitest-environment jsdom
 import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { writeInline } from "../../src/examples/inline";
-import { type Example, examplePage, KEYS, tokens } from "../../src/examples/page";
 import { type FakeImageData, fakeCanvas } from "../canvas";
+import { writeInline } from "../examples/inline";
+import { type Example, examplePage, KEYS, tokens } from "../examples/page";
 import { soon } from "../soon";
 
 // The whole page, as a browser would open it. Only what jsdom lacks is put in its place: layout and a canvas.

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { gzip } from "../../src/examples/inline";
-import { examplePage } from "../../src/examples/page";
 import widget from "../../src/shells/widget";
 import { type WidgetModel, widgetSource } from "../../src/source/widget";
 import { fakeCanvas } from "../canvas";
+import { gzip } from "../examples/inline";
+import { examplePage } from "../examples/page";
 import { soon } from "../soon";
 
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { gzip, toBase64 } from "../../src/examples/inline";
 import { fromBase64, gunzip, unpack } from "../../src/source/bytes";
 import { PageError } from "../../src/source/errors";
+import { gzip, toBase64 } from "../examples/inline";
 
 const BYTES = Uint8Array.from([0, 1, 127, 128, 255, 60, 47]);
 

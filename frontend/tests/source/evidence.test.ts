@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { exampleEvidence, SCORES } from "../../src/examples/evidence";
-import { type Example, examplePage, exampleSource } from "../../src/examples/page";
 import { loadEvidence } from "../../src/source/evidence";
+import { exampleEvidence, SCORES } from "../examples/evidence";
+import { type Example, examplePage, exampleSource } from "../examples/page";
 
 const load = (example: Example) => loadEvidence(exampleSource(example), example.page);
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PageLayer } from "../../src/contract/page";
-import { examplePage } from "../../src/examples/page";
 import { parseHeader } from "../../src/source/header";
+import { examplePage } from "../examples/page";
 import { quantityPage } from "../quantities";
 
 function changed(change: (page: ReturnType<typeof examplePage>["page"]) => void): string {

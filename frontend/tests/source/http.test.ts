@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { examplePage } from "../../src/examples/page";
 import { httpSource } from "../../src/source/http";
+import { examplePage } from "../examples/page";
 
 afterEach(() => vi.unstubAllGlobals());
 

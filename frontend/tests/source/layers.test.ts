@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { WEIGHT } from "../../src/draw/weights";
-import { type Example, examplePage, exampleSource } from "../../src/examples/page";
 import { LayerCache } from "../../src/source/layers";
+import { type Example, examplePage, exampleSource } from "../examples/page";
 import { BYTES, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
 
 const example = examplePage({ layers: [0, 1, 2, 3, 7] });

@@ -1,10 +1,10 @@
 import { expect, test, vi } from "vitest";
-import { examplePage, exampleSource } from "../../src/examples/page";
 import { LayerCache } from "../../src/source/layers";
 import type { Source } from "../../src/source/source";
 import { loadThumbs } from "../../src/source/thumbs";
 import { quantitiesOf } from "../../src/state/quantity";
 import { createStore } from "../../src/state/store";
+import { examplePage, exampleSource } from "../examples/page";
 import { CONTRIBUTION, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
 

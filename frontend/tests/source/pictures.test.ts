@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Example, examplePage, exampleSource } from "../../src/examples/page";
 import { loadPictures } from "../../src/source/pictures";
+import { type Example, examplePage, exampleSource } from "../examples/page";
 
 function pictured(bytes: readonly number[], other?: readonly number[]): Example {
   const { page, chunks } = examplePage();

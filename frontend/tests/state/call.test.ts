@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { examplePage } from "../../src/examples/page";
 import { pythonCall } from "../../src/state/call";
 import { pageSelection } from "../../src/state/selection";
+import { examplePage } from "../examples/page";
 
 const start = pageSelection(examplePage().page);
 

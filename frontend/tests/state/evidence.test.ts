@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
-import { exampleEvidence } from "../../src/examples/evidence";
-import { exampleSource } from "../../src/examples/page";
 import { type Evidence, loadEvidence } from "../../src/source/evidence";
 import { headName, headWords, labelsOf, measured, measureNumber, shownFor } from "../../src/state/evidence";
+import { exampleEvidence } from "../examples/evidence";
+import { exampleSource } from "../examples/page";
 
 let evidence: Evidence;
 let once: Evidence;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { examplePage } from "../../src/examples/page";
 import { type FigureFacts, figureCall, figureCommand, figureOptions } from "../../src/state/figure";
 import { pageSelection, type Selection } from "../../src/state/selection";
+import { examplePage } from "../examples/page";
 
 const selection = pageSelection(examplePage().page);
 

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
 import type { LayerValues } from "../../src/draw/values";
-import { examplePage, exampleSource, type StackOptions, tokens } from "../../src/examples/page";
 import { type LoadedKinds, loadKinds } from "../../src/source/kinds";
 import {
   aligningHead,
@@ -13,6 +12,7 @@ import {
   kindOf,
   shareText,
 } from "../../src/state/kinds";
+import { examplePage, exampleSource, type StackOptions, tokens } from "../examples/page";
 
 const WORDS = tokens(
   ["[CLS]", "we", "saw", "the", "cat", "[SEP]", "the", "##y", "slept", "[SEP]"],

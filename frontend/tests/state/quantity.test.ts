@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { examplePage } from "../../src/examples/page";
 import { hasQuantity, quantitiesOf, ticksOf, valueText, WEIGHT_FACTS } from "../../src/state/quantity";
 import { fitSelection, pageSelection } from "../../src/state/selection";
+import { examplePage } from "../examples/page";
 import { CONTRIBUTION, DIFFERENCE, quantityPage, ROLLOUT } from "../quantities";
 
 const names = (example: ReturnType<typeof examplePage>, at = 0) =>

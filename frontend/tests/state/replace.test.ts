@@ -1,11 +1,11 @@
 import { effect } from "@preact/signals-core";
 import { afterEach, expect, test } from "vitest";
-import { EXAMPLES } from "../../src/examples/named";
-import { type Example, examplePage, exampleSource, tokens } from "../../src/examples/page";
 import type { Source } from "../../src/source/source";
 import { follower, movedPins } from "../../src/state/movedPins";
 import { createStore, type Store } from "../../src/state/store";
 import { replaceRecord } from "../../src/state/store/replace";
+import { EXAMPLES } from "../examples/named";
+import { type Example, examplePage, exampleSource, tokens } from "../examples/page";
 import { soon } from "../soon";
 
 const stores: Store[] = [];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { examplePage, tokens } from "../../src/examples/page";
 import { chooseStack, fitSelection, openHead, pageSelection, stepLayer, togglePin } from "../../src/state/selection";
+import { examplePage, tokens } from "../examples/page";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
 const start = pageSelection(page);

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import type { PageStack } from "../../src/contract/page";
 import { liftThumbs } from "../../src/draw/thumbs";
 import { toByte } from "../../src/draw/weights";
-import { examplePage, tokens } from "../../src/examples/page";
 import { boundsOf, liftsOfSentence, sentenceAt, sentenceName } from "../../src/state/sentences";
 import type { Store } from "../../src/state/store";
+import { examplePage, tokens } from "../examples/page";
 
 const WORDS = tokens(["The", "cat", "sat", ".", "It", "slept", "all", "day", "long", "."]);
 const { page } = examplePage({ query: WORDS, key: WORDS });

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
-import { EXAMPLES } from "../../src/examples/named";
-import { examplePage, exampleSource, tokens } from "../../src/examples/page";
 import { chooseStack, keepHead, togglePin } from "../../src/state/selection";
 import { addToTray, compareClearest, createStore, freeze, headLine, type Store } from "../../src/state/store";
+import { EXAMPLES } from "../examples/named";
+import { examplePage, exampleSource, tokens } from "../examples/page";
 import { BYTES, NORMS, quantityPage, ROLLOUT } from "../quantities";
 import { soon } from "../soon";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { examplePage, tokens } from "../../src/examples/page";
 import { fitSelection, pageSelection } from "../../src/state/selection";
 import { fitTray, movedTo, ofEveryRecord, readEntry, writeEntry } from "../../src/state/tray";
+import { examplePage, tokens } from "../examples/page";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
 const start = pageSelection(page);

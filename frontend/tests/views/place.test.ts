@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
-import { examplePage } from "../../src/examples/page";
 import { floats } from "../../src/source/arrays";
 import type { LoadedKinds } from "../../src/source/kinds";
 import { type Places, placeByLayer, placeByNumber } from "../../src/views/overview/place";
+import { examplePage } from "../examples/page";
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
 const ROOM = { width: 640, height: 596, most: 120 };

@@ -1,4 +1,4 @@
-import { mountApp } from "../views/app/mount";
+import { mountApp } from "../../src/views/app/mount";
 import { EXAMPLES } from "./named";
 import { exampleSource } from "./page";
 

@@ -1,6 +1,14 @@
-import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../contract/page";
-import { CHOICES, DEFAULTS } from "../contract/values";
-import type { Source } from "../source/source";
+import type {
+  Page,
+  PageArray,
+  PageLayer,
+  PageRotary,
+  PageScores,
+  PageStack,
+  PageTokens,
+} from "../../src/contract/page";
+import { CHOICES, DEFAULTS } from "../../src/contract/values";
+import type { Source } from "../../src/source/source";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
 
