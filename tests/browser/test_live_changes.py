@@ -135,18 +135,6 @@ def test_a_head_is_silenced_at_one_token_only(page):
     assert "hs.Zero(layer=1, heads=[3], queries=[3])" in python(page)
 
 
-def test_the_card_of_a_head_changes_it(page):
-    button = page.locator('[data-head-do="zero"]')
-    button.click()
-    moved(page)
-    expect(switch(page, "silence 1-3")).to_be_visible()
-    expect(button).to_have_attribute("aria-pressed", "true")
-    page.locator('[data-head-do="uniform"]').click()
-    expect(page.locator("[data-change]")).to_have_count(2)
-    button.click()
-    expect(switch(page, "silence 1-3")).to_have_count(0)
-
-
 def test_every_switch_is_a_step_that_can_be_undone(page):
     page.keyboard.press("x")
     moved(page)

@@ -41,3 +41,21 @@ export function scrollTo(token: number, column: Column, longest: number, picture
 export function visibleTokens({ tokens, pitch, top }: Column, picture: number): [number, number] {
   return [Math.max(0, Math.floor(-top / pitch)), Math.min(tokens, Math.ceil((picture - top) / pitch))];
 }
+
+export type Side = "query" | "key";
+
+/** One token of one column. */
+export interface Place {
+  readonly side: Side;
+  readonly token: number;
+}
+
+/** The tokens of one side whose attention is followed. */
+export interface Focus {
+  readonly side: Side;
+  readonly tokens: readonly number[];
+}
+
+export function otherSide(side: Side): Side {
+  return side === "query" ? "key" : "query";
+}

@@ -1,5 +1,5 @@
+import { type Focus, otherSide } from "./columns";
 import type { Mask } from "./mask";
-import { type Focus, otherSide } from "./place";
 import { codeOf, type LayerValues, largest, topOf } from "./values";
 
 /** What some tokens (their mean, or their sum) and all tokens of the other side have between them; 0 where that is not told. */

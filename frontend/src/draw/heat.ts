@@ -1,9 +1,10 @@
 import { type LookRules, lookRow, patternAt } from "./looks";
-import type { Level } from "./pyramid";
-import type { Ramp } from "./ramps";
+import { type Ramp, signedByte } from "./ramps";
+import { codeOf, type LayerValues, largest, sharedTop, topOf } from "./values";
+import { toByte } from "./weights";
 
 /** The part of a matrix that is seen, in device pixels. */
-export interface Viewport {
+interface Viewport {
   readonly width: number;
   readonly height: number;
   /** First column and row at the left and upper edge; fractions allowed. */
@@ -62,4 +63,68 @@ function cellsUnder(pixels: number, first: number, cell: number, count: number):
     const at = Math.floor(first + (pixel + 0.5) / cell);
     return at >= 0 && at < count ? at : -1;
   });
+}
+
+/** A matrix of bytes at one size. */
+export interface Level {
+  readonly bytes: Uint8Array;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Below this side no smaller level is made: a screen shows it whole. */
+const SMALLEST = 64;
+
+/** How strong a byte is: from 0, or for signed bytes from 128 in both directions. */
+type Strength = "plain" | "signed";
+
+/** The matrix, and ever smaller ones in which each byte is the strongest of four, so that no strong one is lost. */
+export function pyramid(base: Level, strength: Strength): Level[] {
+  const levels = [base];
+  for (let top = base; Math.max(top.rows, top.columns) > SMALLEST; top = levels[levels.length - 1]) {
+    levels.push(halved(top, strength === "signed" ? 128 : 0));
+  }
+  return levels;
+}
+
+function halved({ bytes, rows, columns }: Level, zero: number): Level {
+  const [newRows, newColumns] = [Math.ceil(rows / 2), Math.ceil(columns / 2)];
+  const made = new Uint8Array(newRows * newColumns);
+  for (let row = 0; row < newRows; row++) {
+    const upper = 2 * row * columns;
+    const lower = 2 * row + 1 < rows ? upper + columns : upper;
+    for (let column = 0; column < newColumns; column++) {
+      const left = 2 * column;
+      const right = left + 1 < columns ? left + 1 : left;
+      const top = stronger(bytes[upper + left], bytes[upper + right], zero);
+      const bottom = stronger(bytes[lower + left], bytes[lower + right], zero);
+      made[row * newColumns + column] = stronger(top, bottom, zero);
+    }
+  }
+  return { bytes: made, rows: newRows, columns: newColumns };
+}
+
+function stronger(a: number, b: number, zero: number): number {
+  return Math.abs(a - zero) >= Math.abs(b - zero) ? a : b;
+}
+
+/** A matrix as bytes, and the value that the last of them stands for. */
+export interface Tile extends Level {
+  readonly top: number;
+}
+
+/** The values of one head, or the mean of several. */
+export function tileOf(values: LayerValues, heads: readonly number[]): Tile {
+  const { queries: rows, keys: columns } = values;
+  if (heads.length === 1) return { bytes: values.bytes(heads[0]), rows, columns, top: sharedTop(values, heads) };
+  const { parts, signed } = codeOf(values);
+  const sums = new Float32Array(rows * columns);
+  for (const head of heads) {
+    const bytes = values.bytes(head);
+    const factor = topOf(values, head) / heads.length;
+    for (let at = 0; at < sums.length; at++) sums[at] += parts[bytes[at]] * factor;
+  }
+  const top = signed ? largest(sums) : sharedTop(values, heads);
+  const bytes = Uint8Array.from(sums, (sum) => (signed ? signedByte(sum, top) : toByte(sum / top)));
+  return { bytes, rows, columns, top };
 }

@@ -10,7 +10,7 @@ import type { Lines } from "./lines";
  * order. The opacity of a pixel is 1 - exp(-coverage of all heads), as of transparent ink; its colour is the mean of
  * the heads' colours by squared coverage, so that the locally strongest head is the one that is seen.
  */
-export interface InkOptions {
+interface InkOptions {
   readonly width: number;
   readonly height: number;
   /** Thickness of a line, measured across it. */
@@ -38,7 +38,7 @@ export function ink(lines: Lines, colors: readonly RGB[], options: InkOptions): 
 }
 
 /** How far a curve has come at the middle of a pixel column (0 to 1), and its slope per pixel. */
-export interface CurvePoint {
+interface CurvePoint {
   readonly progress: number;
   readonly slope: number;
 }
@@ -52,7 +52,7 @@ export function curveAt(x: number, width: number): CurvePoint {
 }
 
 /** First and last pixel that some lines touch; last < first where none does. */
-export type Touched = readonly [first: number, last: number];
+type Touched = readonly [first: number, last: number];
 
 const NOTHING: Touched = [Number.POSITIVE_INFINITY, -1];
 
@@ -150,4 +150,21 @@ const OPACITY = Float32Array.from({ length: 8 * OPACITY_STEPS }, (_, step) => 1 
 
 function opacity(coverage: number): number {
   return OPACITY[Math.min(OPACITY.length - 1, (coverage * OPACITY_STEPS) | 0)];
+}
+
+interface ExposureOptions {
+  /** Sum of the strengths of all lines. */
+  readonly mass: number;
+  readonly lineWidth: number;
+  /** Height over which the lines are spread. */
+  readonly height: number;
+  /** Mean coverage aimed at. */
+  readonly aim: number;
+  readonly most: number;
+}
+
+/** The gain that gives every picture the same mean darkness: one head or twelve, 20 tokens or 500. */
+export function exposure({ mass, lineWidth, height, aim, most }: ExposureOptions): number {
+  const coverage = (mass * lineWidth) / height;
+  return coverage > 0 ? Math.min(most, aim / coverage) : most;
 }

@@ -1,7 +1,7 @@
 import type { TokenAttention } from "./focus";
+import type { Tile } from "./heat";
 import type { Mask } from "./mask";
 import { eachRun, type Visible } from "./scores";
-import type { Tile } from "./tiles";
 import type { LayerValues } from "./values";
 import { type LayerWeights, once, toByte, WEIGHT } from "./weights";
 

@@ -1,6 +1,5 @@
-import type { Column } from "./columns";
+import type { Column, Focus } from "./columns";
 import type { Mask } from "./mask";
-import type { Focus } from "./place";
 import { codeOf, type LayerValues, sharedTop, topOf } from "./values";
 
 /** Lines from query to key, colour by colour; heights in pixels from the top of the picture. */

@@ -1,5 +1,5 @@
 import type { PageTokens } from "../contract/page";
-import type { Side } from "./place";
+import type { Side } from "./columns";
 import { codeOf, type LayerValues, largest, signedBytes, topOf } from "./values";
 import { once, toByte } from "./weights";
 

@@ -1,6 +1,5 @@
 import type { RGB } from "./color";
-import { exposure } from "./exposure";
-import { ink } from "./ink";
+import { exposure, ink } from "./ink";
 import { liftByte, topLift } from "./lift";
 import { collectLines, drawnOf, everyLine, leastLevel } from "./lines";
 import type { Ramp } from "./ramps";

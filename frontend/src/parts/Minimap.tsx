@@ -1,7 +1,7 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useSignalEffect } from "@preact/signals";
-import type { ReadonlySignal } from "@preact/signals-core";
 import { useRef } from "preact/hooks";
-import { density, putPixels } from "./canvas";
+import { density, putPixels } from "./useWidth";
 
 /** A text as a strip shows it: how many tokens it has, and the colour of those from one to another. */
 export interface StripColors {

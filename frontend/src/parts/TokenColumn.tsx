@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
-import type { Side } from "../draw/place";
+import type { Side } from "../draw/columns";
 import type { Pictures } from "../source/pictures";
 import { readable } from "../state/label";
 import { Patch } from "./Patch";

@@ -1,14 +1,13 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
-import { type ComponentType, render } from "preact";
+import { type ComponentChildren, type ComponentType, render } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { PageError } from "../source/errors";
 import type { Source } from "../source/source";
-import type { Selection } from "../state/selection";
-import { createStore, type Store } from "../state/store";
-import { Failure } from "./Failure";
-import { viewKey } from "./keyboard";
-import { Themed } from "./Themed";
+import { keepHead, type Selection, stepLayer } from "../state/selection";
+import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
 import { type FollowTheme, followSystemTheme } from "./theme";
 
-export interface ViewProps {
+interface ViewProps {
   source: Source;
   /** What differs from the page's own selection. */
   selection?: Partial<Selection>;
@@ -151,4 +150,123 @@ function styledRoot(element: HTMLElement, styles: string): HTMLElement {
   root.className = "root";
   shadow.replaceChildren(style, root);
   return root;
+}
+
+/** The keys that work anywhere but where something is written. */
+const KEYS: Readonly<Record<string, (store: Store) => void>> = {
+  "[": (store) => step(store, -1),
+  "]": (store) => step(store, 1),
+  "?": (store) => {
+    store.help.value = !store.help.value;
+  },
+  "/": (store) => {
+    store.searching.value = !store.searching.value;
+  },
+  o: (store) => store.choose({ view: "overview" }),
+  a: (store) => store.view.value !== "compare" && freeze(store),
+  c: compareClearest,
+  f: (store) => {
+    store.poster.value = !store.poster.value;
+  },
+  w: (store) => store.hasPieces.value && store.choose({ words: !store.selection.value.words }),
+};
+
+/**
+ * The keyboard of a view: [ and ] step through the layers, o opens the overview, a adds to compare, c compares,
+ * f shows a poster of all, w joins words, ? shows the help, / finds a token, Escape unpins, Ctrl-Z undoes.
+ */
+function viewKey(event: KeyboardEvent, store: Store, undo: (forward: boolean) => void = store.undo): void {
+  const { key, ctrlKey, metaKey, altKey } = event;
+  // On many keyboards the brackets are typed with AltGr, which reads as Control and Alt.
+  const command = metaKey || (ctrlKey && !altKey);
+  if (command && key.toLowerCase() === "z" && !isTyping(event)) {
+    // A notebook around the view would undo something of its own.
+    event.preventDefault();
+    event.stopPropagation();
+    undo(event.shiftKey);
+  }
+  if (command) return;
+  if (key === "Escape") store.release();
+  else if (Object.hasOwn(KEYS, key) && ("[]".includes(key) || !(ctrlKey || isTyping(event)))) {
+    // A browser may have a search of its own under the slash.
+    if (key === "/") event.preventDefault();
+    KEYS[key](store);
+  }
+}
+
+/** The same head of another layer. */
+function step(store: Store, by: number): void {
+  store.select((now) => stepLayer(keepHead(now, store.full.value, store.stack.value), by, store.stack.value));
+}
+
+/** Whether a key goes into a field or a menu: a letter there is no command. */
+function isTyping({ target }: KeyboardEvent): boolean {
+  const path = target instanceof Element ? (target.shadowRoot?.activeElement ?? target) : null;
+  return path instanceof HTMLInputElement || path instanceof HTMLSelectElement || isEditable(path);
+}
+
+function isEditable(element: Element | null): boolean {
+  return element instanceof HTMLTextAreaElement || (element instanceof HTMLElement && element.isContentEditable);
+}
+
+/** What the reader sees instead of a picture when the page is broken. */
+function Failure({ error }: { error: unknown }) {
+  return (
+    <div class="failure" role="alert" data-failure>
+      <strong>This page cannot be shown.</strong>
+      <p>{failureText(error)}</p>
+    </div>
+  );
+}
+
+function failureText(error: unknown): string {
+  if (error instanceof PageError) return error.message;
+  return `Something went wrong in the viewer: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** The outermost element of a view: its colours, or what went wrong. */
+function Themed({ store, children }: { store: Store; children: ComponentChildren }) {
+  const root = useRef<HTMLElement>(null);
+  // Before the first frame, which would be white otherwise.
+  useLayoutEffect(
+    () =>
+      effect(() => {
+        const theme = store.dark.value ? "dark" : "light";
+        root.current?.setAttribute("data-theme", theme);
+        const host = (root.current?.getRootNode() as ShadowRoot | undefined)?.host;
+        host?.setAttribute("data-theme", theme);
+      }),
+    [store],
+  );
+  if (store.failure.value !== null) return <Failure error={store.failure.value} />;
+  return (
+    <main class="headscope" ref={root} data-headscope>
+      {children}
+    </main>
+  );
+}
+
+/** Tells tests and measurements what a view has drawn. */
+export function reportDrawn(
+  inside: Element | null,
+  store: Store,
+  { stack, layer }: Shown,
+  extra: Readonly<Record<string, string>> = {},
+): void {
+  const root = inside?.closest<HTMLElement>("[data-headscope]");
+  if (!root) return;
+  // A picture of the tray says what it shows itself; the page shows several.
+  const picture = inside?.closest<HTMLElement>("[data-picture]");
+  if (picture) root.dataset.view = "compare";
+  Object.assign((picture ?? root).dataset, {
+    view: store.view.value,
+    quantity: store.quantity.value.name,
+    stack: stack.name,
+    layer: String(layer.layer),
+    heads: store.heads.value.map((head) => stack.head_numbers[head]).join(),
+    ...extra,
+  });
+  if (root.dataset.ready) return;
+  root.dataset.ready = "true";
+  performance.mark("headscope:first-draw");
 }

@@ -1,5 +1,5 @@
-import { hostDark, watchHost } from "./hostTheme";
-import type { FromFrame, ToFrame } from "./messages";
+import type { FromFrame, ToFrame } from "../parts/theme";
+import { hostDark, watchHost } from "../parts/theme";
 
 // The script in the notebook around a frame: gives every frame of ours the height that it asks for and tells it the
 // colours around it. It stands before each frame and acts once for each document.

@@ -5,7 +5,7 @@ import { isSame, type Live, liveState } from "../state/live";
 import { readAsked, writeAsked } from "../state/liveAddress";
 import { pageSelection } from "../state/selection";
 import { styles } from "../views/app/styles";
-import { liveApp } from "../views/live/LiveApp";
+import { liveApp } from "../views/live/LiveBar";
 import { liveStyles } from "../views/live/styles";
 import { firstAnswer, loadedFacts, randomName } from "./modelStart";
 import { type Extra, openPage } from "./show";

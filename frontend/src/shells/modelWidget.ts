@@ -1,15 +1,15 @@
 import { effect } from "@preact/signals-core";
 import { mountFailure, mounting } from "../parts/mount";
-import { kernelFetch } from "../source/kernel";
+import { followHostTheme } from "../parts/theme";
+import { PageError } from "../source/errors";
 import { type Asked, httpModel } from "../source/model";
 import type { WidgetModel } from "../source/widget";
 import { isSame, liveState } from "../state/live";
 import { writeAsked } from "../state/liveAddress";
 import type { Selection } from "../state/selection";
 import { styles } from "../views/app/styles";
-import { liveApp } from "../views/live/LiveApp";
+import { liveApp } from "../views/live/LiveBar";
 import { liveStyles } from "../views/live/styles";
-import { followHostTheme } from "./hostTheme";
 import { firstAnswer, loadedFacts, randomName } from "./modelStart";
 
 // The page of a model as a widget of a notebook, in the form that anywidget wants: its kernel answers.
@@ -92,3 +92,59 @@ function withoutFiles({ input, changes }: Asked): Asked {
 }
 
 export default { render };
+
+/** What the kernel sends of an answer; its only buffer holds the next bytes. */
+interface Part {
+  readonly type: "answer";
+  readonly id: string;
+  readonly status: number;
+  readonly more: boolean;
+}
+
+interface Waiting {
+  begin(answer: Response): void;
+  stream: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+  begun: boolean;
+  body: ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
+/** `fetch` for a widget: what a page asks its server, the kernel is asked in messages. */
+function kernelFetch(model: WidgetModel) {
+  const waiting = new Map<string, Waiting>();
+  const onMessage = (part: Part, buffers: readonly DataView<ArrayBuffer>[]) => {
+    const asked = part?.type === "answer" ? waiting.get(part.id) : undefined;
+    if (!asked) return;
+    const [{ buffer, byteOffset, byteLength }] = buffers;
+    if (byteLength > 0) asked.stream.enqueue(new Uint8Array(buffer, byteOffset, byteLength));
+    if (!part.more) {
+      asked.stream.close();
+      waiting.delete(part.id);
+    }
+    if (!asked.begun) asked.begin(new Response(asked.body, { status: part.status }));
+    asked.begun = true;
+  };
+  model.on("msg:custom", onMessage);
+  const ask = (address: string, { body, signal }: RequestInit = {}) =>
+    new Promise<Response>((begin, refuse) => {
+      // Several views of one model hear all answers, so an id must be nobody else's.
+      const id = `${Date.now()}-${Math.random()}`;
+      let controller: Waiting["stream"] | undefined;
+      const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+        start: (given) => {
+          controller = given;
+        },
+      });
+      if (!controller) throw new PageError("This browser cannot read streams.");
+      const asked: Waiting = { begin, stream: controller, begun: false, body: stream };
+      waiting.set(id, asked);
+      signal?.addEventListener("abort", () => {
+        if (!waiting.delete(id)) return;
+        model.send({ type: "stop", id });
+        const ended = new DOMException("No longer wanted", "AbortError");
+        if (asked.begun) asked.stream.error(ended);
+        else refuse(ended);
+      });
+      model.send({ type: "ask", id, path: address, ...(body !== undefined && { body }) });
+    });
+  return { ask, close: () => model.off("msg:custom", onMessage) };
+}

@@ -1,6 +1,6 @@
+import type { Side } from "../draw/columns";
 import { type Merge, mergedValues } from "../draw/merge";
 import { keyOf, queryOf } from "../draw/neurons";
-import type { Side } from "../draw/place";
 import type { ScoreParts } from "../draw/scores";
 import { largest } from "../draw/values";
 import type { LoadedLayer } from "../source/layer";

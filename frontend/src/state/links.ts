@@ -1,5 +1,5 @@
 import type { PageLinks, PageSelection, PageWord } from "../contract/page";
-import type { Side } from "../draw/place";
+import type { Side } from "../draw/columns";
 import type { LayerWeights } from "../draw/weights";
 
 /** Which word looks at the other, as in Python's `predicted_heads`. */

@@ -1,5 +1,5 @@
 import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
-import type { Side } from "../draw/place";
+import type { Side } from "../draw/columns";
 import { largest } from "../draw/values";
 import { hasQuantity, toldText } from "./quantity";
 import type { Store } from "./store";

@@ -1,7 +1,7 @@
 import type { Page, PageSelection, PageStack } from "../contract/page";
 import { CHOICES, DEFAULTS, MOST_IN_TRAY, PLACES } from "../contract/values";
+import type { Place, Side } from "../draw/columns";
 import { isPair } from "../draw/mask";
-import type { Place, Side } from "../draw/place";
 import { drawingsOf, isDrawing, usualDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
 import { fitTray, writeEntry } from "./tray";

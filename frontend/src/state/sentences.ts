@@ -1,6 +1,6 @@
 import type { PageStack } from "../contract/page";
+import type { Side } from "../draw/columns";
 import { liftOf } from "../draw/lift";
-import type { Side } from "../draw/place";
 import { toByte, WEIGHT } from "../draw/weights";
 import { readable } from "./label";
 import type { PairTile } from "./pairTile";

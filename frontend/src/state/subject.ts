@@ -1,5 +1,5 @@
 import type { ModelChange } from "../contract/live";
-import type { Side } from "../draw/place";
+import type { Side } from "../draw/columns";
 import { headPlace } from "./evidence";
 import type { Store } from "./store";
 

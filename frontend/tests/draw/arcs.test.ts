@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arcLevels, arcPath } from "../../src/draw/arcs";
+import { arcLevels, arcPath } from "../../src/views/links/LinksPanel";
 
 test("arcs run above those that they span, and beside those that they only touch", () => {
   const arcs = [

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { heat, levelFor } from "../../src/draw/heat";
+import { heat, levelFor, pyramid } from "../../src/draw/heat";
 import { keyLooks, LOOKS, type LookRules, lookRow, looksOf, paddedTokens } from "../../src/draw/looks";
-import { pyramid } from "../../src/draw/pyramid";
 import { visibleRuns } from "../../src/draw/scores";
 import { exampleBytes } from "../examples/page";
 

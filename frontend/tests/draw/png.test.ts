@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checksum, withWords } from "../../src/draw/png";
+import { checksum, withWords } from "../../src/views/app/FigureMenu";
 
 test("the checksum is that of the PNG specification", () => {
   expect(checksum(new TextEncoder().encode("IEND"))).toBe(0xae426082);

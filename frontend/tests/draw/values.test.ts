@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { received, tokenAttention } from "../../src/draw/focus";
+import { tileOf } from "../../src/draw/heat";
 import { visibleRuns } from "../../src/draw/scores";
-import { tileOf } from "../../src/draw/tiles";
 import {
   arrayValues,
   codeOf,

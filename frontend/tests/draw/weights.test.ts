@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { findSinks } from "../../src/draw/sinks";
 import { byteWeights, toByte, WEIGHT, withoutKeys } from "../../src/draw/weights";
+import { findSinks } from "../../src/state/store/weights";
 import { exampleBytes } from "../examples/page";
 
 const WEIGHTS = byteWeights(exampleBytes(3 * 5 * 7, 9), { heads: 3, queries: 5, keys: 7 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { byteWeights } from "../../src/draw/weights";
-import { strongestWords } from "../../src/draw/words";
+import { strongestWords } from "../../src/state/store/weights";
 import { examplePage, tokens } from "../examples/page";
 
 const query = tokens(["[CLS]", "the", "cat", "sat"]);

@@ -12,7 +12,7 @@ vi.mock("../../src/shells/show", () => ({
   openPage: async (_: HTMLElement, open: () => Promise<unknown>) => void (await open()),
 }));
 
-const { serve } = await import("../../src/shells/server");
+const { serve } = await import("../../src/shells/live");
 const element = document.createElement("div");
 
 beforeEach(() => {

@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import widget from "../../src/shells/widget";
+import widget from "../../src/shells/live";
 import { type WidgetModel, widgetSource } from "../../src/source/widget";
 import { fakeCanvas } from "../canvas";
 import { gzip } from "../examples/inline";

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-let whenIdle: typeof import("../../src/state/idle").whenIdle;
+let whenIdle: typeof import("../../src/state/store/loading").whenIdle;
 
 beforeEach(async () => {
   // Tests of other files may have left tasks that wait in the one list of the process.
   vi.resetModules();
-  ({ whenIdle } = await import("../../src/state/idle"));
+  ({ whenIdle } = await import("../../src/state/store/loading"));
 });
 
 afterEach(() => {

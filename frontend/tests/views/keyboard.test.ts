@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { neighbour } from "../../src/views/head/keyboard";
+import { neighbour } from "../../src/views/head/Picture";
 
 const COUNTS = { query: 5, key: 70 };
 

@@ -1,5 +1,5 @@
 import { batch } from "@preact/signals-core";
-import type { Place, Side } from "../../draw/place";
+import type { Place, Side } from "../../draw/columns";
 import { fitSelection, isStep, leaving, releasePins, type Selection, togglePin } from "../selection";
 import type { Chosen, Hover } from "./chosen";
 import type { Opened } from "./opened";

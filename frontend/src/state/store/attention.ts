@@ -1,9 +1,9 @@
 import { computed } from "@preact/signals-core";
+import type { Focus, Side } from "../../draw/columns";
 import { received, type TokenAttention, tokenAttention } from "../../draw/focus";
 import { evenReceived } from "../../draw/lift";
 import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
 import { filterMask, type Mask, muteSpecial, withoutSinks } from "../../draw/mask";
-import type { Focus, Side } from "../../draw/place";
 import { largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";
 import { isShare } from "../quantity";

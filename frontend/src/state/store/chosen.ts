@@ -1,5 +1,5 @@
 import { computed, type Signal, signal } from "@preact/signals-core";
-import type { Side } from "../../draw/place";
+import type { Side } from "../../draw/columns";
 import { sourceBeside } from "../../source/beside";
 import { LayerCache } from "../../source/layers";
 import type { Source } from "../../source/source";

@@ -1,7 +1,7 @@
 import { computed } from "@preact/signals-core";
 import type { PageStack } from "../../contract/page";
+import type { Place, Side } from "../../draw/columns";
 import { mergedTokens, mergeOf } from "../../draw/merge";
-import type { Place, Side } from "../../draw/place";
 import { thumbShape } from "../../draw/thumbs";
 import { findStack } from "../selection";
 import type { Chosen } from "./chosen";

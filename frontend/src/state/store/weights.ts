@@ -1,10 +1,10 @@
 import { computed } from "@preact/signals-core";
-import { received } from "../../draw/focus";
+import type { PageStack } from "../../contract/page";
+import { SINK_PART, SINK_TIMES } from "../../contract/values";
+import { received, type TokenAttention } from "../../draw/focus";
 import { everyToken } from "../../draw/mask";
-import { findSinks } from "../../draw/sinks";
 import { type LayerValues, largest } from "../../draw/values";
 import { type LayerWeights, withoutKeys } from "../../draw/weights";
-import { strongestWords } from "../../draw/words";
 import { WEIGHT_FACTS } from "../quantity";
 import type { Chosen } from "./chosen";
 import type { Loading } from "./loading";
@@ -66,4 +66,47 @@ export function weightState({ part }: Chosen, { shown }: Loading, { heads, quant
     return { values, most: largest(values) };
   });
   return { keepSinks, overall, sinks, weights, even, words, values, valueNorms };
+}
+
+interface Sink {
+  readonly key: number;
+  /** Part of all attention that it receives. */
+  readonly part: number;
+}
+
+/** Keys that take most of the mass, whatever they are called; the strongest first. */
+export function findSinks({ mean }: TokenAttention): Sink[] {
+  const total = mean.reduce((sum, weight) => sum + weight, 0);
+  if (total === 0) return [];
+  const least = Math.max(SINK_PART, SINK_TIMES / mean.length);
+  return Array.from(mean, (weight, key) => ({ key, part: weight / total }))
+    .filter(({ part }) => part >= least)
+    .sort((a, b) => b.part - a.part);
+}
+
+/** Texts with more weights than this are not searched: that would be slow. */
+const MOST_WEIGHTS = 2 ** 21;
+
+/** The two different words with the largest weight of a head: no special tokens, and none of the keys left out. */
+export function strongestWords(
+  weights: LayerWeights,
+  head: number,
+  { query, key }: PageStack,
+  leftOut: readonly number[],
+): { query: number; key: number } {
+  const { queries, keys } = weights;
+  let found = { query: 0, key: 0 };
+  if (queries * keys > MOST_WEIGHTS) return found;
+  const bytes = weights.bytes(head);
+  let most = 0;
+  for (let from = 0; from < queries; from++) {
+    for (let to = 0; to < keys; to++) {
+      const byte = bytes[from * keys + to];
+      if (byte <= most || query.special[from] || key.special[to] || leftOut.includes(to)) continue;
+      if (from === to && query.pieces[from] === key.pieces[to]) continue;
+      most = byte;
+      found = { query: from, key: to };
+    }
+  }
+  return found;
 }

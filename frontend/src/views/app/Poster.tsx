@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { parseHex } from "../../draw/color";
 import { kindColor } from "../../draw/kinds";
 import { thumbLines } from "../../draw/thumbs";
-import { putPixels } from "../../parts/canvas";
+import { putPixels } from "../../parts/useWidth";
 import { clausesOf, kindOf } from "../../state/kinds";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";

@@ -1,13 +1,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Mark } from "../../parts/Mark";
-import type { AtlasEvidence, AtlasHead, AtlasText } from "../../source/atlas";
-import { type AtlasPlace, shortShare } from "../../state/atlas";
-import { Examples } from "./Examples";
+import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares } from "../../source/atlas";
+import { type AtlasPlace, headAddress, percents, shortShare } from "../../state/atlas";
+import { counted } from "../../state/words";
+import { ExampleWords, MiniLines } from "./ExampleWords";
 import { FrequentPairs } from "./FrequentPairs";
-import { HeadNav } from "./HeadNav";
-import { type AtlasView, placeOf, Tile } from "./parts";
+import { type AtlasView, HeadNav, MeanMap, placeOf, Tile } from "./parts";
 import { TextPage } from "./TextPage";
-import { Where } from "./Where";
 
 /** Everything that is known of one head; or one text as it sees it. */
 export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }) {
@@ -176,4 +175,213 @@ export function useHead({ source }: AtlasView, layer: number, head: number) {
     source.texts().then(setTexts, fail);
   }, [source, layer, head]);
   return useMemo(() => ({ said, texts, failure }), [said, texts, failure]);
+}
+
+const NAMES = ["lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth"];
+
+interface ExamplesProps {
+  view: AtlasView;
+  said: AtlasHead;
+  texts: readonly AtlasText[];
+}
+
+/** Texts of five strata of the head's score, the highest first. */
+function Examples({ view, said, texts }: ExamplesProps) {
+  const strata = [...said.strata].reverse();
+  return (
+    <section class="card atlas-card atlas-examples" aria-label="Examples">
+      <h2>
+        Examples, from high to low{" "}
+        {said.score === "confidence" ? "confidence (the largest weight of a query)" : said.score}
+      </h2>
+      <Spread said={said} />
+      {strata.map((stratum) => (
+        <section key={stratum.low} class="atlas-stratum" aria-label={range(stratum)}>
+          <h3>
+            {strata.length === 5 && `${NAMES[4 - strata.indexOf(stratum)]}: `}
+            {range(stratum)} <small>{counted(stratum.texts, "text")}</small>
+          </h3>
+          <ul>
+            {stratum.examples.map((number) => (
+              <li key={number}>
+                <a class="atlas-example" href={headAddress(said.layer, said.head, number, view.side)}>
+                  <span class="atlas-example-score number">{shortShare(said.scores[number])}</span>
+                  <MiniLines view={view} said={said} number={number} text={texts[number]} />
+                  <ExampleWords view={view} said={said} number={number} text={texts[number]} />
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      <p class="fine">
+        Four texts of each fifth, drawn evenly from a sample of {texts.length} that is the same for all heads; fifths
+        are of all {view.index.texts.toLocaleString("en")} texts
+        {strata.length < 5 && ", and fall together where many score alike"}. Words: the darker, the more of the
+        strongest links end there; the strongest link between words is marked. A click opens the text.
+      </p>
+    </section>
+  );
+}
+
+function range({ low, high }: AtlasStratum): string {
+  return `${shortShare(low)} to ${shortShare(high)}`;
+}
+
+/** How many texts have which score. */
+function Spread({ said: { spread, strata, score } }: { said: AtlasHead }) {
+  const most = Math.max(1, ...spread);
+  const bins = spread.length;
+  const fifthOf = (bin: number) => strata.findIndex(({ low, high }) => bin / bins >= low && bin / bins < high);
+  return (
+    <svg class="atlas-spread" viewBox={`0 0 ${4 * bins} 62`} role="img" aria-label={`Texts by ${score}, from 0 to 1`}>
+      {spread.map((count, bin) => (
+        <rect
+          key={bin}
+          x={4 * bin}
+          y={48 - (46 * count) / most}
+          width={3.4}
+          height={(46 * count) / most}
+          data-odd={fifthOf(bin) % 2 === 1 || undefined}
+        />
+      ))}
+      <path d={`M0 48.5H${4 * bins}`} />
+      {[0, 0.25, 0.5, 0.75, 1].map((tick) => (
+        <text key={tick} x={4 * bins * tick} y={60} text-anchor={tick === 0 ? "start" : tick === 1 ? "end" : "middle"}>
+          {shortShare(tick)}
+        </text>
+      ))}
+    </svg>
+  );
+}
+
+/** Where the attention of a head goes: its mean map, by distance, by what a key is. */
+function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
+  const color = view.colors[at];
+  const { side } = view.index;
+  return (
+    <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>
+      <h2>Where its attention goes</h2>
+      <div class="atlas-where-body">
+        <figure class="atlas-mean">
+          <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
+          <figcaption>
+            mean map: first {side} and last {side} tokens; rows look
+          </figcaption>
+        </figure>
+        <Curve distances={view.index.distances} shares={said.distance} />
+        <Kinds classes={view.index.classes} said={said} />
+      </div>
+    </section>
+  );
+}
+
+const HEIGHT = 130;
+const BAR = 11;
+
+/** Share of the attention by distance, as bars, and of even attention, as a line. */
+function Curve({ distances, shares }: { distances: readonly string[]; shares: readonly Shares[] }) {
+  const there = shares
+    .map(([share, even], at) => ({ at, share, even }))
+    .filter(({ share, even }) => share + even > 0.0005);
+  const first = Math.min(...there.map(({ at }) => at));
+  const last = Math.max(...there.map(({ at }) => at));
+  const shown = shares.slice(first, last + 1);
+  const most = Math.max(0.05, ...shown.flat());
+  const y = (share: number) => HEIGHT - (HEIGHT * share) / most;
+  const itself = (distances.length - 1) / 2 - first;
+  const line = shown.map(([, even], at) => `${at * BAR},${y(even)} ${(at + 1) * BAR},${y(even)}`).join(" ");
+  const strongest = shown.reduce((best, [share], at) => (share > shown[best][0] ? at : best), 0);
+  return (
+    <figure class="atlas-curve">
+      <svg
+        viewBox={`-2 -4 ${shown.length * BAR + 4} ${HEIGHT + 20}`}
+        role="img"
+        aria-label={`Most attention goes ${distances[first + strongest]}: ${percents(shown[strongest][0])}, of even attention ${percents(shown[strongest][1])}`}
+      >
+        {shown.map(([share, even], at) => (
+          <rect
+            key={distances[first + at]}
+            class="atlas-bar"
+            x={at * BAR + 1}
+            y={y(share)}
+            width={BAR - 2}
+            height={HEIGHT - y(share)}
+            data-itself={at === itself || undefined}
+          >
+            <title>
+              {distances[first + at]}: {percents(share)} (even {percents(even)})
+            </title>
+          </rect>
+        ))}
+        <polyline class="atlas-even" points={line} />
+        <text x={(itself + 0.5) * BAR} y={HEIGHT + 13} text-anchor="middle">
+          itself
+        </text>
+        <text x={0} y={HEIGHT + 13}>
+          ← before
+        </text>
+        <text x={shown.length * BAR} y={HEIGHT + 13} text-anchor="end">
+          after →
+        </text>
+      </svg>
+      <figcaption>
+        by distance in tokens, farther ones pooled; most {distances[first + strongest]}, {percents(shown[strongest][0])}
+        ; line: even attention
+      </figcaption>
+    </figure>
+  );
+}
+
+/** Share of the attention by what the key is. */
+function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead }) {
+  const rows: [name: string, shares: Shares][] = [
+    ...Object.entries(said.relations),
+    ...classes.map((name, key): [string, Shares] => [name, sums(said, key)]),
+  ];
+  const hasNorms = Object.keys(said.norms).length > 0;
+  return (
+    <table class="atlas-kinds">
+      <caption>
+        what it looks at{hasNorms && "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖"}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">key</th>
+          <th scope="col">share</th>
+          <th scope="col">even</th>
+          {hasNorms && <th scope="col">of norms</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([name, [share, even]]) => (
+          <tr key={name}>
+            <th scope="row">{RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name}</th>
+            <td style={{ "--part": share }}>{percents(share)}</td>
+            <td>{percents(even)}</td>
+            {hasNorms && <td>{percents(said.norms[name] ?? 0)}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+const RELATION_WORDS: Readonly<Record<string, string>> = {
+  itself: "the token itself",
+  previous: "the token before",
+  next: "the token after",
+  "same word": "the same word elsewhere",
+  "own word": "the rest of its word",
+};
+const CLASS_WORDS: Readonly<Record<string, string>> = {
+  first: "the first token",
+  special: "other special tokens",
+  number: "numbers",
+  word: "words",
+  "rest of a word": "later pieces of words",
+};
+
+function sums(said: AtlasHead, key: number): Shares {
+  return [said.keys[key] ?? 0, said.evenKeys[key] ?? 0];
 }

@@ -5,8 +5,7 @@ import { walkTiles } from "../../parts/walkTiles";
 import { findAddress, type Hit, hitsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
-import { HeadGrid } from "./HeadGrid";
-import { type AtlasView, Tile } from "./parts";
+import { type AtlasView, HeadGrid, Tile } from "./parts";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {

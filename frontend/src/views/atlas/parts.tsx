@@ -1,10 +1,11 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { marksOf, type Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
+import { walkTiles } from "../../parts/walkTiles";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { fromBase64 } from "../../source/bytes";
-import { headAddress, type Side, shortShare } from "../../state/atlas";
-import { headColors } from "./colors";
-import { MeanMap } from "./MeanMap";
+import { type AtlasPlace, headAddress, mapAddress, type Side, shortShare, tileRamp } from "../../state/atlas";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -37,7 +38,7 @@ export function placeOf({ heads }: AtlasIndex, layer: number, head: number): num
 }
 
 /** What a head is called, and its labels, in words. */
-export function tileWords({ layer, head, labels }: AtlasTile): string {
+function tileWords({ layer, head, labels }: AtlasTile): string {
   const told = labels.map(({ name, score, holds }) => `${name} ${shortShare(score)}${holds ? "" : " (candidate)"}`);
   return `Head ${layer}-${head}: ${told.join(", ") || "no label"}`;
 }
@@ -83,5 +84,158 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
       )}
       {note && <span class="atlas-note">{note}</span>}
     </a>
+  );
+}
+
+const NO_LABEL = { light: "#6b7686", dark: "#8f9aab" };
+
+const RESTING = new Set(["first-token", "sink", "sink-elsewhere", "delimiter"]);
+
+/** The colour of a head: that of its first label. */
+function headColors(index: AtlasIndex, dark: boolean): string[] {
+  const marks = marksOf(
+    index.patterns.map(({ name }) => name),
+    dark,
+  );
+  return index.heads.map(({ labels }) => {
+    const held = labels.filter(({ holds }) => holds);
+    // Most heads rest somewhere; what a head does besides tells it from others.
+    const label = held.find(({ name }) => !RESTING.has(name)) ?? held[0];
+    const at = index.patterns.findIndex(({ name }) => name === label?.name);
+    return at < 0 ? NO_LABEL[dark ? "dark" : "light"] : marks[at].color;
+  });
+}
+
+interface MeanMapProps {
+  view: AtlasView;
+  at: number;
+  /** What it is called where it is no part of a link that says so. */
+  label?: string;
+}
+
+/**
+ * The mean map of one head, in the colour of its label.
+ *
+ * A canvas for each: as parts of one picture, a thousand tiles took half a minute to draw.
+ */
+export function MeanMap({ view, at, label }: MeanMapProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const width = 2 * view.index.side;
+  useLayoutEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    const ramp = rampOf(view.colors[at], view.dark);
+    const image = new ImageData(width, width);
+    const bytes = view.maps.subarray(at * width * width, (at + 1) * width * width);
+    // A pixel at once: four numbers each, of two thousand tiles, took most of the first picture.
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let cell = 0; cell < bytes.length; cell += 1) pixels[cell] = ramp[bytes[cell]];
+    context?.putImageData(image, 0, 0);
+  }, [view, at, width]);
+  return (
+    <canvas
+      class="atlas-map"
+      ref={canvas}
+      width={width}
+      height={width}
+      role={label ? "img" : undefined}
+      aria-label={label}
+      aria-hidden={label === undefined}
+    />
+  );
+}
+
+/** Heads of one label share their ramp. */
+const ramps = new Map<string, Uint32Array>();
+
+function rampOf(color: string, dark: boolean): Uint32Array {
+  const key = `${color} ${dark}`;
+  const ramp = ramps.get(key) ?? pixelsOf(tileRamp(color, dark));
+  ramps.set(key, ramp);
+  return ramp;
+}
+
+/** Opaque pixels in the byte order of this machine. */
+function pixelsOf(ramp: ReturnType<typeof tileRamp>): Uint32Array {
+  const bytes = new Uint8ClampedArray(4 * ramp.length).fill(255);
+  ramp.forEach((color, at) => {
+    bytes.set(color.slice(0, 3), 4 * at);
+  });
+  return new Uint32Array(bytes.buffer);
+}
+
+interface HeadGridProps {
+  /** Numbers of the layers, from top to bottom. */
+  layers: readonly number[];
+  /** Of each layer the heads that have a tile, by their place among all. */
+  rows: readonly (readonly number[])[];
+  columns: number;
+  tile: (at: number, place: number) => ComponentChildren;
+}
+
+/** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
+export function HeadGrid({ layers, rows, columns, tile }: HeadGridProps) {
+  return (
+    <div
+      class="atlas-grid"
+      role="group"
+      aria-label="Heads by layer"
+      data-small={columns > 16 || undefined}
+      style={{ "--columns": columns }}
+      onKeyDown={(event) => walkTiles(event, columns)}
+    >
+      {rows.map((row, at) => (
+        <div class="atlas-row" key={layers[at]}>
+          <span class="atlas-layer" aria-hidden="true">
+            {layers[at]}
+          </span>
+          {row.map(tile)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+type Beside = readonly [layer: number, head: number] | undefined;
+
+interface HeadNavProps {
+  place: AtlasPlace;
+  before: Beside;
+  after: Beside;
+  /** Number of a text that the heads beside show too. */
+  text: number | undefined;
+}
+
+/** Leads to the map and to the heads beside; Escape leads out, [ and ] to the heads beside. */
+export function HeadNav({ place, before, after, text }: HeadNavProps) {
+  const { side } = place;
+  useEffect(() => {
+    const leads: Readonly<Record<string, string | undefined>> = {
+      "[": before && headAddress(...before, text, side),
+      "]": after && headAddress(...after, text, side),
+      Escape: place.text === null || !place.head ? mapAddress(side) : headAddress(...place.head, undefined, side),
+    };
+    const onKey = ({ key }: KeyboardEvent) => {
+      const address = leads[key];
+      if (address) location.hash = address;
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [place, side, before, after, text]);
+  return (
+    <nav aria-label="Heads">
+      <a class="quiet" href={mapAddress(side)}>
+        ← All heads
+      </a>
+      {before && (
+        <a class="quiet" href={headAddress(...before, undefined, side)} aria-label="Head before">
+          ‹
+        </a>
+      )}
+      {after && (
+        <a class="quiet" href={headAddress(...after, undefined, side)} aria-label="Head after">
+          ›
+        </a>
+      )}
+    </nav>
   );
 }

@@ -1,5 +1,5 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
-import type { ReadonlySignal } from "@preact/signals-core";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
 import { DEFAULTS } from "../../contract/values";

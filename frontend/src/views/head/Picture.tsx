@@ -1,19 +1,18 @@
 import { computed, type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { scrollTo, visibleTokens } from "../../draw/columns";
+import { type Focus, otherSide, type Place, type Side, scrollTo, visibleTokens } from "../../draw/columns";
 import { isPair } from "../../draw/mask";
-import type { Focus, Place, Side } from "../../draw/place";
-import { density } from "../../parts/canvas";
-import { followSize } from "../../parts/followSize";
+import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { TokenColumn } from "../../parts/TokenColumn";
-import { useWidth } from "../../parts/useWidth";
+import { density, followSize, useWidth } from "../../parts/useWidth";
+import { FEW_QUERIES } from "../../state/places";
+import { isShare } from "../../state/quantity";
 import { directionOf, isUpright } from "../../state/script";
 import type { Hover, Shown, Store } from "../../state/store";
+import { amount, counted, percent } from "../../state/words";
 import { createLayout, type Layout } from "./geometry";
-import { neighbour } from "./keyboard";
 import { paintAll, paintToken } from "./paint";
 import { markFocus, markHidden, tokenElements, writeNorms, writeReadouts } from "./readouts";
-import { NormName, Summary } from "./Summary";
 
 /** Above this, style transitions cost more than all drawing. */
 const MOST_ANIMATED = 96;
@@ -268,4 +267,75 @@ function tokenKey(event: KeyboardEvent & { currentTarget: HTMLElement }, store: 
   layout.scroll.value = scrolled(root, layout);
   const selector = `[data-side="${next.side}"][data-token="${next.token}"]`;
   root.querySelector<HTMLElement>(selector)?.focus({ preventScroll: true });
+}
+
+/** The attention of one layer: lines from query to key, colour = head, strength = weight. */
+export function HeadView({ store, room }: ViewParts) {
+  return (
+    <>
+      <Picture
+        store={store}
+        room={room}
+        onDrawn={(canvas, shown) => reportDrawn(canvas, store, shown, { lines: String(store.summary.value.lines) })}
+      />
+      <SinkNote store={store} />
+    </>
+  );
+}
+
+/** What a share is told of. */
+function massWord({ name, label, signed }: Store["quantity"]["value"]): string {
+  return name === "weight" ? "attention" : signed ? `${label}s’ sizes` : label;
+}
+
+/** How much of the attention the picture shows. */
+function Summary({ store }: { store: Store }) {
+  const { lines, part } = store.summary.value;
+  const above = isShare(store.quantity.value) ? " above even" : "";
+  return (
+    <span class="summary" data-summary>
+      {store.stack.value.query.labels.length >= FEW_QUERIES
+        ? "point at a token for its lines"
+        : `${counted(lines, "line")}${above} · ${percent(part)} of the ${massWord(store.quantity.value)}`}
+    </span>
+  );
+}
+
+/** What stands above the keys, and what their strips are. */
+function NormName({ store, received = false }: { store: Store; received?: boolean }) {
+  const norms = store.valueNorms.value;
+  if (!norms) return <span title="share that each gets">to (key){received && <small> · share</small>}</span>;
+  return (
+    <span title="Norm of what a key adds at weight 1, mean of the chosen heads">
+      to (key) <small data-norm-name>value norm, up to {amount(norms.most)}</small>
+    </span>
+  );
+}
+
+/** Says when a query's weights do not sum to 1. */
+function SinkNote({ store }: { store: Store }) {
+  const layer = store.shown.value?.layer;
+  if (layer?.row_sums !== "less") return null;
+  return (
+    <p class="note" data-sink-note>
+      {layer.not_kept === undefined
+        ? "Rows sum to less than 1: the rest went to a learned sink, no token."
+        : `Not kept: on average ${percent(layer.not_kept)} of each query’s weight, cut before.`}
+    </p>
+  );
+}
+
+const PAGE = 10;
+const STEPS: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1, PageUp: -PAGE, PageDown: PAGE };
+
+/** Where a key moves to from a token; null where it does not move. */
+export function neighbour(place: Place, key: string, counts: Record<Side, number>): Place | null {
+  const last = counts[place.side] - 1;
+  const within = (token: number) => ({ ...place, token: Math.min(last, Math.max(0, token)) });
+  if (key in STEPS) return within(place.token + STEPS[key]);
+  if (key === "Home") return within(0);
+  if (key === "End") return within(last);
+  const side: Side | null = key === "ArrowLeft" ? "query" : key === "ArrowRight" ? "key" : null;
+  if (side === null || side === place.side) return null;
+  return { side, token: Math.min(place.token, counts[otherSide(place.side)] - 1) };
 }

@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
+import type { Side } from "../../draw/columns";
 import { type Column, columnTop, pitchFor } from "../../draw/columns";
-import type { Side } from "../../draw/place";
 import type { Store } from "../../state/store";
 
 /** Sizes of the picture in CSS pixels. */

@@ -1,12 +1,11 @@
 import { SPREAD } from "../../contract/values";
-import { exposure } from "../../draw/exposure";
+import type { Focus } from "../../draw/columns";
 import { strongestWeight } from "../../draw/focus";
-import { ink } from "../../draw/ink";
+import { exposure, ink } from "../../draw/ink";
 import { collectLines, everyLine, type LineOptions } from "../../draw/lines";
 import type { Mask } from "../../draw/mask";
-import type { Focus } from "../../draw/place";
 import { codeOf, sharedTop } from "../../draw/values";
-import { putPixels } from "../../parts/canvas";
+import { putPixels } from "../../parts/useWidth";
 import { FEW_QUERIES } from "../../state/places";
 import type { Store } from "../../state/store";
 import type { Layout } from "./geometry";

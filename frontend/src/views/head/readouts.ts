@@ -1,6 +1,5 @@
-import { visibleTokens } from "../../draw/columns";
+import { type Focus, otherSide, type Side, visibleTokens } from "../../draw/columns";
 import { barOf, type TokenAttention } from "../../draw/focus";
-import { type Focus, otherSide, type Side } from "../../draw/place";
 import { largest } from "../../draw/values";
 import { LONG_LABEL } from "../../parts/TokenColumn";
 import { barColors, type Store } from "../../state/store";

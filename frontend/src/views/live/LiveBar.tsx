@@ -1,14 +1,22 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
-import type { Live } from "../../state/live";
+import { useEffect, useRef } from "preact/hooks";
+import type { ViewParts } from "../../parts/mount";
+import { changeWords, pythonLine } from "../../state/changes";
+import { isSame, type Live } from "../../state/live";
 import { isInAddress, MOST_IN_ADDRESS } from "../../state/liveAddress";
 import type { Store } from "../../state/store";
+import { quickChange, subjectAt, subjectOf } from "../../state/subject";
 import { count } from "../../state/words";
+import { App } from "../app/App";
+import { Answering } from "./Answering";
 import { ChangeMaker, Switches } from "./Changes";
 import { Fields } from "./Fields";
-import { MattersOnGrid } from "./MattersOnGrid";
+import { Matters, MattersOnGrid } from "./Matters";
 import { OutputPanel } from "./OutputPanel";
-import { panelsOf } from "./panels";
+import { Sketch } from "./Sketch";
+import { TwoTexts } from "./TwoTexts";
+import { Writing } from "./Writing";
 
 export interface LiveParts {
   live: Live;
@@ -95,4 +103,171 @@ function timingWords(timings: Readonly<Record<string, number>>): string {
   return Object.entries(timings)
     .map(([name, time]) => `${name} ${time.toFixed(0)} ms`)
     .join(", ");
+}
+
+interface PanelFacts {
+  readonly name: string;
+  readonly words: string;
+  readonly title: string;
+  readonly Panel: ComponentType<LiveParts>;
+}
+
+/** What else can be asked of a model: only what it can answer. */
+function panelsOf({ facts }: Live): readonly PanelFacts[] {
+  const all: readonly (PanelFacts & { readonly there?: boolean })[] = [
+    {
+      name: "answer",
+      words: "answer",
+      title: "Answer the text, as a question about the picture, and see where each word looked",
+      Panel: Answering,
+      there: facts.answers,
+    },
+    { name: "write", words: "write on", title: "The model continues the text", Panel: Writing, there: facts.writes },
+    {
+      name: "matters",
+      words: "which heads matter?",
+      title: "Which heads the guess rests on",
+      Panel: Matters,
+      there: facts.matters.length > 0,
+    },
+    { name: "sketch", words: "sketch", title: "Draw a pattern and find the heads that look like it", Panel: Sketch },
+    {
+      name: "two",
+      words: facts.beside ? "two texts, two models" : "two texts",
+      title: "The same heads on a second text or in a second model, side by side",
+      Panel: TwoTexts,
+      there: facts.fields.includes("text"),
+    },
+    { name: "history", words: "history", title: "What was asked in this tab", Panel: Past },
+    { name: "keep", words: "keep", title: "The record or a page as a file, and the line of Python", Panel: Keep },
+  ];
+  return all.filter(({ there }) => there !== false);
+}
+
+/** All places with a model in a column at their left; `keys` is where the key of changes is listened to. */
+export function liveApp(live: Live, keys: EventTarget = document) {
+  return function LiveApp({ store, room }: ViewParts) {
+    const bar = useRef<HTMLDivElement>(null);
+    live.attach(store);
+    useEffect(() => {
+      if (!bar.current) return;
+      const element = bar.current;
+      return listenToChanges(element, store, live, keys);
+    }, [store]);
+    useSignalEffect(() => {
+      store.said.value = live.said.value;
+    });
+    return (
+      <App store={store} room={room}>
+        <div ref={bar} class="live-place">
+          <LiveBar live={live} store={store} />
+        </div>
+      </App>
+    );
+  };
+}
+
+/** Listens to clicks with Alt and to the key x, which change a head, a link or a token; gives what ends that. */
+function listenToChanges(bar: HTMLElement, store: Store, live: Live, keys: EventTarget): () => void {
+  const root = bar.closest("[data-headscope]") ?? bar;
+  const several = () => store.page.stacks.length > 1;
+  const onClick = (event: Event) => {
+    const { altKey, target } = event as MouseEvent;
+    const subject = altKey && target instanceof Element ? subjectAt(target, store) : null;
+    if (!subject) return;
+    // Else the same click would also choose the head, or pin the token.
+    event.preventDefault();
+    event.stopPropagation();
+    live.toggle(quickChange(subject, several()));
+  };
+  const onKey = (event: Event) => {
+    const { key, ctrlKey, metaKey, altKey } = event as KeyboardEvent;
+    const focused = (root.getRootNode() as ShadowRoot).activeElement;
+    if (key !== "x" || ctrlKey || metaKey || altKey || isField(focused)) return;
+    const at = focused && root.contains(focused) ? subjectAt(focused, store) : null;
+    const subject = at ?? { ...subjectOf(store), query: null, key: null };
+    // All heads of a layer at once is nothing that a single key should do.
+    if (subject.heads === null) {
+      live.said.value = "Choose one head first, then press x";
+      return;
+    }
+    live.toggle(quickChange(subject, several()));
+  };
+  root.addEventListener("click", onClick, { capture: true });
+  keys.addEventListener("keydown", onKey);
+  return () => {
+    root.removeEventListener("click", onClick, { capture: true });
+    keys.removeEventListener("keydown", onKey);
+  };
+}
+
+function isField(element: Element | null): boolean {
+  return element !== null && ["INPUT", "TEXTAREA", "SELECT"].includes(element.tagName);
+}
+
+const FILES = { download: ["record", "safetensors"], page: ["page", "html"] } as const;
+
+/** What is shown as a file, and as the lines of Python that make it. */
+function Keep({ live, store }: LiveParts) {
+  const said = useSignal("");
+  const { asked, opening } = live.answer.value;
+  const line = pythonLine(asked.input, opening.python);
+  const save = async (kind: keyof typeof FILES) => {
+    said.value = "on its way …";
+    try {
+      const [name, ending] = FILES[kind];
+      const { model } = live;
+      const file = kind === "page" ? model.page(opening.id, store.selection.peek()) : model.file(opening.id);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await file);
+      link.download = `${name}.${ending}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+      said.value = `saved ${link.download}`;
+    } catch (error) {
+      said.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <div class="live-keep">
+      <button class="live-go" data-keep="download" onClick={() => save("download")}>
+        record (.safetensors)
+      </button>
+      <button class="live-go" data-keep="page" onClick={() => save("page")}>
+        page (.html), opens without a model
+      </button>
+      <small role="status">{said.value}</small>
+      <code class="live-python" data-python-line>
+        {line}
+      </code>
+    </div>
+  );
+}
+
+/** What was asked in this tab, the newest first: a click goes back to it. */
+function Past({ live, store }: LiveParts) {
+  const now = live.answer.value.asked;
+  const { stacks } = store.page;
+  return (
+    <ol class="live-past" aria-label="Asked before">
+      {live.history.value.map((asked, at) => {
+        const { text, text_b: second, messages } = asked.input;
+        const shown = text ?? messages?.map(({ content }) => content).join(" / ") ?? "a picture or sound";
+        const words = asked.changes.map((change) => changeWords(change, undefined, stacks.length > 1));
+        return (
+          <li key={at}>
+            <button
+              class="quiet"
+              data-past={at}
+              aria-current={isSame(asked, now) ? "true" : undefined}
+              onClick={() => live.go(asked)}
+            >
+              <bdi>{second ? `${shown} | ${second}` : shown}</bdi>
+              {words.length > 0 && <small> · {words.join(", ")}</small>}
+            </button>
+          </li>
+        );
+      })}
+    </ol>
+  );
 }

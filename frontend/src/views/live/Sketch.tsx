@@ -5,7 +5,7 @@ import { sketchState } from "../../state/ranking";
 import { boardOf } from "../../state/sketch";
 import { counted, shortWeight } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
-import { RankedHeads } from "./RankedHeads";
+import { RankedHeads } from "./Matters";
 
 /** A blank map to draw a pattern on, and the heads that look most like it: on this text, or over those of an atlas. */
 export function Sketch({ live, store }: LiveParts) {

@@ -6,7 +6,7 @@ import { rampColor, rampCss, wordRamp } from "../../draw/ramps";
 import { largest } from "../../draw/values";
 import { Minimap } from "../../parts/Minimap";
 import type { ViewParts } from "../../parts/mount";
-import { reportDrawn } from "../../parts/Themed";
+import { reportDrawn } from "../../parts/mount";
 import { readable } from "../../state/label";
 import { directionOf } from "../../state/script";
 import {

@@ -1,19 +1,22 @@
-import { useComputed, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../contract/page";
-import { heat } from "../../draw/heat";
-import { density, putPixels } from "../../parts/canvas";
-import type { ViewParts } from "../../parts/mount";
-import { reportDrawn } from "../../parts/Themed";
-import { useWidth } from "../../parts/useWidth";
+import { hangingBars } from "../../draw/bars";
+import { parseHex } from "../../draw/color";
+import type { Side } from "../../draw/columns";
+import { heat, levelFor } from "../../draw/heat";
+import { reportDrawn, type ViewParts } from "../../parts/mount";
+import { Scale } from "../../parts/Scale";
+import { density, putPixels, useWidth } from "../../parts/useWidth";
+import { readable } from "../../state/label";
+import { pairValues } from "../../state/pair";
+import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import { pinPair } from "../../state/selection";
-import { Axis } from "./Axis";
+import type { Store } from "../../state/store";
+import { amount, counted, signedNumber } from "../../state/words";
 import { gestures } from "./gestures";
-import { Legend } from "./Legend";
-import { NormStrip } from "./NormStrip";
 import { createPicture, type Picture } from "./picture";
-import { Status } from "./Status";
-import { clamped, fitted, type Room, type View, withCell, zoomed } from "./viewport";
+import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } from "./viewport";
 
 /** One head, or the mean of several, as a matrix of queries and keys. */
 export function MatrixView({ store, room, plain = false }: ViewParts) {
@@ -163,5 +166,144 @@ function Cross({ store, view, size }: CrossProps) {
         />
       )}
     </>
+  );
+}
+
+interface AxisProps {
+  store: Store;
+  side: Side;
+  tokens: PageTokens;
+  view: ReadonlySignal<View>;
+  size: ReadonlySignal<Room>;
+}
+
+/** Least distance of two labels, in pixels. */
+const LEAST = 13;
+
+/** The tokens along one side of a matrix: all, or every few. */
+function Axis({ store, side, tokens, view, size }: AxisProps) {
+  const { left, top, cell } = view.value;
+  const { width, height } = size.value;
+  const [first, pixels] = side === "query" ? [top, height] : [left, width];
+  const at = store.pair.value[side];
+  const shown = labelled(first, cell, pixels, tokens.labels.length, LEAST);
+  if (at !== null && !shown.includes(at)) shown.push(at);
+  return (
+    <div class={`axis axis-${side}`} aria-hidden="true">
+      {shown.map((token) => {
+        const { text, standIn } = readable(tokens.labels[token]);
+        const place = `${(token + 0.5 - first) * cell}px`;
+        return (
+          <span
+            key={token}
+            class="axis-label"
+            data-at={token === at || undefined}
+            data-near={(at !== null && token !== at && Math.abs(token - at) * cell < LEAST) || undefined}
+            data-stand-in={standIn || undefined}
+            style={side === "query" ? { top: place } : { left: place }}
+          >
+            <bdi>{text}</bdi>
+          </span>
+        );
+      })}
+    </div>
+  );
+}
+
+interface LegendProps {
+  store: Store;
+  picture: Picture | null;
+  view: ReadonlySignal<View>;
+}
+
+/** The scale of a matrix, its looks without colour, and what was put together. */
+function Legend({ store, picture, view }: LegendProps) {
+  if (!picture) return null;
+  const { levels, looks, top } = picture;
+  const facts = store.quantity.value;
+  const heads = store.heads.value;
+  const number = store.shown.value?.stack.head_numbers[heads[0]];
+  const some = heads.length === 1 ? `head ${number}` : `mean of ${counted(heads.length, "head")}`;
+  const what = facts.per === "layer" ? "all heads together" : some;
+  return (
+    <div class="view-bar">
+      <small class="view-note">
+        {what}
+        {levelFor(view.value.cell * density(), levels.length) > 0 && " · zoomed out: the strongest of each block"}
+      </small>
+      <span class="looks">
+        {looks.map((look) => (
+          <small key={look} class="look" data-look={look}>
+            {look}
+          </small>
+        ))}
+        <small class="look" data-look="near zero">
+          almost 0
+        </small>
+      </span>
+      <Scale
+        ramp={store.ramp.value}
+        ticks={isShare(facts) ? liftTicks(top) : ticksOf(facts, top)}
+        label={isShare(facts) ? "times the even share" : facts.label}
+      />
+    </div>
+  );
+}
+
+interface NormStripProps {
+  store: Store;
+  view: ReadonlySignal<View>;
+  width: ReadonlySignal<number>;
+}
+
+const HEIGHT = 16;
+const INK = { light: "#9aa1ac", dark: "#5a626d" };
+
+/** Below each key of a matrix: the length of what it adds when it has all the weight. */
+function NormStrip({ store, view, width: room }: NormStripProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useSignalEffect(() => {
+    const norms = store.valueNorms.value;
+    const [width, { left, cell }, scale] = [room.value, view.value, density()];
+    if (!canvas.current || !norms || width <= 0) return;
+    const strip = { width: Math.round(width * scale), height: Math.round(HEIGHT * scale), left, cell: cell * scale };
+    const ink = parseHex(INK[store.dark.value ? "dark" : "light"]);
+    putPixels(canvas.current, hangingBars(norms.values, norms.most, strip, ink), strip);
+  });
+  const norms = store.valueNorms.value;
+  if (!norms) return null;
+  return (
+    <>
+      <small class="norm-name" title="Norm of what a key adds at weight 1">
+        value norm, up to {amount(norms.most)}
+      </small>
+      <div class="norm-strip" aria-hidden="true">
+        <canvas ref={canvas} data-canvas="norms" />
+      </div>
+    </>
+  );
+}
+
+/** The pair that is looked at, in words. */
+function Status({ store }: { store: Store }) {
+  const { query, key } = store.pair.value;
+  const stack = store.shownStack.value;
+  const values = pairValues(store);
+  const { name, label } = store.quantity.value;
+  const further = name !== "weight" && name !== "score";
+  if (!stack || query === null || key === null || !values) {
+    return <span class="status">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
+  }
+  return (
+    <span class="status" aria-live="polite" data-status>
+      <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
+      <b>{toldText(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)}</b>
+      {values.score !== null && <small>score {signedNumber(values.score)}</small>}
+      {further && values.value !== null && (
+        <small>
+          {label} {valueText(store.quantity.value)(values.value)}
+        </small>
+      )}
+    </span>
   );
 }

@@ -1,5 +1,5 @@
 import type { ReadonlySignal } from "@preact/signals";
-import { ARROWS } from "../../parts/arrows";
+import { ARROWS } from "../../parts/walkTiles";
 import type { Store } from "../../state/store";
 import { panned, type Room, type View, zoomed } from "./viewport";
 

@@ -1,10 +1,9 @@
 import { parseHex } from "../../draw/color";
 import type { HeatColors } from "../../draw/heat";
+import { type Level, pyramid, tileOf } from "../../draw/heat";
 import { liftTile } from "../../draw/lift";
 import { keyLooks, type Look, type LookRules, looksOf, paddedTokens } from "../../draw/looks";
-import { type Level, pyramid } from "../../draw/pyramid";
 import { pixelOf, stretched } from "../../draw/ramps";
-import { tileOf } from "../../draw/tiles";
 import { isShare } from "../../state/quantity";
 import type { Store } from "../../state/store";
 

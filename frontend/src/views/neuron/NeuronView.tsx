@@ -1,15 +1,21 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useComputed } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
+import { added, carried, ranked } from "../../draw/neurons";
 import { signedRamp } from "../../draw/ramps";
+import { scoreByDistance } from "../../draw/rotary";
+import { biasAt } from "../../draw/scores";
+import { largest } from "../../draw/values";
 import { Choice } from "../../parts/Choice";
-import type { ViewParts } from "../../parts/mount";
+import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
-import { reportDrawn } from "../../parts/Themed";
-import { percent } from "../../state/words";
+import { readable } from "../../state/label";
+import { togglePin } from "../../state/selection";
+import type { Store } from "../../state/store";
+import { percent, shortWeight, signedNumber } from "../../state/words";
 import { Picture } from "../head/Picture";
 import { KeyRows } from "./KeyRows";
-import { PairDetail } from "./PairDetail";
-import { QueryList } from "./QueryList";
 import { countFor, type NeuronTable, neuronTable, queryShown } from "./table";
 
 /** Height of what stands above the rows. */
@@ -93,4 +99,212 @@ function carriedNote({ carried, features }: NeuronTable): string {
   const first = carried[Math.min(4, carried.length) - 1];
   const words = `Of what sets the attended keys apart, the first 4 of ${features} neurons carry ${percent(first)}`;
   return `${words}; 80 % needs ${countFor(0.8, carried)}. Sizes are added whatever their sign.`;
+}
+
+/** The queries, one of which is looked at. */
+function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number> }) {
+  const { query } = store.shownStack.value ?? store.stack.value;
+  const pins = store.pins.value.query;
+  const chosen = Math.min(query.labels.length - 1, queryShown(store));
+  const root = useRef<HTMLDivElement>(null);
+  const pinned = pins[0] ?? null;
+  useEffect(() => {
+    const option = pinned === null ? null : root.current?.querySelector<HTMLElement>(`[data-token="${pinned}"]`);
+    if (root.current && option) bringIntoSight(root.current, option);
+  }, [pinned]);
+  const choose = (token: number, add: boolean) => store.select((now) => togglePin(now, { side: "query", token }, add));
+  return (
+    <div class="query-list">
+      <small class="view-note" title="Shift-click stacks the rows of several queries">
+        query
+      </small>
+      <div
+        class="query-scroll"
+        role="listbox"
+        aria-label="Query tokens"
+        aria-multiselectable="true"
+        ref={root}
+        style={{ maxHeight: `${Math.max(150, room.value)}px` }}
+        onPointerLeave={() => store.preview({})}
+        onKeyDown={(event) => moveOption(event)}
+      >
+        {query.labels.map((label, token) => {
+          const { text, standIn } = readable(label);
+          return (
+            <div
+              key={token}
+              class="query-option"
+              role="option"
+              tabIndex={token === chosen ? 0 : -1}
+              aria-selected={token === chosen || pins.includes(token)}
+              data-side="query"
+              data-token={token}
+              data-special={query.special[token] || undefined}
+              data-continues={query.continues[token] || undefined}
+              data-stand-in={standIn || undefined}
+              onPointerOver={() => store.preview({ query: token })}
+              onFocus={() => store.preview({ query: token })}
+              onClick={(event) => choose(token, event.shiftKey)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" || event.key === " ") {
+                  event.preventDefault();
+                  choose(token, event.shiftKey);
+                }
+              }}
+            >
+              <bdi class="label">{text}</bdi>
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+/** Scrolls a list, and only the list, as little as needed. */
+function bringIntoSight(list: HTMLElement, { offsetTop, offsetHeight }: HTMLElement): void {
+  const { scrollTop, clientHeight } = list;
+  if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) {
+    list.scrollTop = offsetTop - clientHeight / 2;
+  }
+}
+
+function moveOption(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const options = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
+  const at = options.indexOf(event.target as HTMLElement);
+  if (step === undefined || at < 0) return;
+  event.preventDefault();
+  options[Math.min(options.length - 1, Math.max(0, at + step))].focus();
+}
+
+/** The numbers of a pair, as they are called. */
+const NAMES = { product: "q × k × scale", query: "query q", key: "key k" } as const;
+type Enlarged = keyof typeof NAMES;
+
+/** A drawer for the pair that is looked at: query, key and what each neuron adds to their score. */
+function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
+  const { vector, key: pinned } = store.selection.value;
+  const root = useRef<HTMLElement>(null);
+  const started = useRef(false);
+  // Below the rows of a narrow page it may be out of sight when a key is chosen.
+  useEffect(() => {
+    if (pinned.length > 0 && started.current) root.current?.scrollIntoView?.({ block: "nearest" });
+    started.current = true;
+  }, [pinned]);
+  const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
+  const shown = store.shown.value;
+  if (key === undefined || !shown || vector === "hidden") {
+    return <p class="note">The + beside a key shows what each neuron adds to its score.</p>;
+  }
+  const contributions = added(table.parts, table.part, table.query, key);
+  const order = ranked(contributions);
+  const shares = carried(contributions, order);
+  const vectors = { query: table.q, key: table.keyAt(key), product: contributions };
+  const [from, to] = [shown.stack.query.labels[table.query], shown.stack.key.labels[key]].map(
+    (it) => readable(it).text,
+  );
+  return (
+    <section class="pair-detail" ref={root} aria-label="Neurons of one pair" data-pair-detail>
+      <Choice
+        label="Enlarged"
+        silent
+        name="data-enlarged"
+        options={CHOICES.vector}
+        words={{ ...NAMES, hidden: "no pair" }}
+        chosen={vector}
+        onChoose={(vector) => store.choose(vector === "hidden" ? { key: [], vector } : { vector })}
+      />
+      <p class="formula">
+        <bdi>{from}</bdi> → <bdi>{to}</bdi>: {formula(store, table, key)}
+      </p>
+      {(["query", "key", "product"] as const).map((name) => (
+        <VectorBars key={name} name={name} values={vectors[name]} order={order} large={name === vector} />
+      ))}
+      <p class="note" data-pair-carried>
+        The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
+        needs {countFor(0.8, shares)}; neurons stand in this order
+      </p>
+      {shown.layer.rotary && shown.scores && <ByDistance store={store} table={table} at={key} />}
+    </section>
+  );
+}
+
+interface VectorBarsProps {
+  name: Enlarged;
+  values: Float32Array;
+  order: readonly number[];
+  /** Whether it has its numbers, and an axis. */
+  large: boolean;
+}
+
+/** One vector as bars, by neuron: small, or enlarged with numbers and an axis. */
+function VectorBars({ name, values, order, large }: VectorBarsProps) {
+  const most = largest(values) || 1;
+  return (
+    <div class="vector" data-vector={name} data-large={large || undefined}>
+      <span class="vector-name">{NAMES[name]}</span>
+      <span class="vector-axis" aria-hidden="true">
+        {large && [most, 0, -most].map((value) => <small key={value}>{signedNumber(value)}</small>)}
+      </span>
+      <div class="contributions">
+        {order.map((feature) => (
+          <span key={feature} title={`neuron ${feature}: ${signedNumber(values[feature])}`}>
+            <i
+              data-negative={values[feature] < 0 || undefined}
+              style={{ "--part": Math.abs(values[feature]) / most }}
+            />
+            {large && (
+              <small data-neuron={feature}>
+                <b>{feature}</b> {signedNumber(values[feature])}
+              </small>
+            )}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** "q · k 12.1 × scale 0.177 = 2.14, bias −0.3 → score 1.84 → weight .21" */
+function formula(store: Store, table: NeuronTable, key: number): string {
+  const { parts, part } = table;
+  const bias = biasAt(parts, parts.bias, part, table.query, key);
+  const steps = [
+    `q · k ${signedNumber(table.dots[key])} × scale ${parts.scale.toPrecision(3)} = ${signedNumber(table.dots[key] * parts.scale)}`,
+    ...(parts.softCap === null ? [] : [`cap ${parts.softCap}`]),
+    ...(parts.bias ? [`bias ${signedNumber(bias)}`] : []),
+    `${store.merged.value ? "mean " : ""}score ${signedNumber(table.scores[key])}`,
+    `weight ${shortWeight(table.weights[key])}`,
+  ];
+  return steps.join(" → ");
+}
+
+const CHART = { width: 480, height: 90 };
+const FARTHEST = 64;
+
+/** The score of this pair at other distances, for models that turn queries and keys by their position. */
+function ByDistance({ store, table, at }: { store: Store; table: NeuronTable; at: number }) {
+  const parts = store.shown.value?.scores;
+  const rotary = store.shown.value?.layer.rotary;
+  if (!parts || !rotary) return null;
+  const distances = Array.from({ length: FARTHEST + 1 }, (_, distance) => distance);
+  const scores = scoreByDistance(parts, rotary, table.head, [table.query, at], distances);
+  const [low, high] = [Math.min(...scores), Math.max(...scores)];
+  const x = (distance: number) => (distance / FARTHEST) * CHART.width;
+  const y = (score: number) => CHART.height - 4 - ((score - low) / (high - low || 1)) * (CHART.height - 8);
+  const path = distances.map((distance) => `${x(distance).toFixed(1)},${y(scores[distance]).toFixed(1)}`).join(" ");
+  const now = table.query - at;
+  return (
+    <figure class="by-distance" data-by-distance>
+      <figcaption class="view-note">
+        score of this pair if they stood 0 to {FARTHEST} tokens apart (now {now}): {signedNumber(low)} to{" "}
+        {signedNumber(high)}
+      </figcaption>
+      <svg viewBox={`0 0 ${CHART.width} ${CHART.height}`} aria-hidden="true">
+        <polyline points={path} />
+        {now >= 0 && now <= FARTHEST && <circle cx={x(now)} cy={y(scores[now])} r="4" />}
+      </svg>
+    </figure>
+  );
 }

@@ -1,9 +1,9 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageMoved } from "../../contract/page";
+import type { Side } from "../../draw/columns";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { liftByte, liftOf, topLift } from "../../draw/lift";
-import type { Side } from "../../draw/place";
 import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
 import { topOf } from "../../draw/values";
 import { toByte } from "../../draw/weights";

@@ -4,7 +4,6 @@ import { KindIcon } from "../../parts/KindIcon";
 import { headName, headWords as labelWords } from "../../state/evidence";
 import { headWords, kindOf } from "../../state/kinds";
 import { freeze, type Store } from "../../state/store";
-import { HeadChanges } from "../live/HeadChanges";
 
 /** What a head does, the same line in every place; what can be done with it is given. */
 export function Headline({ store, children }: { store: Store; children?: ComponentChildren }) {
@@ -23,7 +22,6 @@ export function Headline({ store, children }: { store: Store; children?: Compone
       </h2>
       <div class="headline-tools">
         {children}
-        {OF_MODEL && <HeadChanges store={store} />}
         <button
           class="quiet"
           data-freeze

@@ -2,15 +2,22 @@ import { useComputed } from "@preact/signals";
 import type { ComponentType } from "preact";
 import type { PageStack } from "../../contract/page";
 import { VIEWS_WITH } from "../../contract/values";
+import { type Focus, otherSide, type Place } from "../../draw/columns";
+import { missingShare, strongest, type TokenAttention } from "../../draw/focus";
+import { largest } from "../../draw/values";
 import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
+import { Patch } from "../../parts/Patch";
 import { QuantityNote } from "../../parts/QuantityNote";
 import { Segmented } from "../../parts/Segmented";
 import { WordsNote } from "../../parts/WordsNote";
+import { readable } from "../../state/label";
 import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/places";
+import { isShare } from "../../state/quantity";
 import type { View } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { HeadView } from "../head/HeadView";
+import { counted, shortWeight } from "../../state/words";
+import { HeadView } from "../head/Picture";
 import { LongText, SentenceCard } from "../long/LongText";
 import { SentenceMap } from "../long/SentenceMap";
 import { MatrixView } from "../matrix/MatrixView";
@@ -18,7 +25,6 @@ import { NeuronView } from "../neuron/NeuronView";
 import { TextView } from "../text/TextView";
 import { Headline } from "./Headline";
 import { HeadMap } from "./HeadMap";
-import { PinCard } from "./PinCard";
 
 const PICTURES: Readonly<Record<Drawing, ComponentType<ViewParts>>> = {
   head: HeadView,
@@ -108,4 +114,130 @@ function DrawingChoice({ store }: { store: Store }) {
       }}
     />
   );
+}
+
+const MOST_TOKENS = 9;
+/** Weights that are printed as less than a thousandth are no rows. */
+const LEAST_LISTED = 0.0005;
+/** In a causal text late tokens are seen by few: what they get is listed from so many queries on. */
+const LEAST_SEEN = 8;
+
+/** The picture as a list: what the token in focus attends to, or which tokens receive most. */
+function PinCard({ store }: { store: Store }) {
+  const overall = useComputed(() => store.receivedOfAll.value);
+  const focus = store.focus.value;
+  const attention = store.attention.value ?? overall.value;
+  if (!attention) return <aside class="card pin-card" />;
+  return (
+    <aside
+      class="card pin-card"
+      aria-label="Numbers"
+      data-inspector
+      style={{ "--kind": store.palette.value[store.heads.value[0] ?? 0] }}
+    >
+      <strong data-chosen>{focus ? titleOf(store, focus) : "Tokens that get most"}</strong>
+      <p class="sentence" data-sentence>
+        {sentence(store, focus)}
+      </p>
+      <TokenList store={store} attention={attention} />
+      {!focus && <p class="hint">Point at a token to follow its attention, click to pin it, Esc to unpin.</p>}
+      <p class="spoken" aria-live="polite">
+        {focus ? spoken(store, focus, attention) : ""}
+      </p>
+    </aside>
+  );
+}
+
+/** “went” attends to: "“went” looks at", "what looks at “went”"; of several their number. */
+function titleOf(store: Store, { side, tokens }: Focus): string {
+  const name = `“\u2068${labelOf(store, { side, token: tokens[0] }).text}\u2069”`;
+  const more = tokens.length > 1 ? ` and ${tokens.length - 1} more, their ${store.selection.value.pinned}` : "";
+  return side === "query" ? `${name}${more} looks at` : `What looks at ${name}${more}`;
+}
+
+/** How many tokens it sees and what even attention would give each of them. */
+function sentence(store: Store, focus: Focus | null): string {
+  const facts = store.quantity.value;
+  if (!isShare(facts)) return focus ? `tokens with most ${facts.label}` : `most ${facts.label}, mean over queries`;
+  if (focus?.side !== "query") return "mean over queries; × even: as often as even attention would give";
+  const seen = store.evenAttention.value.filter((share) => share > 0);
+  const even = seen.reduce((sum, share) => sum + share, 0) / (seen.length || 1);
+  return `it sees ${counted(seen.length, "token")}; even: ${shortWeight(even)} each`;
+}
+
+function TokenList({ store, attention: { mean } }: { store: Store; attention: TokenAttention }) {
+  const facts = store.quantity.value;
+  const [first, rest] = [store.evenAttention.value, isShare(facts)];
+  const order = facts.name === "score" ? Number : Math.abs;
+  const all = strongest(mean, MOST_TOKENS + LEAST_SEEN, order).filter((token) => isSeen(store, token));
+  // Rows of "<.001" say nothing.
+  const tokens = all.filter((token, at) => at < 3 || !rest || mean[token] >= LEAST_LISTED).slice(0, MOST_TOKENS);
+  const full = Math.max(largest(tokens.map((token) => mean[token])), rest ? 0.1 : 0);
+  const side = store.focus.value ? otherSide(store.focus.value.side) : "key";
+  return (
+    <ol class="token-list">
+      {tokens.map((token) => {
+        const [number, beside] = store.numbers.value(mean[token], first[token]);
+        return (
+          <li key={token} data-listed={token}>
+            <ListedToken store={store} place={{ side, token }} />
+            <span class="bar" style={{ "--length": `${(100 * Math.abs(mean[token])) / full}%` }} />
+            <span class="number">{number}</span>
+            <small class="number">{beside}</small>
+          </li>
+        );
+      })}
+      <Missing store={store} full={full} />
+    </ol>
+  );
+}
+
+/** Whether enough queries see a key that its mean means something; all do where a token is in focus. */
+function isSeen({ focus, shown, kinds }: Store, token: number): boolean {
+  const queries = shown.value?.weights.queries ?? 0;
+  return focus.value !== null || !kinds.value?.said.causal || queries - token >= Math.min(LEAST_SEEN, queries / 2);
+}
+
+/** What no key has of a query's weight, hatched: it was cut before it came here, or went to a sink that is no token. */
+function Missing({ store, full }: { store: Store; full: number }) {
+  const { shown, heads, focus, quantity } = store;
+  const { layer, weights } = shown.value ?? {};
+  const told = weights && layer?.row_sums === "less" && quantity.value.name === "weight";
+  if (!told || focus.value?.side === "key") return null;
+  const share = focus.value ? missingShare(weights, heads.value, focus.value.tokens) : layer.not_kept;
+  if (!share || share < LEAST_LISTED) return null;
+  return (
+    <li data-missing>
+      <span>{layer.not_kept === undefined ? "sink" : "not kept"}</span>
+      <span class="bar void" style={{ "--length": `${(100 * share) / full}%` }} />
+      <span class="number">{shortWeight(share)}</span>
+    </li>
+  );
+}
+
+function ListedToken({ store, place }: { store: Store; place: Place }) {
+  const { text, standIn } = labelOf(store, place);
+  const tokens = store.shownStack.value?.[place.side];
+  return (
+    <bdi class="label" title={`${text}, token ${place.token}`} data-stand-in={standIn || undefined}>
+      {tokens && <Patch tokens={tokens} token={place.token} pictures={store.pictures.value} />}
+      {text}
+    </bdi>
+  );
+}
+
+function labelOf(store: Store, { side, token }: Place) {
+  return readable(store.shownStack.value?.[side].labels[token] ?? "");
+}
+
+function spoken(store: Store, focus: Focus, { mean }: TokenAttention): string {
+  const side = otherSide(focus.side);
+  const { name, label } = store.quantity.value;
+  const list = strongest(mean, 3, name === "score" ? Number : Math.abs).map(
+    (token) => `${labelOf(store, { side, token }).text} ${mean[token].toFixed(2)}`,
+  );
+  const verbs =
+    name === "weight" ? ["attends to", "is attended to by"] : [`has most ${label} from`, `gives most ${label} to`];
+  const verb = verbs[focus.side === "query" ? 0 : 1];
+  return `${labelOf(store, { side: focus.side, token: focus.tokens[0] }).text} ${verb} ${list.join(", ") || "nothing that is shown"}`;
 }

@@ -1,19 +1,40 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
+import { parseHex } from "../../draw/color";
+import { exposure, ink } from "../../draw/ink";
+import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { topLift } from "../../draw/lift";
+import { collectLines, everyLine } from "../../draw/lines";
+import { everyToken } from "../../draw/mask";
+import { type Ramp, rampCss, signedRamp, weightRamp } from "../../draw/ramps";
+import { paintMatrix } from "../../draw/thumbs";
+import { type LayerValues, largest } from "../../draw/values";
+import { toByte } from "../../draw/weights";
 import { Choice } from "../../parts/Choice";
-import { followSize } from "../../parts/followSize";
 import type { ViewParts } from "../../parts/mount";
+import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
-import { useWidth } from "../../parts/useWidth";
+import { density, followSize, putPixels, useWidth } from "../../parts/useWidth";
+import type { LoadedKinds } from "../../source/kinds";
+import type { LoadedLayer } from "../../source/layer";
+import { headName } from "../../state/evidence";
+import { MEASURE_WORDS, mostOf } from "../../state/heat";
+import { clearestOfEach, headWords } from "../../state/kinds";
 import { usualDrawing } from "../../state/places";
-import type { Selection } from "../../state/selection";
-import { FullHead } from "./FullHead";
-import { PlateStrip } from "./Plate";
+import { isShare } from "../../state/quantity";
+import { keepHead, type Selection } from "../../state/selection";
+import type { Store } from "../../state/store";
+import { amount } from "../../state/words";
+import { Picture } from "../head/Picture";
+import { SentenceMap } from "../long/SentenceMap";
+import { MatrixView } from "../matrix/MatrixView";
+import { Headline } from "../one/Headline";
+import { TextView } from "../text/TextView";
 import { placeByLayer, placeByNumber, type Room } from "./place";
 import { Tiles } from "./Tiles";
 import { LEAST_LINES, styleAt, useQuantityThumbs } from "./useQuantityThumbs";
-import { HeatScale, MeasureChoice, WeightScale } from "./WeightScale";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
 /** Height of the bar above the tiles, and of all beside the picture of the head: headline, names, numbers. */
@@ -154,4 +175,171 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
       )}
     </div>
   );
+}
+
+interface FullHeadProps {
+  store: Store;
+  /** Height that the picture may take. */
+  room: ReadonlySignal<number>;
+  children: ComponentChildren;
+}
+
+/** One head in full beside all: what it does, and its picture as the input asks for it. */
+function FullHead({ store, room, children }: FullHeadProps) {
+  const drawing = useComputed(() => usualDrawing(store.stack.value));
+  return (
+    <section class="card full-head" aria-label="One head in full">
+      <Headline store={store} />
+      {drawing.value === "head" && <Picture store={store} room={room} received onDrawn={() => {}} />}
+      {store.stack.value.sentences && <SentenceMap store={store} room={room} plain />}
+      {drawing.value === "matrix" && !store.stack.value.sentences && <MatrixView store={store} room={room} plain />}
+      {drawing.value === "text" && <TextView store={store} room={room} plain />}
+      {children}
+    </section>
+  );
+}
+
+/** The scale of all tiles, in the hue of heads that rest: the same lightness means the same in every hue. */
+function WeightScale({ store: { quantity, dark, stack } }: { store: Store }) {
+  const { signed, per, label } = quantity.value;
+  const diverging = signed && per === "head";
+  const ramp = diverging ? signedRamp(dark.value) : kindRamp("resting", dark.value);
+  const share = isShare(quantity.value) || per !== "head";
+  const part = (step: number) => (diverging || share ? step / 10 : Math.sqrt(step / 10));
+  const stops = Array.from({ length: 11 }, (_, step) => rampCss(ramp, Math.round(255 * part(step))));
+  const most = topLift(stack.value.key.labels.length);
+  const [low, high] = diverging ? ["below 0", "above"] : share ? ["1", `${most} ×`] : ["0", "most"];
+  return (
+    <span class="weight-scale" data-signed={diverging || undefined}>
+      {share ? "times the even share" : label} {low}
+      <i style={{ background: `linear-gradient(90deg, ${stops.join(", ")})` }} />
+      {high}
+    </span>
+  );
+}
+
+/** Which measure colours the heads. */
+function MeasureChoice({ store }: { store: Store }) {
+  const { said } = store.kinds.value ?? {};
+  const known = CHOICES.measure.filter((name) => name === "kind" || said?.columns.includes(name));
+  return (
+    <Choice
+      label="colour"
+      name="data-measure"
+      options={known}
+      words={MEASURE_WORDS}
+      chosen={store.selection.value.measure}
+      onChoose={(measure) => store.choose({ measure })}
+    />
+  );
+}
+
+/** The scale of the measure; kinds have their legend in the sentence of the overview. */
+function HeatScale({ store, kinds }: { store: Store; kinds: LoadedKinds }) {
+  const { measure } = store.selection.value;
+  if (measure === "kind") return null;
+  const ticks = [0, 0.5, 1].map((part) => [part, amount(part * mostOf(kinds, measure))] as const);
+  return <Scale ramp={weightRamp(store.dark.value)} ticks={ticks} label={MEASURE_WORDS[measure]} />;
+}
+
+/** With more tokens than this heads are matrices here. */
+const MOST_LINES = 64;
+
+interface PlateStripProps {
+  store: Store;
+  /** Whether there is room for tall pictures. */
+  tall: boolean;
+}
+
+const STRIP_NAME = "The clearest head of each kind";
+
+/** The clearest head of each kind, small; a click shows one in full. */
+function PlateStrip({ store, tall }: PlateStripProps) {
+  const kinds = store.kinds.value;
+  if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
+  const clearest = clearestOfEach(kinds);
+  // Of random weights no head does any of these.
+  if (clearest.length === 0) return null;
+  return (
+    <div class="plate-strip" data-tall={tall || undefined} aria-label={STRIP_NAME} role="group">
+      {clearest.map(({ kind, head }) => (
+        <button
+          key={kind}
+          class="plate-head"
+          data-plate={kind}
+          style={{ "--kind": kindColor(kind, store.dark.value) }}
+          title={headWords(kinds, head).does}
+          onClick={() => store.select((now) => keepHead(now, head, store.stack.value))}
+        >
+          <span>
+            <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{kind === "near" ? "nearby" : kind}</em>
+          </span>
+          <Lines store={store} head={head} kind={kind} />
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** One head, drawn once its layer is there and whenever size or colours change: as lines, or as a matrix. */
+function Lines({ store, head, kind }: { store: Store; head: number; kind: KindName }) {
+  const root = useRef<HTMLSpanElement>(null);
+  const width = useWidth(root);
+  useSignalEffect(() => {
+    const canvas = root.current?.querySelector("canvas");
+    const color = kindColor(kind, store.dark.value);
+    if (!canvas || width.value === 0) return;
+    const stack = store.stack.value;
+    const thumbs = store.thumbs.value;
+    const queries = stack.query.labels.length;
+    // So many lines would be one grey surface.
+    if (queries > MOST_LINES) {
+      if (thumbs) paintSquare(canvas, thumbs, head, kindRamp(kind, store.dark.value));
+      return;
+    }
+    const layer = stack.layers[(head / stack.heads) | 0];
+    const column = head % stack.heads;
+    store.loadHead(layer, column).then((loaded) => paintLines(canvas, store, loaded, column, color), store.fail);
+  });
+  return (
+    <span class="plate-lines" ref={root} aria-hidden="true">
+      <canvas data-canvas="plate" data-square={store.stack.value.query.labels.length > MOST_LINES || undefined} />
+    </span>
+  );
+}
+
+function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerValues, head: number, ramp: Ramp): void {
+  const side = Math.round(Math.min(canvas.clientWidth, canvas.clientHeight) * density());
+  if (side === 0 || head >= thumbs.heads) return;
+  const picture = { pixels: new Uint32Array(side * side), width: side };
+  paintMatrix(picture, { head, left: 0, top: 0, size: side }, thumbs, ramp);
+  putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: side, height: side });
+}
+
+function paintLines(
+  canvas: HTMLCanvasElement,
+  store: Store,
+  { weights, even }: LoadedLayer,
+  head: number,
+  color: string,
+) {
+  const scale = density();
+  const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
+  if (width === 0 || height === 0 || head >= weights.heads) return;
+  const mask = everyToken(store.stack.peek());
+  const lineWidth = (canvas.clientWidth < 90 ? 1 : 1.6) * scale;
+  const { queries, keys } = weights;
+  const gain = exposure({ mass: queries, lineWidth, height, aim: 0.62, most: 2.4 });
+  const lines = collectLines(weights, [head], {
+    height,
+    query: { tokens: queries, pitch: height / queries, top: 0 },
+    key: { tokens: keys, pitch: height / keys, top: 0 },
+    mask,
+    cutoffs: [everyLine(mask).map((_, query) => toByte(largest(even.row(0, query))) + 1)],
+    spread: 0,
+    reach: lineWidth,
+    gain,
+    gamma: 1,
+  });
+  putPixels(canvas, ink(lines, [parseHex(color)], { width, height, lineWidth }), { width, height });
 }

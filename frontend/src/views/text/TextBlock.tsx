@@ -1,14 +1,14 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useSignal, useSignalEffect } from "@preact/signals";
-import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
+import type { Side } from "../../draw/columns";
 import { boxOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../draw/patches";
-import type { Side } from "../../draw/place";
 import { rampCss, rampOn } from "../../draw/ramps";
+import { reportDrawn } from "../../parts/mount";
 import { Part } from "../../parts/Patch";
-import { reportDrawn } from "../../parts/Themed";
 import { readable } from "../../state/label";
 import { directionOf } from "../../state/script";
 import type { Store } from "../../state/store";

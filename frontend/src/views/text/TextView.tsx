@@ -1,14 +1,14 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useComputed, useSignalEffect } from "@preact/signals";
-import type { ReadonlySignal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageQuantity } from "../../contract/page";
 import { CHOICES } from "../../contract/values";
 import type { RGB } from "../../draw/color";
+import { otherSide, type Side } from "../../draw/columns";
 import { received } from "../../draw/focus";
 import { liftByte, liftsOf, topLift } from "../../draw/lift";
 import type { Mask } from "../../draw/mask";
-import { otherSide, type Side } from "../../draw/place";
 import { type Ramp, rampColor, signedByte, veiled, weightRamp, wordRamp } from "../../draw/ramps";
 import { type LayerValues, largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";

@@ -1,4 +1,5 @@
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Mark } from "../../../parts/Mark";
 import { Segmented } from "../../../parts/Segmented";
 import { headAddress, mapAddress, shortShare } from "../../../state/atlas";
 import {
@@ -9,18 +10,15 @@ import {
   otherSide,
   ownRows,
   pairAddress,
+  pairName,
   pairsOf,
   partnerRows,
   unmatched,
 } from "../../../state/atlasComparison";
 import { counted } from "../../../state/words";
-import { HeadGrid } from "../HeadGrid";
-import { Tile } from "../parts";
+import { HeadGrid, Tile } from "../parts";
 import { Changes } from "./Changes";
-import { JoinedPair } from "./JoinedPair";
-import { LabelChanges } from "./LabelChanges";
-import { Similarities } from "./Similarities";
-import type { ComparisonView } from "./view";
+import type { ComparisonView } from "./ComparisonPlace";
 
 const ORDERS = ["by layer", "beside partners"] as const;
 
@@ -138,4 +136,187 @@ function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
       <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={pairAddress(index, pair)} />
     </span>
   );
+}
+
+interface JoinedPairProps {
+  view: ComparisonView;
+  /** What holds the tiles of both maps. */
+  maps: { readonly current: HTMLElement | null };
+  /** Changes where tiles move. */
+  order: string;
+}
+
+/**
+ * Joins the head that is pointed at, or has the focus, with its partner by a line, and says what they are.
+ *
+ * It marks the tiles itself: drawing two thousand of them again for each step of the pointer would be seen.
+ */
+function JoinedPair({ view, maps, order }: JoinedPairProps) {
+  const [pair, setPair] = useState(-1);
+  const [line, setLine] = useState("");
+  useEffect(() => {
+    const root = maps.current;
+    if (!root) return;
+    const follow = (event: Event) => {
+      const tile = (event.target as HTMLElement).closest<HTMLElement>("[data-pair]");
+      if (tile) setPair(Number(tile.dataset.pair));
+    };
+    const leave = () => setPair(-1);
+    root.addEventListener("pointerover", follow);
+    root.addEventListener("focusin", follow);
+    root.addEventListener("pointerleave", leave);
+    root.addEventListener("focusout", leave);
+    return () => {
+      root.removeEventListener("pointerover", follow);
+      root.removeEventListener("focusin", follow);
+      root.removeEventListener("pointerleave", leave);
+      root.removeEventListener("focusout", leave);
+    };
+  }, [maps]);
+  useLayoutEffect(() => {
+    const tiles = [...(maps.current?.querySelectorAll<HTMLElement>(`[data-pair="${pair}"]`) ?? [])];
+    for (const tile of tiles) tile.dataset.joined = "";
+    setLine(maps.current && tiles.length === 2 ? between(maps.current, tiles[0], tiles[1]) : "");
+    return () => {
+      for (const tile of tiles) delete tile.dataset.joined;
+    };
+  }, [maps, pair, order]);
+  const both = view.index.pairs[pair];
+  return (
+    <>
+      <svg class="twin-line" aria-hidden="true">
+        <path d={line} />
+      </svg>
+      <p class="twin-said" role="status">
+        {both ? (
+          <>
+            <b>{pairName(view.index, both)}</b>: similarity {shortShare(both.similarity)}
+            {both.nextBest !== null && `, next best ${shortShare(both.nextBest)}`}, chance {shortShare(both.chance)}
+            {both.gained.length > 0 && `; gained ${both.gained.join(", ")}`}
+            {both.lost.length > 0 && `; lost ${both.lost.join(", ")}`}
+          </>
+        ) : (
+          "Point at a head, or go to it by Tab and the arrows: its partner is marked. A click opens both."
+        )}
+      </p>
+    </>
+  );
+}
+
+/** A curve from the edge of one tile to the edge of the other that faces it. */
+function between(root: HTMLElement, one: HTMLElement, other: HTMLElement): string {
+  const frame = root.getBoundingClientRect();
+  const [from, to] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
+  const beside = to.left >= from.right;
+  const start = beside ? [from.right, (from.top + from.bottom) / 2] : [(from.left + from.right) / 2, from.bottom];
+  const end = beside ? [to.left, (to.top + to.bottom) / 2] : [(to.left + to.right) / 2, to.top];
+  const [x, y] = [start[0] - frame.left, start[1] - frame.top];
+  const [toX, toY] = [end[0] - frame.left, end[1] - frame.top];
+  const half = beside ? (toX - x) / 2 : (toY - y) / 2;
+  return beside
+    ? `M${x} ${y}C${x + half} ${y} ${toX - half} ${toY} ${toX} ${toY}`
+    : `M${x} ${y}C${x} ${y + half} ${toX} ${toY - half} ${toX} ${toY}`;
+}
+
+/** The labels that only one head of a pair holds. */
+function LabelChanges({ view }: { view: ComparisonView }) {
+  const { index } = view;
+  const lists = [
+    { title: `Labels gained`, says: `held in ${index.names[1]} only`, of: "gained" },
+    { title: `Labels lost`, says: `held in ${index.names[0]} only`, of: "lost" },
+  ] as const;
+  return (
+    <div class="twin-labels">
+      {lists.map(({ title, says, of }) => {
+        const mine = index.pairs.flatMap((pair, number) => pair[of].map((name) => ({ name, number })));
+        return (
+          <section key={of} class="card atlas-card" aria-label={title}>
+            <h2>
+              {title} <small>{says}</small>
+            </h2>
+            {mine.length === 0 && <p class="fine">None.</p>}
+            <ul>
+              {mine.map(({ name, number }) => (
+                <li key={`${number} ${name}`}>
+                  <a class="label-chip" href={pairAddress(index, number)}>
+                    <Mark shape={view[of === "gained" ? "b" : "a"].marks.get(name)} />
+                    <bdi>{name}</bdi> <small>{pairName(index, index.pairs[number])}</small>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+const WIDE = 640;
+const DOT = 8;
+const HIGH = 74;
+
+/** The similarity of each pair as a dot, next to what matchings by chance give. */
+function Similarities({ view: { index } }: { view: ComparisonView }) {
+  const { pairs, chance, different, similarity } = index;
+  const least = Math.min(chance, different ?? 1, ...pairs.map((pair) => pair.similarity)) - 0.02;
+  const x = (value: number) => 8 + ((WIDE - 16) * (value - least)) / (1 - least);
+  const dots = stacked(pairs.map((pair) => x(pair.similarity)));
+  const highest = Math.max(1, ...dots.map(({ level }) => level + 1));
+  const step = Math.min(DOT, (HIGH - 14) / highest);
+  return (
+    <section class="card atlas-card twin-similarities" aria-label="How similar matched heads are">
+      <div class="twin-numbers">
+        <p>
+          <b>{shortShare(similarity)}</b> matched heads
+        </p>
+        <p data-line="different">
+          <b>{shortShare(different)}</b> different heads of one atlas, matched in the same way
+        </p>
+        <p data-line="chance">
+          <b>{shortShare(chance)}</b> random pairs
+        </p>
+      </div>
+      <figure>
+        <svg viewBox={`0 0 ${WIDE} ${HIGH + 18}`} role="img" aria-label="Similarity of each pair, up to 1">
+          <path class="twin-axis" d={`M0 ${HIGH}H${WIDE}`} />
+          {dots.map(({ place, level }, number) => (
+            <circle key={number} cx={place} cy={HIGH - 5 - level * step} r={Math.min(3.4, step * 0.46)}>
+              <title>
+                {pairName(index, pairs[number])}: {shortShare(pairs[number].similarity)}
+              </title>
+            </circle>
+          ))}
+          <path class="twin-chance" d={`M${x(chance)} 4V${HIGH}`} />
+          {different !== null && <path class="twin-different" d={`M${x(different)} 4V${HIGH}`} />}
+          <text x={x(chance)} y={HIGH + 13} text-anchor="middle">
+            random {shortShare(chance)}
+          </text>
+          {different !== null && Math.abs(x(different) - x(chance)) > 90 && (
+            <text x={x(different)} y={HIGH + 13} text-anchor="middle">
+              different {shortShare(different)}
+            </text>
+          )}
+          <text x={WIDE} y={HIGH + 13} text-anchor="end">
+            the same 1
+          </text>
+        </svg>
+      </figure>
+      <p class="fine">
+        A dot is a pair of matched heads. Similarity is the mean of {index.parts.length} parts ({index.parts.join(", ")}
+        ). Where dots lie left of the line of different heads, a match says nothing about which heads are the same.
+      </p>
+    </section>
+  );
+}
+
+/** Dots beside each other are stacked, from the left. */
+function stacked(places: readonly number[]): { place: number; level: number }[] {
+  const counts = new Map<number, number>();
+  return places.map((place) => {
+    const bin = Math.round(place / DOT);
+    const level = counts.get(bin) ?? 0;
+    counts.set(bin, level + 1);
+    return { place: bin * DOT, level };
+  });
 }

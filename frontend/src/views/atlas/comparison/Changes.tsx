@@ -3,7 +3,7 @@ import { Mark } from "../../../parts/Mark";
 import type { ComparedScore } from "../../../source/atlasComparison";
 import { shortShare } from "../../../state/atlas";
 import { isClear, pairAddress, pairName, signed } from "../../../state/atlasComparison";
-import type { ComparisonView } from "./view";
+import type { ComparisonView } from "./ComparisonPlace";
 
 const SHOWN = 12;
 

@@ -5,7 +5,7 @@ import type { AtlasPlace } from "../../../state/atlas";
 import { headName, otherSide, pairAddress, pairsOf, readPair } from "../../../state/atlasComparison";
 import { HeadPage } from "../HeadPage";
 import { MapPage } from "../MapPage";
-import { placeOf, viewOf } from "../parts";
+import { type AtlasView, placeOf, viewOf } from "../parts";
 import { BothMaps } from "./BothMaps";
 import { PairPage } from "./PairPage";
 
@@ -59,4 +59,11 @@ function Partner({ index, place: { side, head } }: { index: ComparisonIndex; pla
       )}
     </p>
   );
+}
+
+/** What all parts of the page of two atlases are given. */
+export interface ComparisonView {
+  readonly index: ComparisonIndex;
+  readonly a: AtlasView;
+  readonly b: AtlasView;
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { TreeHead } from "../../../source/headvis";
+import type { TreeHead, TreePlot, TreeTable } from "../../../source/headvis";
 import { type AtlasPlace, headAddress } from "../../../state/atlas";
 import {
   digits,
@@ -12,14 +12,11 @@ import {
   rangeOf,
   rankOf,
   statisticText,
+  tokenName,
 } from "../../../state/headvis";
 import { counted } from "../../../state/words";
-import { HeadNav } from "../HeadNav";
-import { Matrix, MatrixLegend } from "./Matrix";
-import { Bars, Tokens } from "./TreePlots";
-import { TreeText } from "./TreeText";
-import { TreeWords } from "./TreeWords";
-import type { TreeView } from "./view";
+import { HeadNav } from "../parts";
+import { Matrix, MatrixLegend, TreeText, type TreeView, TreeWords } from "./TreeText";
 
 /** Everything that a tree says of one head; or one text as it sees it. */
 export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
@@ -183,4 +180,81 @@ function stratumName(stratum: number, highest: number): string {
   if (stratum === 0) return "Texts";
   if (stratum === highest && stratum > 1) return `Stratum ${stratum}, the strongest`;
   return `Stratum ${stratum}`;
+}
+
+const WIDE = 320;
+const HIGH = 96;
+const ROWS = 15;
+
+/** A histogram of a tree, a bar of one width for each bin. */
+function Bars({ plot }: { plot: TreePlot }) {
+  const { label, says, edges, values } = plot;
+  const most = Math.max(...values, Number.MIN_VALUE);
+  const width = WIDE / values.length;
+  const top = values.indexOf(most);
+  const peak = top < 0 ? "" : `; most, ${digits(most)}, from ${digits(edges[top])} to ${digits(edges[top + 1])}`;
+  return (
+    <figure class="tree-plot">
+      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={`${label}${peak}`}>
+        {values.map((value, bin) => (
+          <rect
+            key={bin}
+            x={bin * width}
+            y={HIGH - (HIGH * value) / most}
+            width={width * 0.86}
+            height={(HIGH * value) / most}
+          >
+            <title>
+              {digits(edges[bin])} to {digits(edges[bin + 1])}: {digits(value)}
+            </title>
+          </rect>
+        ))}
+        <path d={`M0 ${HIGH + 0.5}H${WIDE}`} />
+        {ticksOf(values.length).map((bin) => (
+          <text
+            key={bin}
+            x={bin * width}
+            y={HIGH + 13}
+            text-anchor={bin === 0 ? "start" : bin === values.length ? "end" : "middle"}
+          >
+            {digits(edges[bin])}
+          </text>
+        ))}
+      </svg>
+      <figcaption>
+        <b>{label}</b>
+        {says && ` – ${says}`}
+      </figcaption>
+    </figure>
+  );
+}
+
+/** The edges that are named: all of a few bins, five or six of many. */
+function ticksOf(bins: number): number[] {
+  if (bins <= 8) return Array.from({ length: bins + 1 }, (_, bin) => bin);
+  const parts = bins % 5 === 0 ? 5 : 4;
+  return Array.from({ length: parts + 1 }, (_, part) => Math.round((part * bins) / parts));
+}
+
+/** Tokens with their weights. */
+function Tokens({ table: { label, says, rows } }: { table: TreeTable }) {
+  const most = Math.max(...rows.map(([, weight]) => weight), Number.MIN_VALUE);
+  return (
+    <table class="tree-tokens">
+      <caption>
+        <b>{label}</b>
+        {says && ` – ${says}`}
+      </caption>
+      <tbody>
+        {rows.slice(0, ROWS).map(([token, weight], at) => (
+          <tr key={at}>
+            <th scope="row">
+              <bdi>{tokenName(token)}</bdi>
+            </th>
+            <td style={{ "--part": Math.max(0, weight) / most }}>{digits(weight)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }

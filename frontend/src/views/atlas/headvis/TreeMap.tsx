@@ -4,8 +4,8 @@ import type { TreeMetric } from "../../../source/headvis";
 import { headAddress } from "../../../state/atlas";
 import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
 import { counted } from "../../../state/words";
-import { HeadGrid } from "../HeadGrid";
-import type { TreeView } from "./view";
+import { HeadGrid } from "../parts";
+import type { TreeView } from "./TreeText";
 
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
 export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
