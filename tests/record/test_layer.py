@@ -123,33 +123,32 @@ def test_kind_is_read_off_the_mask(visible, kind):
     assert Layer(layer=0, weights=weights, visible=visible).kind == kind
 
 
-def broken(weights, change):
-    weights = weights.copy()
-    change(weights)
-    return weights
-
-
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("value", "message"),
     [
-        (
-            lambda w: w.__setitem__((1, 2, 3), np.nan),
-            r"weights of layer 4 holds nan at \[1, 2, 3\]",
-        ),
-        (
-            lambda w: w.__setitem__((1, 2, 3), -0.25),
-            r"negative weight -0.25 at \[1, 2, 3\]; are these scores",
-        ),
-        (
-            lambda w: w.__setitem__((1, 2, 3), w[1, 2, 3] + 0.5),
-            "head 1, query 2 sums to 1.5; rows must sum to 1",
-        ),
-        (lambda w: w.__imul__(0), "head 0, query 0 sums to 0; rows must sum to 1"),
+        (np.nan, r"weights of layer 4 holds nan at \[1, 2000, 3\]"),
+        (np.inf, "holds inf"),
+        (-0.25, r"negative weight -0.25 at \[1, 2000, 3\]; are these scores"),
+        (0.53125, "head 1, query 2000 sums to 1.5; rows must sum to 1"),
     ],
 )
-def test_weights_that_cannot_be_weights_are_refused(weights, change, message):
+def test_one_wrong_weight_is_found_wherever_it_is(dtype, value, message):
+    weights = np.full((2, 3000, 32), 1 / 32, dtype)
+    weights[1, 2000, 3] = value
     with pytest.raises(RecordError, match=message):
-        Layer(layer=4, weights=broken(weights, change))
+        Layer(layer=4, weights=weights)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("step", [1, 2])
+def test_only_a_number_that_is_not_finite_is_refused(qk, value, step):
+    queries = np.full((HEADS, QUERIES, WIDTH * step), 3e38, np.float32)  # its square is not finite
+    given = {"queries": queries[..., ::step], "keys": qk["keys"].astype(np.float32), "scale": 1e-38}
+    Layer(layer=0, **given)
+    given["queries"][1, 2, 3] = value
+    with pytest.raises(RecordError, match=r"queries of layer 0 holds -?(nan|inf) at \[1, 2, 3\]"):
+        Layer(layer=0, **given)
 
 
 def test_transposed_weights_are_recognised(weights):
@@ -168,24 +167,15 @@ def test_sinks_allow_rows_below_one_but_not_above(weights):
     ("change", "message"),
     [
         ({"keys": np.zeros((4, KEYS, WIDTH))}, "6 heads cannot share 4 key/value heads"),
-        (
-            {"keys": np.zeros((KV_HEADS, KEYS, 3))},
-            r"keys of layer 0 has shape \(2, 7, 3\), but .* is \(2, 7, 4\)",
-        ),
+        ({"keys": np.zeros((KV_HEADS, KEYS, 3))}, r"keys of layer 0 has shape \(2, 7, 3\), but"),
         ({"values": np.zeros((KV_HEADS, 6, 9))}, r"values of layer 0 has shape"),
-        (
-            {"weights": np.zeros((QUERIES, KEYS))},
-            r"weights of layer 0 has shape \(5, 7\); expected the axes",
-        ),
+        ({"weights": np.zeros((QUERIES, KEYS))}, r"weights of layer 0 has shape \(5, 7\)"),
         ({"queries": np.zeros((1, HEADS, QUERIES, WIDTH))}, "expected the axes"),
         ({"sinks": np.zeros(5)}, "sinks of layer 0 has shape"),
         ({"bias": np.zeros((2, QUERIES, KEYS))}, "has 2 heads; give 1 or 6"),
         ({"visible": np.ones((KEYS, QUERIES), bool)}, "visible of layer 0 has shape"),
         ({"keys": None}, "neither weights nor queries and keys"),
-        (
-            {"queries": np.zeros((HEADS, QUERIES, WIDTH), int)},
-            "must be a NumPy array of floating point, not int64",
-        ),
+        ({"queries": np.zeros((HEADS, QUERIES, WIDTH), int)}, "must be a NumPy array of floating"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(qk, change, message):

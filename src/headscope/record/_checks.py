@@ -118,7 +118,7 @@ def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarr
 def _hint(weights: np.ndarray, head: int, query: int) -> str:
     """What is probably wrong with a row that does not sum to 1."""
     # Columns that sum to 1 tell that queries and keys were given the wrong way round.
-    if abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE:
+    if query < weights.shape[2] and abs(weights[head, :, query].sum() - 1) < ROW_SUM_TOLERANCE:
         return "the axes must be [head query key]"
     return (
         "rows must sum to 1 over the keys; for padding, cut the padded tokens off; where "
