@@ -20,12 +20,6 @@ def test_ratios_are_those_of_the_same_draws(rng):
             assert found[draw, head] == pytest.approx(wanted)
 
 
-def test_with_wholes_of_one_the_quantiles_are_the_interval_of_the_mean(rng):
-    parts = rng.random((TEXTS, HEADS))
-    ends = np.quantile(redrawn_ratios(parts, np.ones_like(parts)), (0.025, 0.975), axis=0).T
-    np.testing.assert_allclose(ends, interval(parts, method="percentile"))
-
-
 def test_what_is_missing_is_not_counted():
     parts, wholes = (
         np.array([[1.0, np.nan], [3.0, np.nan]]),

@@ -20,14 +20,6 @@ def vectors(rng):
     )
 
 
-def test_neurons_of_one_key_sum_to_its_score(vectors, close):
-    queries, keys = vectors
-    scores = 0.5 * np.einsum("hqf,hkf->hqk", queries, keys)
-    for key in range(KEYS):
-        targets = np.broadcast_to(np.arange(KEYS) == key, (HEADS, QUERIES, KEYS)).astype(float)
-        close(neuron_scores(queries, keys, targets, scale=0.5).sum(axis=-1), scores[..., key])
-
-
 def test_neuron_scores_are_those_of_a_plain_loop(vectors, weights, close):
     queries, keys = vectors
     found = neuron_scores(queries, keys, weights, scale=0.3)
@@ -38,13 +30,6 @@ def test_neuron_scores_are_those_of_a_plain_loop(vectors, weights, close):
                     weights[head, query, key] * keys[head, key, feature] for key in range(KEYS)
                 )
                 close(found[head, query, feature], 0.3 * queries[head, query, feature] * meant)
-
-
-def test_what_all_keys_share_sets_none_apart(vectors, weights, close):
-    queries, keys = vectors
-    apart = weights - 1 / KEYS
-    shifted = keys + np.array([3.0, 0.0, -1.0, 8.0])
-    close(neuron_scores(queries, shifted, apart), neuron_scores(queries, keys, apart))
 
 
 def fewest(scores, share):
@@ -69,10 +54,6 @@ def test_carriers_are_the_fewest_that_reach_the_share(scores, share):
     assert found.sum() == fewest(scores, share)
 
 
-def test_carriers_of_nothing_positive_are_none():
-    assert not carriers(np.array([[-1.0, 0.0], [0.0, 0.0]])).any()
-
-
 @pytest.mark.parametrize(("first", "second", "units"), [(1, 1, 5), (2, 3, 5), (3, 3, 4), (5, 2, 6)])
 def test_chance_is_the_mean_over_all_sets(first, second, units):
     one = set(range(first))
@@ -93,16 +74,6 @@ def test_overlap_of_sets_is_the_mean_over_pairs(rng):
     assert chance == pytest.approx(
         np.mean([chance_overlap(len(a), len(b), 9) for a, b in pairs]), abs=1e-12
     )
-
-
-def test_random_sets_overlap_as_chance_says(rng):
-    found = np.array(
-        [
-            set_overlap(rng.permuted(np.eye(12, dtype=bool)[:4].repeat(3, axis=0), axis=1))
-            for _ in range(400)
-        ]
-    )
-    assert found[:, 0].mean() == pytest.approx(found[:, 1].mean(), abs=0.01)
 
 
 def test_one_set_is_like_no_other():

@@ -17,13 +17,6 @@ def test_copying_follows_the_definition(rng, close):
     close(copying(effects, places), wanted)
 
 
-def test_a_head_that_raises_only_what_it_sees_is_one_and_one_that_lowers_it_is_minus_one(close):
-    planted = np.zeros((2, 3, 6))
-    planted[0, range(3), [0, 2, 5]] = 1
-    planted[1] = -planted[0]
-    close(copying(planted, [0, 2, 5]), [1, -1])
-
-
 def test_raising_everything_alike_is_no_effect():
     assert np.isnan(copying(np.ones((1, 2, 4)), [0, 1])).all()
 

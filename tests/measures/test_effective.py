@@ -28,10 +28,6 @@ def test_more_features_than_tokens_leave_attention_as_it_is(weights, rng):
     assert null_dimension(vectors) == [0, 0, 0]
 
 
-def test_vectors_of_nothing_leave_nothing(weights):
-    assert not effective_attention(weights, np.zeros((3, 7, 2))).any()
-
-
 @pytest.mark.usefixtures("in_production")
 @pytest.mark.parametrize("shape", [(2, 7, 4), (3, 5, 4)])
 def test_what_does_not_fit_is_refused(weights, shape):

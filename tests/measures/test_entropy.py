@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from headscope import RecordError
-from headscope.measures import CLARK_SMOOTHING, entropy, row_entropy, with_missing_mass
-
-from ..close import assert_close
+from headscope.measures import CLARK_SMOOTHING, entropy, with_missing_mass
 
 
 @pytest.mark.parametrize("smoothing", [0.0, CLARK_SMOOTHING])
@@ -32,20 +30,10 @@ def test_uniform_is_ln_n_and_one_token_is_zero(close):
     close(entropy(one, smoothing=CLARK_SMOOTHING), [-a * math.log(a) - 7 * b * math.log(b)] * 2)
 
 
-def test_rows_keep_their_axes(weights):
-    assert row_entropy(weights).shape == (3, 5)
-    assert (row_entropy(weights) <= math.log(7)).all()
-
-
 def test_mass_that_went_nowhere_is_a_key_of_its_own(weights, close):
     half = with_missing_mass(weights / 2)
     close(half.sum(axis=-1), np.ones((3, 5)))
     close(entropy(half), entropy(weights) / 2 + math.log(2))
-
-
-def test_float32_weights_are_summed_in_float64(weights):
-    narrow = weights.astype(np.float32)
-    assert_close(entropy(narrow), entropy(narrow.astype(np.float64)))
 
 
 def test_no_row_is_not_a_number(weights):
@@ -54,7 +42,5 @@ def test_no_row_is_not_a_number(weights):
 
 @pytest.mark.usefixtures("in_production")
 def test_a_mask_of_another_length_is_refused(weights):
-    with pytest.raises(
-        RecordError, match=r"queries has shape \(7,\) .* truth values \[query\] of shape \(5,\)"
-    ):
+    with pytest.raises(RecordError, match=r"queries has shape \(7,\) .* truth values \[query\] of"):
         entropy(weights, queries=np.ones(7, bool))

@@ -18,12 +18,6 @@ def test_evenness_follows_the_definition(weights, pairs, close):
     close(evenness(weights, pairs), wanted)
 
 
-def test_even_inside_is_one_whatever_lies_outside(pairs, close):
-    maps = np.where(pairs, 0.1, 0.0)[None].copy()
-    maps[0][~pairs] = 0.3
-    close(evenness(maps, pairs), [1.0])
-
-
 def test_one_token_of_many_is_zero():
     assert evenness(np.eye(4, 6)[None], np.ones((4, 6), bool)).tolist() == [0]
 

@@ -20,18 +20,6 @@ def test_targets_and_score_follow_the_definition(rng, close, target, step):
     close(prefix_matching(weights, NAMES, target=target), wanted)
 
 
-def test_a_planted_induction_head_scores_one_and_a_previous_token_head_none(rng):
-    ids = repeated_tokens(rng, range(10, 60), length=6, repeats=3, start=1)
-    induction = np.eye(19, k=-5)[None].copy()
-    induction[0, :5, 0] = 1
-    previous = np.eye(19, k=-1)[None]
-    assert prefix_matching(induction, ids.tolist()).tolist() == [1]
-    assert prefix_matching(previous, ids.tolist()).tolist() == [0]
-    assert prefix_matching(
-        np.eye(19, k=-7)[None], ids.tolist(), target="preceded"
-    ).tolist() == pytest.approx([12 / 12])
-
-
 def test_repeated_tokens_are_one_run_again_and_again(rng):
     ids = repeated_tokens(rng, range(100, 200), start=7)
     assert len(ids) == 101

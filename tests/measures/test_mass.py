@@ -40,20 +40,6 @@ def test_strongest_column_follows_the_definition(weights, keys, close):
     close(strongest_column(weights, keys), wanted)
 
 
-def test_shares_of_a_property_and_of_its_absence_are_one(weights, pairs, keys, close):
-    close(property_share(weights, pairs) + property_share(weights, ~pairs), np.ones(3))
-    close(mass_on(weights, keys) + mass_on(weights, ~keys), np.ones(3))
-
-
-def test_planted_columns_get_everything(keys):
-    planted = np.zeros((2, 5, 7))
-    planted[0, :, 3] = 1
-    planted[1, :, 4] = 1
-    assert mass_on(planted, keys).tolist() == [1, 0]
-    assert strongest_column(planted, keys).tolist() == [1, 0]
-    assert property_share(planted, np.broadcast_to(keys, (5, 7))).tolist() == [1, 0]
-
-
 def test_what_is_not_there_is_not_a_number(weights):
     assert np.isnan(mass_on_pairs(weights, np.zeros((5, 7), bool))).all()
     assert np.isnan(strongest_column(weights, np.zeros(7, bool))).all()
@@ -63,14 +49,8 @@ def test_what_is_not_there_is_not_a_number(weights):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda w: mass_on(w, np.ones(5, bool)),
-            r"keys has shape \(5,\) .*truth values \[key\] of shape \(7,\)",
-        ),
-        (
-            lambda w: mass_on_pairs(w, np.ones((7, 5), bool)),
-            r"pairs has shape \(7, 5\) .*\[query key\] of shape \(5, 7\)",
-        ),
+        (lambda w: mass_on(w, np.ones(5, bool)), r"keys has shape \(5,\) .*truth values \[key\]"),
+        (lambda w: mass_on_pairs(w, np.ones((7, 5), bool)), r"pairs has shape \(7, 5\) .*\[query"),
         (lambda w: property_share(w, np.ones((5, 1), bool)), r"pairs has shape \(5, 1\)"),
     ],
 )

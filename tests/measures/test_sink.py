@@ -21,11 +21,6 @@ def test_a_planted_sink_is_one():
     assert sink_rate(sink_strength(planted)) == 0.5
 
 
-def test_uniform_rows_of_a_causal_model_give_the_first_token_its_harmonic_share(close):
-    causal = np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None]
-    close(sink_strength(causal[None]), [sum(1 / t for t in range(1, 6)) / 5])
-
-
 def test_the_threshold_itself_is_no_sink():
     assert sink_rate(np.array([0.3, 0.300001])) == 0.5
 

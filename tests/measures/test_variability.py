@@ -21,12 +21,6 @@ def test_variability_follows_the_definition(rng, close):
     close(variability(maps), wanted)
 
 
-def test_the_same_map_is_zero_and_maps_apart_reach_their_bound(weights, close):
-    close(variability(np.stack([weights] * 3)), np.zeros(3))
-    apart = np.stack([np.eye(2, 5, k=x)[None] for x in range(4)])
-    close(variability(apart), [1 - 1 / 4])
-
-
 def test_first_tokens_takes_the_texts_that_are_long_enough(rng):
     maps = [rng.random((2, n, n)) for n in (3, 6, 4)]
     found = first_tokens(maps, 4)

@@ -125,10 +125,7 @@ def test_sinks_are_found_in_what_the_rows_lack(made):
 
 
 def test_what_is_added_but_follows_no_distance_is_refused(made, rng):
-    with pytest.raises(
-        RecordError,
-        match=r"softmax\(queries . keys\) differs from the weights kept with them by 0\.",
-    ):
+    with pytest.raises(RecordError, match=r"softmax\(queries . keys\) differs from the weights"):
         hs.from_transformer_lens(made(bias=rng.standard_normal((6, 5, 5))), TOKENS)
 
 

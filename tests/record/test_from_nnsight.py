@@ -92,38 +92,39 @@ def hidden():
 @pytest.mark.parametrize(
     "given",
     [
-        lambda w: [torch.tensor(layer, requires_grad=True) for layer in w],
-        lambda w: tuple(torch.tensor(layer) for layer in w),
-        lambda w: {0: torch.tensor(w[0]), 1: torch.tensor(w[1])},
-        lambda w: {1: w[1], 0: w[0]},
-        lambda w: {"transformer.h.1.attn": w[1], "transformer.h.0.attn": w[0]},
-        lambda w: {f"encoder.block.{i}.layer.0.SelfAttention": w[i] for i in range(2)},
-        lambda w: [(hidden(), torch.tensor(layer)) for layer in w],
-        lambda w: [(hidden(), torch.randn(1, 6, 5, 5), torch.tensor(layer)) for layer in w],
-        lambda w: CacheView(
-            {f"model.transformer.h.{i}.attn": (hidden(), torch.tensor(w[i])) for i in range(2)}
+        pytest.param(lambda w: [torch.tensor(layer, requires_grad=True) for layer in w], id="list"),
+        pytest.param(lambda w: tuple(torch.tensor(layer) for layer in w), id="tuple of attentions"),
+        pytest.param(lambda w: {0: torch.tensor(w[0]), 1: torch.tensor(w[1])}, id="dictionary"),
+        pytest.param(lambda w: {1: w[1], 0: w[0]}, id="dictionary out of order"),
+        pytest.param(
+            lambda w: {"transformer.h.1.attn": w[1], "transformer.h.0.attn": w[0]},
+            id="module paths",
         ),
-        lambda w: [Proxy(torch.tensor(layer)) for layer in w],
-        lambda w: Proxy([Proxy((hidden(), torch.tensor(layer))) for layer in w]),
-        lambda w: [{"weights": layer} for layer in w],
-        lambda w: torch.tensor(w),
-        lambda w: [layer[0] for layer in w],
-    ],
-    ids=[
-        "list",
-        "tuple of attentions",
-        "dictionary",
-        "dictionary out of order",
-        "module paths",
-        "module paths of T5",
-        "outputs of modules",
-        "outputs of T5 with their position bias",
-        "tracer.cache",
-        "proxies",
-        "a proxy of proxies",
-        "dictionaries",
-        "stacked",
-        "without batch axis",
+        pytest.param(
+            lambda w: {f"encoder.block.{i}.layer.0.SelfAttention": w[i] for i in range(2)},
+            id="module paths of T5",
+        ),
+        pytest.param(
+            lambda w: [(hidden(), torch.tensor(layer)) for layer in w], id="outputs of modules"
+        ),
+        pytest.param(
+            lambda w: [(hidden(), torch.randn(1, 6, 5, 5), torch.tensor(layer)) for layer in w],
+            id="outputs of T5 with their position bias",
+        ),
+        pytest.param(
+            lambda w: CacheView(
+                {f"model.transformer.h.{i}.attn": (hidden(), torch.tensor(w[i])) for i in range(2)}
+            ),
+            id="tracer.cache",
+        ),
+        pytest.param(lambda w: [Proxy(torch.tensor(layer)) for layer in w], id="proxies"),
+        pytest.param(
+            lambda w: Proxy([Proxy((hidden(), torch.tensor(layer))) for layer in w]),
+            id="a proxy of proxies",
+        ),
+        pytest.param(lambda w: [{"weights": layer} for layer in w], id="dictionaries"),
+        pytest.param(lambda w: torch.tensor(w), id="stacked"),
+        pytest.param(lambda w: [layer[0] for layer in w], id="without batch axis"),
     ],
 )
 def test_every_form_of_saved_weights_gives_the_same_record(weights, given):
@@ -229,32 +230,17 @@ def test_encoder_and_decoder_have_their_stacks(rng):
     [
         (lambda w: [None, None], "every value is None. Under sdpa modules return no weights"),
         (lambda w: [], "every value is None"),
-        (
-            lambda w: [(hidden(), None)],
-            r"layer 0 returned no attention weights, but \(1, 5, 24\), NoneType",
-        ),
+        (lambda w: [(hidden(), None)], r"layer 0 returned no attention weights, but \(1, 5, 24\)"),
         (lambda w: [(hidden(), torch.randn(1, 6, 5, 5))], "returned no attention weights"),
         (lambda w: {"transformer.wte": w[0]}, "'transformer.wte' names no layer"),
-        (
-            lambda w: {"h.0.attn": w[0], "h.0.cross": w[1]},
-            "'h.0.attn' and 'h.0.cross' are both layer 0",
-        ),
+        (lambda w: {"h.0.attn": w[0], "h.0.cross": w[1]}, "'h.0.attn' and 'h.0.cross' are both"),
         (lambda w: [{"weight": w[0]}], r"layer 0 holds \['weight'\]; known are weights, queries"),
         (lambda w: [{"values": w[0]}], "holds neither weights nor queries and keys"),
         (lambda w: [{"queries": w[0], "keys": w[0]}], "but nothing to check them against"),
-        (
-            lambda w: [{"inputs": ((w[0],), {}), "output": (w[0], w[0])}],
-            "are not those of a call attention_interface",
-        ),
+        (lambda w: [{"inputs": ((w[0],), {}), "output": (w[0], w[0])}], "are not those of a call"),
         (lambda w: [{"inputs": None}], "layer 0: inputs and output are not those of a call"),
-        (
-            lambda w: [np.repeat(w[0], 2, 0)],
-            "weights of layer 0 holds a batch of 2 texts; say which",
-        ),
-        (
-            lambda w: [0 * hidden()[..., :5]],
-            "layer 0: query 0 gives weight to no key at all; for padding",
-        ),
+        (lambda w: [np.repeat(w[0], 2, 0)], "weights of layer 0 holds a batch of 2 texts; say"),
+        (lambda w: [0 * hidden()[..., :5]], "layer 0: query 0 gives weight to no key at all; for"),
         (lambda w: [np.log(w[0])], "are these scores before softmax"),
         (lambda w: [w[0][..., :4]], "rows must sum to 1 over the keys"),
         (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 and 5 tokens were given"),
@@ -297,7 +283,5 @@ def test_a_mask_of_another_size_is_refused(call):
     saved, _ = call()
     (module, *arrays), options = saved["inputs"]
     arrays[3] = torch.nn.functional.pad(arrays[3], (0, 3), value=torch.finfo(torch.float32).min)
-    with pytest.raises(
-        RecordError, match=r"queries and keys give \(5, 5\), but \(5, 8\) visible were kept"
-    ):
+    with pytest.raises(RecordError, match=r"queries and keys give \(5, 5\), but \(5, 8\) visible"):
         hs.from_nnsight([saved | {"inputs": ((module, *arrays), options)}], TOKENS)

@@ -121,9 +121,7 @@ def test_one_text_of_a_batch_and_its_place_in_the_padding(made):
         record["self"].weights(1), cache["blocks.1.attn.hook_pattern"][2][:, 2:, 2:]
     )
     assert record["self"].layer(1).kind == "causal"
-    with pytest.raises(
-        RecordError, match="of the weight of query 0 to keys that positions leave out"
-    ):
+    with pytest.raises(RecordError, match="of the weight of query 0 to keys that positions leave"):
         hs.from_transformer_lens(cache, TOKENS[3:], example=2, positions=slice(3, None))
     listed = hs.from_transformer_lens(cache, TOKENS[2:], example=2, positions=[2, 3, 4])
     np.testing.assert_array_equal(listed["self"].layer(1).values, record["self"].layer(1).values)
@@ -176,39 +174,18 @@ def changed(hook, change):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            changed("pattern", lambda a: a[:, ::-1]),
-            r"by (0\.\d+|1) \(allowed 0.0001\). Either the values were changed",
-        ),
+        (changed("pattern", lambda a: a[:, ::-1]), r"by (0\.\d+|1) \(allowed 0.0001\). Either the"),
         (changed("k", lambda a: a[:, :, ::-1]), r"softmax\(queries . keys\) differs"),
-        (
-            changed("z", lambda a: a * 1.01),
-            "weights times values differ from the output of the heads",
-        ),
+        (changed("z", lambda a: a * 1.01), "weights times values differ from the output of the"),
         (changed("v", lambda a: a[:, :, ::-1]), "weights times values differ"),
         (changed("v", lambda a: a[:, :4]), r"weights \(6, 5, 5\) do not fit values \(2, 4, 4\)"),
-        (
-            changed("q", lambda a: a[..., :3]),
-            r"queries \(6, 5, 3\) and keys \(2, 5, 4\) do not fit",
-        ),
-        (
-            changed("q", lambda a: a[:, :4]),
-            r"queries and keys give \(6, 4, 5\), but \(6, 5, 5\) weights were kept",
-        ),
-        (
-            changed("q", lambda a: a[0, 0]),
-            r"hook_q has shape \(6, 4\); expected the axes \[query head feature\]",
-        ),
+        (changed("q", lambda a: a[..., :3]), r"queries \(6, 5, 3\) and keys \(2, 5, 4\) do not"),
+        (changed("q", lambda a: a[:, :4]), r"queries and keys give \(6, 4, 5\), but \(6, 5, 5\)"),
+        (changed("q", lambda a: a[0, 0]), r"hook_q has shape \(6, 4\); expected the axes \[query"),
         (changed("q", lambda a: a * np.nan), "queries of blocks.1.attn holds nan"),
-        (
-            changed("pattern", lambda a: np.repeat(a, 2, 0)),
-            "hook_pattern holds a batch of 2 texts; say which",
-        ),
+        (changed("pattern", lambda a: np.repeat(a, 2, 0)), "hook_pattern holds a batch of 2"),
         (changed("pattern", lambda _: "yes"), "hook_pattern is not an array of numbers but str"),
-        (
-            lambda c: {"blocks.1.attn.hook_q": 1},
-            "holds no attention: expected names such as 'blocks.0.attn.hook",
-        ),
+        (lambda c: {"blocks.1.attn.hook_q": 1}, "holds no attention: expected names such as"),
         (lambda c: {}, "given were none"),
         (
             lambda c: c | {"vision_encoder.0.attn.hook_pattern": 1},
@@ -224,15 +201,9 @@ def test_what_does_not_agree_is_refused(made, given, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"tokens": TOKENS[1:]},
-            "5 queries and 5 keys, but 4 and 4 tokens were given; count the tokens",
-        ),
+        ({"tokens": TOKENS[1:]}, "5 queries and 5 keys, but 4 and 4 tokens were given; count the"),
         ({"tokens": "abcde"}, "not the string 'abcde'"),
-        (
-            {"tokens": TOKENS, "example": 1},
-            "holds a batch of 1 texts, numbered from 0; there is no 1",
-        ),
+        ({"tokens": TOKENS, "example": 1}, "holds a batch of 1 texts, numbered from 0; there is"),
         ({"tokens": TOKENS, "example": -1}, "there is no -1"),
         (
             {"tokens": hs.Tokens(pieces=tuple(TOKENS), texts=("a",)), "text": "b"},

@@ -2,7 +2,6 @@
 too) were run.
 """
 
-import dataclasses
 from importlib.metadata import version
 from importlib.util import find_spec
 
@@ -177,62 +176,3 @@ def test_the_tokens_of_the_model_fit_its_cache(folder):
     cache = run(model, ids).remove_batch_dim()
     record = hs.from_transformer_lens(cache, model.to_str_tokens(ids))
     assert record["self"].query.pieces == ("<s>", "a", "b")
-
-
-def hooked(name="HookedTransformer", **options):
-    if version("transformer_lens") >= "4":
-        pytest.skip("HookedTransformer went away in TransformerLens 4.0; install 3.9 to run this")
-    import transformer_lens as lens
-
-    torch.manual_seed(0)
-    sizes = {
-        "n_layers": 2,
-        "d_model": 24,
-        "n_ctx": 16,
-        "d_head": 8,
-        "n_heads": 3,
-        "d_vocab": 20,
-        "act_fn": "gelu",
-    }
-    model = getattr(lens, name)(lens.HookedTransformerConfig(**sizes | options)).eval()
-    for parameter in model.parameters():  # HookedEncoder leaves them uninitialised
-        parameter.data.normal_(0, 0.4) if parameter.ndim > 1 else parameter.data.fill_(0.5)
-    return model
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {
-            "positional_embedding_type": "rotary",
-            "rotary_dim": 8,
-            "n_heads": 6,
-            "d_model": 48,
-            "n_key_value_heads": 2,
-        },
-        {"attn_scores_soft_cap": 0.5, "attn_scale": 3.0},
-        {
-            "use_local_attn": True,
-            "window_size": 3,
-            "attn_types": ["global", "local"],
-            "use_attn_scale": False,
-        },
-        {"positional_embedding_type": "alibi"},
-        {"positional_embedding_type": "shortformer"},
-        {"attention_dir": "bidirectional", "name": "HookedEncoder"},
-        {"dtype": torch.bfloat16},
-    ],
-    ids=["plain", "rotary grouped", "cap", "local", "alibi", "shortformer", "encoder", "bfloat16"],
-)
-def test_a_hooked_transformer_gives_its_pattern(options):
-    ids = torch.randint(0, 20, (3, 7), generator=torch.Generator().manual_seed(1))
-    cache = run(hooked(**options), ids)
-    record = hs.from_transformer_lens(cache, TOKENS, example=2)
-    half = options.get("dtype") == torch.bfloat16
-    for layer in record["self"]:
-        pattern = cache["pattern", layer.layer][2].float().numpy()
-        np.testing.assert_array_equal(layer.weights, pattern)
-        recomputed = dataclasses.replace(layer, weights=None).weights_of()
-        np.testing.assert_allclose(recomputed, pattern, atol=3e-2 if half else 2e-6)
-    assert record.verified < (3e-2 if half else 2e-6)

@@ -5,8 +5,6 @@ import torch
 import headscope as hs
 from headscope import RecordError
 from headscope.testing import random_weights
-from headscope.views.figures._numbers import even_of, lifts_of, numbers_of
-from headscope.views.figures._options import parse_options
 
 TOKENS = ["[CLS]", "a", "b", "[SEP]", "c"]
 
@@ -19,22 +17,16 @@ def weights(rng):
 @pytest.mark.parametrize(
     "given",
     [
-        lambda w: w,
-        lambda w: list(w),
-        lambda w: w[:, None],
-        lambda w: w.tolist(),
-        lambda w: torch.tensor(w),
-        lambda w: tuple(torch.tensor(layer, requires_grad=True)[None] for layer in w),
-        lambda w: w.astype(np.float64),
-    ],
-    ids=[
-        "array",
-        "list of arrays",
-        "batch of one",
-        "nested lists",
-        "tensor",
-        "tuple of tensors",
-        "float64",
+        pytest.param(lambda w: w, id="array"),
+        pytest.param(lambda w: list(w), id="list of arrays"),
+        pytest.param(lambda w: w[:, None], id="batch of one"),
+        pytest.param(lambda w: w.tolist(), id="nested lists"),
+        pytest.param(lambda w: torch.tensor(w), id="tensor"),
+        pytest.param(
+            lambda w: tuple(torch.tensor(layer, requires_grad=True)[None] for layer in w),
+            id="tuple of tensors",
+        ),
+        pytest.param(lambda w: w.astype(np.float64), id="float64"),
     ],
 )
 def test_arrays_of_any_library_give_the_same_record(weights, given):
@@ -85,36 +77,21 @@ def test_the_users_array_is_not_kept(weights):
     ("arguments", "message"),
     [
         (lambda w: {"weights": w}, "self attention was given without tokens"),
-        (
-            lambda w: {"cross": w, "encoder_tokens": TOKENS},
-            "without decoder_tokens and encoder_tokens",
-        ),
+        (lambda w: {"cross": w, "encoder_tokens": TOKENS}, "without decoder_tokens and"),
         (lambda w: {}, "give weights and tokens"),
-        (
-            lambda w: {"weights": (), "tokens": TOKENS},
-            "is empty: the model returned none. Under sdpa",
-        ),
+        (lambda w: {"weights": (), "tokens": TOKENS}, "is empty: the model returned none. Under"),
         (
             lambda w: {"weights": np.repeat(w[:, None], 2, 1), "tokens": TOKENS},
             "holds a batch of 2 texts",
         ),
-        (
-            lambda w: {"weights": w[0], "tokens": TOKENS},
-            r"has shape \(5, 5\); expected three axes",
-        ),
-        (
-            lambda w: {"weights": w, "tokens": TOKENS[:4]},
-            "5 queries and 5 keys, but 4 query tokens",
-        ),
+        (lambda w: {"weights": w[0], "tokens": TOKENS}, r"has shape \(5, 5\); expected three axes"),
+        (lambda w: {"weights": w, "tokens": TOKENS[:4]}, "5 queries and 5 keys, but 4 query"),
         (lambda w: {"weights": w, "tokens": "abcde"}, "not the string 'abcde'"),
         (
             lambda w: {"weights": w, "tokens": TOKENS, "sentence_b_start": 5},
             "must lie between 1 and 4",
         ),
-        (
-            lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS},
-            "not an array of numbers with equally long rows",
-        ),
+        (lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS}, "not an array of numbers"),
         (lambda w: {"weights": np.log(w), "tokens": TOKENS}, "are these scores before softmax"),
         (lambda w: {"weights": np.float32(1), "tokens": TOKENS}, "is a single number"),
     ],
@@ -133,11 +110,6 @@ def test_weights_that_never_look_ahead_are_of_a_causal_model(weights):
     seen = np.asarray(layer.visible, bool)
     lift = layer.weights_of(0) * seen.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(lift[seen], 1, atol=1e-6)
-    plan = parse_options(record, {"view": "matrix", "head": 0})
-    drawn = numbers_of(plan.layer, (0,), plan.shown)
-    np.testing.assert_allclose(
-        lifts_of(drawn, even_of(plan.layer, plan.shown))[0][seen], 1, atol=1e-6
-    )
     # One head that looks ahead a little is enough for all of them.
     even[1, 2] = weights[1, 2]
     assert {layer.kind for layer in hs.from_weights(even, TOKENS)["self"]} == {"full"}

@@ -46,10 +46,7 @@ def test_steps_queries_and_tokens_are_told_apart():
     [
         ({"reads": ()}, "reads must be whole numbers from 1 on, one for each pass"),
         ({"reads": (3, 0, 3)}, "reads must be whole numbers from 1 on"),
-        (
-            {"reads": (3, 1, 1)},
-            "5 tokens were read, but a prompt of 4 and 3 written make 6, for the last one is never",
-        ),
+        ({"reads": (3, 1, 1)}, "5 tokens were read, but a prompt of 4 and 3 written make 6, for"),
         ({"prompt": 0}, "a prompt of 0"),
         ({"tokens": Tokens(pieces=())}, "no token was written"),
         ({"stop": "bored"}, "stop must be one of end, length, criterion, not 'bored'"),
@@ -81,9 +78,7 @@ def record_of(found, ids=None):
 def test_a_record_holds_what_was_read():
     assert record_of(generation()).summary.endswith("6 x 7 tokens; 3 tokens generated")
     record_of(generation(), (1, 1, 1, 1, 4, 5))
-    with pytest.raises(
-        RecordError, match=r"reads the ids \[4, 7\] after its prompt, but written were \[4, 5\]"
-    ):
+    with pytest.raises(RecordError, match=r"reads the ids \[4, 7\] after its prompt, but written"):
         record_of(generation(), (1, 1, 1, 1, 4, 7))
     with pytest.raises(RecordError, match="7 tokens were read, but stack 'cross' has 6 queries"):
         record_of(generation(prompt=5, reads=(7,)))

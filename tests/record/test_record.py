@@ -35,9 +35,7 @@ def test_layers_out_of_order_are_refused(rng):
 
 def test_tokens_that_do_not_fit_the_arrays_are_refused(rng):
     layer = Layer(layer=0, weights=random_weights(rng, (3, 4, 6)))
-    with pytest.raises(
-        RecordError, match="4 queries and 6 keys, but 4 query tokens and 4 key tokens"
-    ):
+    with pytest.raises(RecordError, match="4 queries and 6 keys, but 4 query tokens and 4 key"):
         Stack(
             name="self",
             query=Tokens(pieces=tuple("abcd")),
@@ -83,13 +81,9 @@ def test_pictures_are_bytes_and_one_for_each_grid(rng):
     picture = rng.integers(0, 256, (8, 12, 3), np.uint8)
     assert Record(stacks=stacks, pictures=(picture,)).pictures[0] is picture
     for wrong in (picture / 255, picture[..., :1], picture[0], picture[:0]):
-        with pytest.raises(
-            RecordError, match=r"Picture 0 must be uint8 with the axes \[height width 3\], not "
-        ):
+        with pytest.raises(RecordError, match=r"Picture 0 must be uint8 with the axes \[height"):
             Record(stacks=stacks, pictures=(wrong,))
-    with pytest.raises(
-        RecordError, match="2 pictures were given for tokens of 1; give one for each grid"
-    ):
+    with pytest.raises(RecordError, match="2 pictures were given for tokens of 1; give one for"):
         Record(stacks=stacks, pictures=(picture, picture[:, 1:]))
 
 
@@ -105,9 +99,7 @@ def test_all_layers_come_as_one_array_with_their_axes_in_order(rng):
 def test_layers_with_other_numbers_of_heads_are_no_one_array(rng):
     tokens = {"query": Tokens(pieces=tuple("abcd")), "key": Tokens(pieces=tuple("uvwxyz"))}
     layers = tuple(Layer(layer=n, weights=random_weights(rng, (2 + n, 4, 6))) for n in range(2))
-    with pytest.raises(
-        RecordError, match="have 2, 3 heads, so they are no one array; take them one by one"
-    ):
+    with pytest.raises(RecordError, match="have 2, 3 heads, so they are no one array; take them"):
         Stack(name="cross", layers=layers, **tokens).weights()
 
 

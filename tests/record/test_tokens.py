@@ -5,32 +5,9 @@ from headscope import RecordError, Tokens
 
 
 def test_bare_pieces_get_labels_marks_and_segments():
-    tokens = Tokens(
-        pieces=(
-            "[CLS]",
-            "straw",
-            "##berries",
-            "Ġstore",
-            "▁the",
-            "##",
-            "<s>",
-            "<|end|>",
-            "a<b",
-            "[SEP]",
-        )
-    )
-    assert tokens.labels == (
-        "[CLS]",
-        "straw",
-        "berries",
-        "store",
-        "the",
-        "##",
-        "<s>",
-        "<|end|>",
-        "a<b",
-        "[SEP]",
-    )
+    pieces = "[CLS] straw ##berries Ġstore ▁the ## <s> <|end|> a<b [SEP]"
+    tokens = Tokens(pieces=tuple(pieces.split()))
+    assert " ".join(tokens.labels) == "[CLS] straw berries store the ## <s> <|end|> a<b [SEP]"
     assert tokens.special == (True, False, False, False, False, False, True, True, False, True)
     assert tokens.segments == (0,) * 10
     assert [i for i, on in enumerate(tokens.continues) if on] == [2]
@@ -83,31 +60,19 @@ def test_frames_have_times():
         ({"pieces": ("a", "b"), "ids": (1,)}, "1 ids were given for 2 pieces"),
         ({"pieces": ("a", "b"), "special": (True,)}, "1 special were given for 2 pieces"),
         ({"pieces": ("a",), "segments": (2,)}, r"segments must be 0 or 1 .* not \[2\]"),
-        (
-            {"pieces": ("a",), "texts": ("ab",), "offsets": ((1, 3),)},
-            r"offsets \(1, 3\) of token 0 \('a'\) leave text 0",
-        ),
+        ({"pieces": ("a",), "texts": ("ab",), "offsets": ((1, 3),)}, r"offsets \(1, 3\) of token"),
         ({"pieces": ("a",), "offsets": ((0, 1),)}, "leave text 0 with its 0 characters"),
         (
             {"pieces": ("a", "b"), "grids": ((1, 1),), "places": ((0, 0),)},
             "1 places were given for 2 pieces",
         ),
-        (
-            {"pieces": ("a",), "places": ((0, 0),)},
-            r"token 0 \('a'\) has the place \(0, 0\) .* there are 0 grids",
-        ),
+        ({"pieces": ("a",), "places": ((0, 0),)}, r"token 0 \('a'\) has the place \(0, 0\)"),
         (
             {"pieces": ("a",), "grids": ((1, 1),), "pictures": (0,), "places": (None,)},
             "has the place None in picture 0",
         ),
-        (
-            {"pieces": ("a",), "grids": ((3, 5),), "places": ((0, 5),)},
-            "leaves the grid of 3 x 5 patches",
-        ),
-        (
-            {"pieces": ("a",), "times": ((1.0, 0.5),)},
-            r"times \(1.0, 0.5\) of token 0 must be \(start, stop\)",
-        ),
+        ({"pieces": ("a",), "grids": ((3, 5),), "places": ((0, 5),)}, "leaves the grid of 3 x 5"),
+        ({"pieces": ("a",), "times": ((1.0, 0.5),)}, r"times \(1.0, 0.5\) of token 0 must be"),
     ],
 )
 def test_what_does_not_fit_is_refused(fields, message):
@@ -125,13 +90,8 @@ def test_bare_pieces_of_bytes_are_shown_as_the_text():
     labels = Tokens(pieces=tuple(pieces)).labels
     assert "".join(labels) == f"<|endoftext|>{TEXT}"
     assert labels[4:8] == ("\u00e9", "", " ", "\u65e5")
-    fallback = [
-        "<s>",
-        "\u2581caf",
-        "\u00e9",
-        "\u2581",
-        *(f"<0x{byte:02X}>" for byte in "日".encode()),
-    ]
+    fallback = ["<s>", "\u2581caf", "\u00e9", "\u2581"]
+    fallback += [f"<0x{byte:02X}>" for byte in "日".encode()]
     assert Tokens(pieces=tuple(fallback)).labels == ("<s>", "caf", "\u00e9", " ", "日", "", "")
     plain = ("\u00c3\u00a9", "##\u00e9")
     assert Tokens(pieces=plain).labels == ("\u00c3\u00a9", "\u00e9")

@@ -46,15 +46,9 @@ def test_only_what_is_vouched_for_is_not_looked_at(name, wrong, rng):
         vouched_layer({"weights", "values"} - {name}, **given)
     assert str(vouched.value) == str(plain.value)
     assert vouched_layer({name}, **given).has(name)
-
-
-def test_shapes_are_looked_at_in_any_case(rng):
     given = arguments(rng) | {"values": np.zeros((HEADS, KEYS + 1, 5), np.float32)}
-    with pytest.raises(RecordError) as plain:
-        Layer(**given)
-    with pytest.raises(RecordError) as vouched:
+    with pytest.raises(RecordError, match="values of layer 1 has shape"):
         vouched_layer({"weights", "values"}, **given)
-    assert str(vouched.value) == str(plain.value)
 
 
 @pytest.mark.parametrize("change", [{"wheights": None}, {"layer": ...}])

@@ -302,18 +302,6 @@ def test_a_file_that_may_not_grow_is_a_file_error(tmp_path):
     assert names(tmp_path) == ["run.safetensors"]
 
 
-def test_a_statistic_is_written_as_everything_else(tmp_path):
-    statistic = Statistic((2,))
-    statistic.update("a", np.array([1.0, np.nan]))
-    path = tmp_path / "a.safetensors"
-    path.write_text("before")
-    path.chmod(0o600)
-    (tmp_path / "link.safetensors").symlink_to(path)
-    statistic.save(tmp_path / "link.safetensors")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert names(tmp_path) == ["a.safetensors", "link.safetensors"]
-
-
 def test_a_name_that_is_too_long_is_one_clear_error(tmp_path):
     record = random_record()
     for ending in (".safetensors", ".npz"):

@@ -17,15 +17,10 @@ from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
 from headscope.patterns import Tally, load_tally
 from headscope.record import (
-    Contributions,
-    Generation,
     Layer,
-    Mask,
     Record,
-    Rotary,
     Stack,
     Tokens,
-    statistics_of,
 )
 from headscope.storage import given_labels, given_pairs, read_rows
 from headscope.studies import (
@@ -39,6 +34,7 @@ from headscope.studies import (
 )
 from headscope.testing import random_weights
 
+from ..full_record import full_record
 from ..mutants import mutants
 
 MOST_GROWN = 300_000
@@ -48,71 +44,6 @@ MOST_GROWN = 300_000
 def shown(*values):
     """What printing makes of them."""
     return [str(value) for value in values]
-
-
-def full_record(seed=0):
-    """With everything that a record can hold."""
-    rng = np.random.default_rng(seed)
-    weights = random_weights(rng, (2, 4, 5))
-    query = Tokens(
-        pieces=("[CLS]", "a", "##b", "c"),
-        texts=("ab c",),
-        ids=(1, 2, 3, 4),
-        offsets=(None, (0, 1), (1, 2), (3, 4)),
-        words=(None, 0, 0, 1),
-    )
-    key = Tokens(
-        pieces=tuple("vwxyz"),
-        grids=((1, 2), (1, 1)),
-        places=(None, (0, 0), (0, 1), (0, 0), None),
-        pictures=(None, 0, 0, 1, None),
-        times=(None, (0.0, 0.5), None, None, None),
-    )
-    full = Layer(
-        layer=1,
-        weights=weights,
-        value_norms=rng.random((2, 5)),
-        contributions=Contributions(
-            attention=rng.random((4, 5)), missing={"alti": "why"}, expansion=2.0
-        ),
-        statistics=statistics_of(weights, key, query, top=2),
-        visible=Mask.of(np.ones((4, 5), bool)),
-        changes=("head 0 zeroed",),
-    )
-    plain = Layer(
-        layer=2,
-        queries=rng.standard_normal((2, 4, 4)).astype(np.float32),
-        keys=rng.standard_normal((1, 5, 4)),
-        values=rng.standard_normal((1, 5, 3)).astype(np.float16),
-        bias=rng.standard_normal((1, 4, 5)),
-        sinks=rng.standard_normal(2),
-        soft_cap=30.0,
-        rotary=Rotary(frequencies=np.array([1.0, 0.1]), style="halves"),
-        verified=1e-6,
-    )
-    stack = Stack(
-        name="cross",
-        query=query,
-        key=key,
-        layers=(full, plain),
-        others={0: "linear (x)"},
-        routers={1: rng.random((4, 3))},
-    )
-    generation = Generation(
-        stack="cross",
-        prompt=3,
-        reads=(3, 1),
-        tokens=Tokens(pieces=("c", "d"), ids=(4, 9)),
-        probabilities=(0.5, 0.25),
-        entropies=(0.1, 2.0),
-        ranks=(1, 3),
-        text="c d",
-        stop="end",
-        seed=3,
-    )
-    pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((4, 6), (2, 2)))
-    model = hs.ModelFacts(name="m", versions={"torch": "2"})
-    return Record(stacks={"cross": stack}, model=model, generation=generation, pictures=pictures)
 
 
 def used_record(path):
@@ -289,7 +220,10 @@ JSONL = (
     '{"text": "a b", "label": 1}\n{"text": "c", "label": "yes"}\n{"text": "d e", "label": 0.5}\n'
 )
 CASES = {
-    "record.safetensors": (lambda path: hs.save(full_record(), path), used_record),
+    "record.safetensors": (
+        lambda path: hs.save(full_record(np.random.default_rng(0)), path),
+        used_record,
+    ),
     "statistic.safetensors": (kept_statistic, used_statistic),
     "tally.safetensors": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
     "heads.safetensors": (

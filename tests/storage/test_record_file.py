@@ -13,104 +13,10 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import headscope as hs
-from headscope import FileError, Generation, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import ARRAYS, Candidate, Rotary
+from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 
-
-def full_record(rng, heads=6, queries=5, keys=7):
-    """A record with everything that a layer can hold."""
-    visible = rng.random((queries, keys)) < 0.7
-    visible[:, 0] = True
-    layer = Layer(
-        layer=3,
-        queries=rng.standard_normal((heads, queries, 4)).astype(np.float32),
-        keys=rng.standard_normal((2, keys, 4)),
-        values=rng.standard_normal((2, keys, 3)).astype(np.float16),
-        scale=0.5,
-        visible=visible,
-        bias=rng.standard_normal((1, queries, keys)),
-        soft_cap=30.0,
-        sinks=rng.standard_normal(heads),
-        module="layers.3.attention",
-        projection="layers.3.out",
-        route="interface",
-        verified=1e-7,
-        norm="RMSNorm",
-        latent=12,
-        rotary=Rotary(frequencies=np.array([1.0, 0.3]), style="neighbours", first=1),
-    )
-    weights = Layer(layer=4, weights=random_weights(rng, (heads, queries, keys)))
-    query = Tokens(
-        pieces=("a", "</script>", "", "\u202e\x00", "\U0001f600"),
-        texts=("a b", "c"),
-        ids=(1, 2, 3, 4, 5),
-        offsets=((0, 1), None, (2, 3), (0, 1), None),
-        segments=(0, 0, 0, 1, 1),
-        words=(0, None, 1, 2, 2),
-    )
-    key = Tokens(
-        pieces=tuple("tuvwxyz"),
-        grids=((1, 2), (2, 2)),
-        places=(None, (0, 0), (0, 1), (0, 0), (0, 1), (1, 0), (1, 1)),
-        pictures=(None, 0, 0, 1, 1, 1, 1),
-        times=(None, (0.0, 0.5), *[None] * 5),
-    )
-    rest = {
-        "others": {0: "linear (Delta)"},
-        "routers": {1: rng.standard_normal((queries, 8)).astype(np.float32)},
-    }
-    stack = Stack(name="cross", query=query, key=key, layers=(layer, weights), **rest)
-    return Record(
-        stacks={"cross": stack},
-        model=ModelFacts(name="m", versions={"torch": "2"}, dtype="float32"),
-    )
-
-
-def written(record):
-    """The record with two tokens that a model wrote after a prompt of four."""
-    generation = Generation(
-        stack="cross",
-        prompt=4,
-        reads=(4, 1),
-        tokens=Tokens(pieces=("b", "\u202e</script>"), ids=(5, 9)),
-        probabilities=(0.5, 1 / 3),
-        entropies=(0.1, 2.0),
-        ranks=(1, 3),
-        alternatives=((Candidate(id=5, piece="\u2581b", probability=0.5),), ()),
-        text="b \U0001f600",
-        stop="end",
-        sampled=True,
-        seed=3,
-    )
-    return dataclasses.replace(record, generation=generation)
-
-
-def assert_same(found, wanted):
-    assert found.generation == wanted.generation
-    assert dataclasses.asdict(found.model) == dataclasses.asdict(wanted.model)
-    assert list(found.stacks) == list(wanted.stacks)
-    for name, stack in wanted.stacks.items():
-        assert (found[name].query, found[name].key) == (stack.query, stack.key)
-        assert found[name].others == stack.others
-        assert list(found[name].routers) == list(stack.routers)
-        for number, scores in stack.routers.items():
-            np.testing.assert_array_equal(found[name].routers[number], scores)
-        for ours, theirs in zip(found[name], stack, strict=True):
-            for field in dataclasses.fields(Layer):
-                given, expected = getattr(ours, field.name), getattr(theirs, field.name)
-                if field.name == "rotary" and expected is not None:
-                    np.testing.assert_array_equal(given.frequencies, expected.frequencies)
-                    assert (given.style, given.first, given.start) == (
-                        expected.style,
-                        expected.first,
-                        expected.start,
-                    )
-                elif field.name in ARRAYS and expected is not None:
-                    assert given.dtype == expected.dtype
-                    np.testing.assert_array_equal(given, expected)
-                else:
-                    assert given == expected
+from ..full_record import assert_same, full_record
 
 
 def test_everything_comes_back_as_it_was(rng, tmp_path):
@@ -118,36 +24,18 @@ def test_everything_comes_back_as_it_was(rng, tmp_path):
     assert_same(hs.load(hs.save(record, tmp_path / "run.safetensors")), record)
 
 
-def test_pictures_come_back_as_they_were(rng, tmp_path):
-    pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((4, 6), (7, 5)))
-    record = dataclasses.replace(full_record(rng), pictures=pictures)
-    path = hs.save(record, tmp_path / "run.safetensors")
-    found = hs.load(path)
-    assert_same(found, record)
-    for ours, theirs in zip(found.pictures, pictures, strict=True):
-        assert ours.dtype == np.uint8
-        np.testing.assert_array_equal(ours, theirs)
-    rewritten(path, lambda document: document.update(pictures=3))
-    with pytest.raises(FileError, match="is damaged"):
-        hs.load(path)
-    assert b"pictures." not in hs.save(full_record(rng), tmp_path / "none.safetensors").read_bytes()
-
-
-def test_a_generation_comes_back_as_it_was(rng, tmp_path):
-    record = written(full_record(rng))
-    path = hs.save(record, tmp_path / "run.safetensors")
-    assert_same(hs.load(path), record)
+def test_damaged_pictures_and_generations_are_told(rng, tmp_path):
+    path = hs.save(full_record(rng), tmp_path / "run.safetensors")
     rewritten(path, lambda document: document["generation"]["ranks"].pop())
     with pytest.raises(FileError, match="is damaged: Generation: 1 ranks for 2 tokens"):
         hs.load(path)
-
-
-def test_a_record_without_a_generation_does_not_mention_one(rng, tmp_path):
-    path = hs.save(full_record(rng), tmp_path / "run.safetensors")
-    rewritten(
-        path, lambda document: document.pop("generation", "none there") == "none there" or 1 / 0
-    )
-    assert hs.load(path).generation is None
+    rewritten(path, lambda document: document.update(generation=None, pictures=3))
+    with pytest.raises(FileError, match="is damaged"):
+        hs.load(path)
+    plain = hs.save(random_record(), path)
+    assert b"pictures." not in path.read_bytes()
+    rewritten(plain, lambda document: document.pop("generation", "none") == "none" or 1 / 0)
+    assert hs.load(plain).generation is None
 
 
 @settings(max_examples=25)
@@ -253,41 +141,50 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda p: p.unlink(), "does not exist"),
-        (lambda p: p.write_bytes(b""), "is cut or no .safetensors file"),
-        (lambda p: p.write_bytes(p.read_bytes()[:-5]), "is cut or no .safetensors file"),
-        (lambda p: p.write_bytes(p.read_bytes()[:90]), "is cut or no .safetensors file"),
-        (lambda p: p.write_bytes(b"\x80\x04K\x01." * 99), "is cut or no .safetensors file"),
-        (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
-        (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
-        (
+        pytest.param(lambda p: p.unlink(), "does not exist", id="gone"),
+        pytest.param(lambda p: p.write_bytes(b""), "is cut or no .safetensors file", id="empty"),
+        pytest.param(
+            lambda p: p.write_bytes(p.read_bytes()[:-5]),
+            "is cut or no .safetensors file",
+            id="tail cut",
+        ),
+        pytest.param(
+            lambda p: p.write_bytes(p.read_bytes()[:90]),
+            "is cut or no .safetensors file",
+            id="head cut",
+        ),
+        pytest.param(
+            lambda p: p.write_bytes(b"\x80\x04K\x01." * 99),
+            "is cut or no .safetensors file",
+            id="pickle",
+        ),
+        pytest.param(
+            lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record", id="foreign"
+        ),
+        pytest.param(
+            lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged", id="json"
+        ),
+        pytest.param(
             lambda p: rewritten(p, lambda d: d.update(format=3)),
             "has format 3, and this headscope reads format 2; update",
+            id="newer",
         ),
-        (
+        pytest.param(
             lambda p: rewritten(p, lambda d: d.update(format=1)),
             "has format 1, .* reads format 2; capture .* again",
+            id="older",
         ),
-        (
+        pytest.param(
             lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)),
             "is damaged",
+            id="other layer",
         ),
-        (lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
-        (lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged"),
-    ],
-    ids=[
-        "gone",
-        "empty",
-        "tail cut",
-        "head cut",
-        "pickle",
-        "foreign",
-        "json",
-        "newer",
-        "older",
-        "other layer",
-        "a token less",
-        "no model",
+        pytest.param(
+            lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()),
+            "is damaged",
+            id="a token less",
+        ),
+        pytest.param(lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged", id="no model"),
     ],
 )
 def test_a_broken_file_gives_one_clear_error(tmp_path, damage, message):
@@ -297,11 +194,6 @@ def test_a_broken_file_gives_one_clear_error(tmp_path, damage, message):
         hs.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_folder_is_no_record(tmp_path):
-    with pytest.raises(FileError, match=str(tmp_path)):
-        hs.load(tmp_path)
 
 
 def test_hostile_strings_come_back_as_they_were(hostile, tmp_path, rng):

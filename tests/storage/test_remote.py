@@ -54,9 +54,7 @@ def test_a_place_that_refuses_is_one_clear_error(monkeypatch):
         raise PermissionError("401 Unauthorized\nlog in")
 
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "put_file", refuse)
-    with pytest.raises(
-        FileError, match=r"Cannot write memory://a.safetensors: 401 Unauthorized log in"
-    ):
+    with pytest.raises(FileError, match="Cannot write memory://a.safetensors: 401 Unauthorized"):
         hs.save(RECORD, "memory://a.safetensors")
 
 

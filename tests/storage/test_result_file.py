@@ -51,9 +51,7 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("headscope.storage._safetensors.VERSION", 2)
     newer = save_kept(tmp_path / "c.safetensors", "counts", {}, {})
     monkeypatch.undo()
-    with pytest.raises(
-        FileError, match=r"was written by a newer headscope \(format 2, this one reads 1\)"
-    ):
+    with pytest.raises(FileError, match=r"was written by a newer headscope \(format 2, this one"):
         load_kept(newer, "counts")
     with pytest.raises(FileError, match=r"A result is a \.safetensors file, .* name it .*n\.saf"):
         save_kept(tmp_path / "n.npz", "counts", {}, {})
