@@ -85,8 +85,7 @@ STUDY_FILES = {
     "studies/lengths/_study.py": """
 from typing import ClassVar
 import numpy as np
-from headscope.results import Result, TextTable, reads
-from headscope.storage import load_kept
+from headscope.results import Result, TextTable
 
 class Lengths(Result):
     KIND: ClassVar[str] = "lengths"
@@ -99,13 +98,12 @@ class Lengths(Result):
         return {"words": list(self.numbers)}
     def _kept(self):
         return {}, {"numbers": np.array(self.numbers, np.float64)}
+    @classmethod
+    def _of_kept(cls, document, arrays):
+        return cls([int(number) for number in arrays["numbers"]])
 
 def lengths(texts):
     return Lengths([len(text.split()) for text in texts])
-
-@reads(Lengths.KIND)
-def load_lengths(path):
-    return Lengths([int(number) for number in load_kept(path, Lengths.KIND)[1]["numbers"]])
 """,
     "cli/_lengths.py": """
 def lengths(text: str, /) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.comparison import load_comparison, load_effect
+from headscope.comparison import Comparison, Effect
 from headscope.storage import load_kept, save_kept
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
@@ -28,7 +28,7 @@ def test_a_kept_one_is_shown_and_drawn_as_before(make, tmp_path):
 
 def test_documents_and_null_distances_are_kept(tmp_path):
     result = comparison(groups=["a", 3, np.int64(3), "b"])
-    again = load_comparison(hs.save(result, tmp_path / "c.safetensors"))
+    again = Comparison.load(hs.save(result, tmp_path / "c.safetensors"))
     ours, theirs = again["cross"], result["cross"]
     assert ours.groups == ("a", 3, 3, "b")
     np.testing.assert_array_equal(ours.interval, theirs.interval)
@@ -58,7 +58,7 @@ def test_an_effect_of_a_model_is_kept(tmp_path):
         interventions=[hs.Zero(layer=0, heads=[1])],
         controls=[[hs.Zero(layer=0, heads=[0])]],
     )
-    again = load_effect(hs.save(result, tmp_path / "e.safetensors"))
+    again = Effect.load(hs.save(result, tmp_path / "e.safetensors"))
     assert (str(again), repr(again)) == (str(result), repr(result))
     assert again.stack.changed == result.stack.changed == {(0, 1)}
     assert again.stack.can_move == result.stack.can_move

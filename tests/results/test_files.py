@@ -19,9 +19,6 @@ from headscope.studies import (
     Mechanism,
     NormStudy,
     Relations,
-    load_alignment_study,
-    load_coref,
-    load_relations,
 )
 from headscope.testing import random_record
 
@@ -63,20 +60,20 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
         hs.FileError,
         match=r"a\.safetensors is cut or no \.safetensors file .*; run the study again",
     ):
-        load_alignment_study(path)
+        AlignmentStudy.load(path)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = hs.load(KEPT / "relations.safetensors").save(tmp_path / "a.safetensors")
     with pytest.raises(hs.FileError, match="holds no coreference"):
-        load_coref(path)
+        Coreference.load(path)
     with pytest.raises(
         hs.FileError, match=r"holds a result \(relations\) and no record; headscope.load reads both"
     ):
         hs.storage.load(path)
     record = hs.save(random_record(), tmp_path / "r.safetensors")
     with pytest.raises(hs.FileError, match="holds no relations"):
-        load_relations(record)
+        Relations.load(record)
     assert kind_of(record) == "record"
     with pytest.raises(hs.FileError, match="holds a statistic of your own"):
         hs.load(Statistic((1,)).save(tmp_path / "s.safetensors"))

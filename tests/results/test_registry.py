@@ -26,8 +26,7 @@ class Lengths(Result):
 @pytest.fixture
 def entered(monkeypatch):
     """Entries that a test makes are gone after it."""
-    for door, entries in hs.results._registry._ENTRIES.items():
-        monkeypatch.setitem(hs.results._registry._ENTRIES, door, dict(entries))
+    monkeypatch.setattr(hs.results._registry, "_ENTRIES", dict(hs.results._registry._ENTRIES))
 
 
 def test_every_kind_that_is_drawn_is_that_of_a_result():

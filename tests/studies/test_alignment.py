@@ -10,7 +10,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
-from headscope.studies import AlignedPair, AlignmentStudy, load_alignment_study
+from headscope.studies import AlignedPair, AlignmentStudy
 from headscope.studies.word_alignment import STATES, diagonal_links, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
@@ -244,7 +244,7 @@ def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path)
     assert_close(alone.error_rates("weight"), grouped.error_rates("weight"))
     assert (alone.intervals("weight") != grouped.intervals("weight")).any()
     assert grouped.baseline_interval != alone.baseline_interval
-    again = load_alignment_study(grouped.save(tmp_path / "kept.safetensors"))
+    again = AlignmentStudy.load(grouped.save(tmp_path / "kept.safetensors"))
     assert_close(again.intervals("weight"), grouped.intervals("weight"))
     assert again.best("weight", "output") == grouped.best("weight", "output")
 

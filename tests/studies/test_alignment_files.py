@@ -15,8 +15,7 @@ from headscope.capturing import random_twin
 from headscope.studies import (
     AlignedPair,
     AlignmentStudy,
-    load_alignment_study,
-    load_relations,
+    Relations,
     read_aligned_pairs,
 )
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
@@ -48,7 +47,7 @@ def test_random_weights_stand_beside(translator, tmp_path):
     wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
     assert_close(found.control.columns(), wanted.columns())
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
-    assert load_alignment_study(tmp_path / "a.random.safetensors").columns() == wanted.columns()
+    assert AlignmentStudy.load(tmp_path / "a.random.safetensors").columns() == wanted.columns()
     named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
     parts = [
         hs.alignment_study(model, tokenizer, part, random_weights=True)
@@ -130,7 +129,7 @@ def test_a_bad_row_costs_itself(tmp_path):
 
 
 def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
-    kept = load_alignment_study(study.save(tmp_path / "a.safetensors"))
+    kept = AlignmentStudy.load(study.save(tmp_path / "a.safetensors"))
     assert str(kept) == str(study)
     assert kept.columns() == study.columns()
     assert list(kept.left_out) == ["000007"]
@@ -138,9 +137,9 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
     record = hs.capture(*translator, pair.source, target=pair.target, keep=("weights", "norms"))
     kept.update("more", record, pair.sure)
     assert kept.sentences == study.sentences + 1
-    assert load_alignment_study(AlignmentStudy().save(tmp_path / "none.safetensors")).sentences == 0
+    assert AlignmentStudy.load(AlignmentStudy().save(tmp_path / "none.safetensors")).sentences == 0
     with pytest.raises(FileError, match="holds no relations"):
-        load_relations(tmp_path / "a.safetensors")
+        Relations.load(tmp_path / "a.safetensors")
 
 
 def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
@@ -152,7 +151,7 @@ def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
         hs.alignment_study(*translator, part).save(tmp_path / f"{number}.safetensors")
         for number, part in enumerate([named[:3], named[3:]])
     ]
-    both = load_alignment_study(paths[1]) + load_alignment_study(paths[0])
+    both = AlignmentStudy.load(paths[1]) + AlignmentStudy.load(paths[0])
     for by in ("weight", "norm"):
         np.testing.assert_array_equal(both.error_rates(by), study.error_rates(by))
     assert both.baseline == study.baseline
@@ -175,11 +174,11 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     monkeypatch.setattr("headscope.studies.shared._fold.KEPT_EVERY", 2)
     with pytest.raises(KeyboardInterrupt):
         hs.alignment_study(*translator, PAIRS, resume=path)
-    assert load_alignment_study(path).sentences == 4
+    assert AlignmentStudy.load(path).sentences == 4
     found = hs.alignment_study(*translator, PAIRS, resume=path)
     assert asked == [pair.source for pair in (*PAIRS[:5], *PAIRS[4:])]
     np.testing.assert_array_equal(found.error_rates("norm"), study.error_rates("norm"))
-    assert load_alignment_study(path).sentences == len(PAIRS)
+    assert AlignmentStudy.load(path).sentences == len(PAIRS)
     assert hs.alignment_study(*translator, PAIRS[:3], resume=path).sentences == len(PAIRS)
     with pytest.raises(
         RecordError,
@@ -188,7 +187,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
         hs.alignment_study(*translator, PAIRS[1:], resume=path)
     with pytest.raises(RecordError, match="keeps a study with special=True"):
         hs.alignment_study(*translator, PAIRS, resume=path, special=False)
-    kept = load_alignment_study(path)
+    kept = AlignmentStudy.load(path)
     kept.sums.facts["model"] = "another"
     kept.save(path)
     with pytest.raises(RecordError, match="keeps a study of the model another, and this one is"):

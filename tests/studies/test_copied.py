@@ -9,21 +9,21 @@ import pytest
 
 from headscope.studies import (
     Ablation,
-    load_alignment_study,
-    load_coref,
-    load_mechanism,
-    load_norm_study,
-    load_relations,
+    AlignmentStudy,
+    Coreference,
+    Mechanism,
+    NormStudy,
+    Relations,
 )
 
 from ..storage.test_mutants import CASES
 
 LOADERS = {
-    "mechanism.safetensors": load_mechanism,
-    "norms.safetensors": load_norm_study,
-    "relations.safetensors": load_relations,
-    "coref.safetensors": load_coref,
-    "alignment.safetensors": load_alignment_study,
+    "mechanism.safetensors": Mechanism.load,
+    "norms.safetensors": NormStudy.load,
+    "relations.safetensors": Relations.load,
+    "coref.safetensors": Coreference.load,
+    "alignment.safetensors": AlignmentStudy.load,
     "ablation.safetensors": Ablation.load,
 }
 

@@ -8,7 +8,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.linguistics import Mention, Passage, read_coreference
 from headscope.linguistics.mentions import RULES, rule_hits
-from headscope.studies import Coreference, load_coref, load_relations
+from headscope.studies import Coreference, Relations
 from headscope.testing import random_weights
 
 from ..close import assert_close, assert_same_numbers
@@ -199,7 +199,7 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
         parts[number % 2].update(passage, record_of(passage, rules[0], right(passage), rules[1]))
     parts[0].left_out["far"] = "its words cannot be told"
     paths = [part.save(tmp_path / f"{number}.safetensors") for number, part in enumerate(parts)]
-    both = load_coref(paths[1]) + load_coref(paths[0])
+    both = Coreference.load(paths[1]) + Coreference.load(paths[0])
     assert both.left_out == {"far": "its words cannot be told"}
     both.left_out = {}
     assert both.model == study.model
@@ -209,9 +209,9 @@ def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
     with pytest.raises(RecordError, match="was counted before"):
         both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
     none = Coreference(rows="max").save(tmp_path / "none.safetensors")
-    assert load_coref(none).how["rows"] == "max"
+    assert Coreference.load(none).how["rows"] == "max"
     with pytest.raises(hs.FileError, match=r"0\.safetensors holds no relations"):
-        load_relations(paths[0])
+        Relations.load(paths[0])
 
 
 def test_what_cannot_be_aligned_is_counted_and_named(passages):

@@ -6,7 +6,7 @@ import pytest
 import headscope as hs
 from headscope import tasks
 from headscope.evidence import Statistic, length_text, load_statistic
-from headscope.studies import Ablation, load_mechanism, load_norm_study
+from headscope.studies import Ablation, Mechanism, NormStudy
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on it", "a dog ran", "she saw us all"]
@@ -41,13 +41,13 @@ def test_lengths_of_texts_are_kept_with_their_values(tmp_path):
 def test_norms(model, tokenizer, tmp_path):
     study = hs.norm_study(model, tokenizer, TEXTS)
     assert f"3 texts, {SAID}" in str(study)
-    assert SAID in str(load_norm_study(study.save(tmp_path / "a.safetensors")))
+    assert SAID in str(NormStudy.load(study.save(tmp_path / "a.safetensors")))
 
 
 def test_mechanism(model, tokenizer, tmp_path):
     found = hs.mechanism(model, tokenizer, TEXTS)
     assert f"3 texts ({SAID})" in str(found)
-    assert f"3 texts ({SAID})" in str(load_mechanism(found.save(tmp_path / "a.safetensors")))
+    assert f"3 texts ({SAID})" in str(Mechanism.load(found.save(tmp_path / "a.safetensors")))
 
 
 def test_ablation(tokenizer, tmp_path):

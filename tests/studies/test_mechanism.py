@@ -13,7 +13,7 @@ from headscope.capturing import random_twin
 from headscope.linguistics import read_treebank
 from headscope.patterns import painted, sketch
 from headscope.record import Rotary
-from headscope.studies import Mechanism, load_coref, load_mechanism
+from headscope.studies import Coreference, Mechanism
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close, assert_same_numbers
@@ -151,12 +151,12 @@ def test_a_kept_mechanism_goes_on_and_is_added_up(records, tmp_path):
     paths = [
         each.save(tmp_path / f"{number}.safetensors") for number, each in enumerate((first, second))
     ]
-    parts = load_mechanism(paths[0]) + hs.load(paths[1])
+    parts = Mechanism.load(paths[0]) + hs.load(paths[1])
     assert str(parts) == str(whole)
     np.testing.assert_equal(
         parts.carried_at(3, NEXT, of="score"), whole.carried_at(3, NEXT, of="score")
     )
-    on = load_mechanism(paths[0])
+    on = Mechanism.load(paths[0])
     assert str(on) == str(first)
     for number, record in enumerate(records):
         if not number % 3:
@@ -164,7 +164,7 @@ def test_a_kept_mechanism_goes_on_and_is_added_up(records, tmp_path):
     assert str(on) == str(whole)
     with pytest.raises(RecordError, match="Text '1' was counted before"):
         on.update("1", records[1])
-    assert load_mechanism(Mechanism().save(tmp_path / "none.safetensors")).cells == []
+    assert Mechanism.load(Mechanism().save(tmp_path / "none.safetensors")).cells == []
 
 
 def test_a_pattern_of_ones_own_comes_back_without_its_functions(records, tmp_path):
@@ -172,12 +172,12 @@ def test_a_pattern_of_ones_own_comes_back_without_its_functions(records, tmp_pat
     found = Mechanism(pattern=own)
     found.update("a", records[0])
     path = found.save(tmp_path / "a.safetensors")
-    loaded = load_mechanism(path)
+    loaded = Mechanism.load(path)
     assert str(loaded) == str(found)
     with pytest.raises(RecordError, match="'mine' was kept without its functions"):
         loaded.update("b", records[1])
     with pytest.raises(hs.FileError, match=r"a\.safetensors holds no coreference"):
-        load_coref(path)
+        Coreference.load(path)
     again = Mechanism(pattern=own)
     again.update("b", records[1])
     assert (again + loaded).texts == 2

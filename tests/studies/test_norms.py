@@ -11,7 +11,7 @@ from headscope import FigureError, RecordError
 from headscope.cli import run
 from headscope.linguistics import read_treebank
 from headscope.record import Contributions
-from headscope.studies import NormStudy, load_norm_study
+from headscope.studies import NormStudy
 from headscope.studies._norm_values import (
     CLASSES,
     ROWS,
@@ -189,7 +189,7 @@ def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
     for both in (first + second, second + first, NormStudy() + first + second):
         assert_close(both.means, whole.means)
         assert str(both) == str(whole)
-    again = load_norm_study(first.save(tmp_path / "half.safetensors"))
+    again = NormStudy.load(first.save(tmp_path / "half.safetensors"))
     assert_close((again + second).means, whole.means)
     assert again.layers == (0, 1)
     with pytest.raises(RecordError, match="share a text"):

@@ -15,7 +15,7 @@ from headscope.linguistics import (
     offset_heads,
     read_treebank,
 )
-from headscope.studies import Relations, load_relations
+from headscope.studies import Relations
 from headscope.testing import random_weights
 
 HEADS = 3
@@ -323,9 +323,9 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
             sentence, hs.from_weights(list(weights), tokens, model="planted")
         )
     assert str(left + right) == str(whole)
-    kept = load_relations(left.save(tmp_path / "left.safetensors"))
+    kept = Relations.load(left.save(tmp_path / "left.safetensors"))
     assert str(kept + right) == str(whole)
-    assert load_relations(Relations().save(tmp_path / "none.safetensors")).sentences == 0
+    assert Relations.load(Relations().save(tmp_path / "none.safetensors")).sentences == 0
     for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
         with pytest.raises(RecordError, match="of other options"):
             left + Relations(**other)
@@ -333,9 +333,9 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
         whole + left
     (tmp_path / "cut.safetensors").write_bytes((tmp_path / "left.safetensors").read_bytes()[:-80])
     with pytest.raises(FileError, match="is cut or no .safetensors file"):
-        load_relations(tmp_path / "cut.safetensors")
+        Relations.load(tmp_path / "cut.safetensors")
     with pytest.raises(FileError, match="does not exist"):
-        load_relations(tmp_path / "nothing.safetensors")
+        Relations.load(tmp_path / "nothing.safetensors")
 
 
 def test_sentences_that_cannot_be_aligned_are_counted_and_named(bank):

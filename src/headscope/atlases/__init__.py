@@ -3,7 +3,7 @@
 NumPy only; a model is run by `headscope.studies.atlas`.
 """
 
-from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour, atlas_of, load_atlas
+from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour, atlas_of
 from headscope.atlases._comparison import PARTS, AtlasComparison, HeadPair, ScoreDifference
 from headscope.atlases._counts import (
     CLASSES,
@@ -35,7 +35,6 @@ __all__ = [
     "Stratum",
     "atlas_of",
     "bin_names",
-    "load_atlas",
     "offset_bins",
     "text_counts",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +22,8 @@ from headscope.atlases._examples import (
 from headscope.corpus import WHOLE, Sums
 from headscope.errors import RecordError
 from headscope.patterns import Heads, Label, heads_of_kept, kept_of_heads
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import arrays_below, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import arrays_below
 
 if TYPE_CHECKING:
     from headscope.atlases._comparison import AtlasComparison
@@ -340,6 +339,25 @@ class Atlas(Result):
         kept["pairs.shares"] = np.array(shares, np.float64).reshape(-1, 2)
         return {"heads": heads, "scores": list(self.scores), "words": words}, kept
 
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Atlas:
+        heads = heads_of_kept(dict(document["heads"]), arrays_below(arrays, HEADS))
+        words: list[str] = document["words"]
+        pairs: list[list[FrequentPair]] = [[] for _ in heads.cells]
+        flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
+        for (head, query, key, is_words), (share, even) in flat:
+            pair = FrequentPair(words[query], words[key], share, even, bool(is_words))
+            pairs[head].append(pair)
+        atlas = Atlas(
+            heads,
+            tuple(map(str, document["scores"])),
+            arrays_below(arrays, "counts."),
+            arrays_below(arrays, "sample."),
+            tuple(map(tuple, pairs)),
+        )
+        assert atlas.sample is not None, "whatever does not fit is found here"
+        return atlas
+
     @property
     def _queries(self) -> int:
         return max(1, self.tokens)
@@ -374,33 +392,6 @@ def atlas_of(heads: Heads, sums: Sums) -> Atlas:
     # The sketch is not kept: the pairs that were read from it are.
     del counts["pairs"]
     return Atlas(heads, tuple(sums.facts["scores"]), counts, sums.examples, pairs)
-
-
-@reads(Atlas.KIND)
-def load_atlas(path: str | os.PathLike[str]) -> Atlas:
-    """Read an atlas that `Atlas.save` wrote.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or was not written by headscope.
-    """
-    document, arrays = load_kept(path, Atlas.KIND)
-    with reading(path, Atlas.KIND):
-        heads = heads_of_kept(dict(document["heads"]), arrays_below(arrays, HEADS))
-        words: list[str] = document["words"]
-        pairs: list[list[FrequentPair]] = [[] for _ in heads.cells]
-        flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
-        for (head, query, key, is_words), (share, even) in flat:
-            pair = FrequentPair(words[query], words[key], share, even, bool(is_words))
-            pairs[head].append(pair)
-        atlas = Atlas(
-            heads,
-            tuple(map(str, document["scores"])),
-            arrays_below(arrays, "counts."),
-            arrays_below(arrays, "sample."),
-            tuple(map(tuple, pairs)),
-        )
-        assert atlas.sample is not None, "whatever does not fit is found here"
-        return atlas
 
 
 def _even_of(cells: Sequence[tuple[int, int]], at: int) -> int:

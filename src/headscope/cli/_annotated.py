@@ -182,14 +182,14 @@ def align(
         add: Results of other sentences, saved with --save or --resume, to add to this one.
         **options: Of `headscope.studies.alignment_study`.
     """
-    from headscope.studies import AlignmentStudy, load_alignment_study, read_aligned_pairs
+    from headscope.studies import AlignmentStudy, read_aligned_pairs
 
     asked.results.check(folder=True)
     confidence = options.pop("confidence", 0.95)
     # Made only to check the confidence level before any long work.
     AlignmentStudy(confidence=confidence)
     check_suffix("--resume", options.get("resume"), (RECORD,))
-    parts = [load_alignment_study(path) for path in add]
+    parts = [AlignmentStudy.load(path) for path in add]
     left_out.begin("sentence")
     listed = []
     for path in pairs:

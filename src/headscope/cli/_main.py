@@ -21,7 +21,7 @@ from headscope.cli._left_out import left_out
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from cyclopts import CycloptsError
+    pass
 
 DEBUG = "HEADSCOPE_DEBUG"
 PACKAGE = Path(__file__).parents[1]
@@ -98,7 +98,8 @@ def _run(arguments: Sequence[str]) -> int:
             warnings.showwarning = shown  # ty: ignore[invalid-assignment]
             app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _complain(f"{_one_line(error)} ({_help_of(error)})", 2)
+        helps = " ".join(["headscope", *(error.command_chain or ()), "--help"])
+        return _complain(f"{_one_line(error)} ({helps})", 2)
     except HeadscopeError as error:
         return _complain(_one_line(error), 1)
     except ImportError as error:
@@ -136,11 +137,6 @@ def _unread() -> int:
     # Output that Python still flushes at its end would fail once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return UNREAD
-
-
-def _help_of(error: CycloptsError) -> str:
-    """The command whose help explains the right usage."""
-    return " ".join(["headscope", *(error.command_chain or ()), "--help"])
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -2,7 +2,6 @@
 
 from headscope.comparison._alignment import Span, TokenAlignment, align
 from headscope.comparison._compare import Comparison, compare
-from headscope.comparison._file import load_comparison, load_effect
 from headscope.comparison._grid import Grid, grid_tokens
 from headscope.comparison.effect import Effect, OutputChange
 from headscope.comparison.stack import StackComparison
@@ -18,6 +17,4 @@ __all__ = [
     "align",
     "compare",
     "grid_tokens",
-    "load_comparison",
-    "load_effect",
 ]

@@ -25,6 +25,7 @@ from headscope.errors import RecordError
 from headscope.evidence import length_text, parse_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
+from headscope.storage import PAIR, Finite
 
 Pair = tuple[Record, Record]
 SAYS = {
@@ -36,6 +37,32 @@ SAYS = {
 }
 """The legend of the table."""
 ROUNDING = "give spread= (--spread), from two texts or seeds without a real difference"
+
+
+ALIGNMENT: dict[str, Any] = {
+    "spans": [[[int], [int], str]],
+    "method": str,
+    "shared": float,
+}
+DOCUMENT: dict[str, Any] = {
+    "left_out": [str],
+    "stacks": [
+        {
+            "name": str,
+            "other": str,
+            "query": ALIGNMENT,
+            "key": (ALIGNMENT, None),
+            "spread_of": str,
+            "candidates": int,
+            "changed": [PAIR],
+            "can_move": ([PAIR], None),
+            "confidence": Finite,
+            "groups": ([(str, int)], None),
+            "nulls": int,
+            "texts": int,
+        }
+    ],
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +78,7 @@ class Comparison(Result):
     """
 
     KIND: ClassVar[str] = "comparison"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     a: Record
     b: Record
@@ -111,6 +139,12 @@ class Comparison(Result):
         from headscope.comparison._file import kept_of
 
         return kept_of(self)
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+        from headscope.comparison._file import comparison_of
+
+        return comparison_of(document, arrays)
 
     def _blocks(self) -> list[TextTable | str]:
         """The heads of every stack that moved most."""

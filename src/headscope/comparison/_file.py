@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,48 +14,14 @@ from headscope.comparison._heads import Cell, MatchedHeads, cells_of
 from headscope.comparison.effect import Effect, OutputChange
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record, Tokens
-from headscope.results import Kept, reads
+from headscope.results import Kept
 from headscope.storage import (
-    PAIR,
-    Finite,
     array_of,
     arrays_below,
-    check_document,
-    load_kept,
-    reading,
     record_of,
     record_parts,
 )
 
-ALIGNMENT: dict[str, Any] = {
-    "spans": [[[int], [int], str]],
-    "method": str,
-    "shared": float,
-}
-COMPARISON: dict[str, Any] = {
-    "left_out": [str],
-    "stacks": [
-        {
-            "name": str,
-            "other": str,
-            "query": ALIGNMENT,
-            "key": (ALIGNMENT, None),
-            "spread_of": str,
-            "candidates": int,
-            "changed": [PAIR],
-            "can_move": ([PAIR], None),
-            "confidence": Finite,
-            "groups": ([(str, int)], None),
-            "nulls": int,
-            "texts": int,
-        }
-    ],
-}
-GUESSES = [[[str, float]]]
-EFFECT: dict[str, Any] = {
-    "done": [str],
-    "outputs": [{"kind": str, "labels": [str], "before": GUESSES, "after": GUESSES}],
-}
 KINDS = ("tokens", "classes", "states", "number")
 SPANS = ("both", "replaced", "a", "b")
 
@@ -87,36 +52,16 @@ def kept_of_effect(effect: Effect) -> Kept:
     return document | {"done": list(effect.done), "outputs": outputs}, arrays
 
 
-@reads(Comparison.KIND)
-def load_comparison(path: str | os.PathLike[str]) -> Comparison:
-    """A comparison that was kept.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, Comparison.KIND)
-    with reading(path, Comparison.KIND):
-        return _comparison(document, arrays)
-
-
-@reads(Effect.KIND)
-def load_effect(path: str | os.PathLike[str]) -> Effect:
-    """An effect that was kept.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, Effect.KIND)
-    with reading(path, Effect.KIND):
-        check_document(document, EFFECT)
-        outputs = tuple(
-            _output(entry, arrays, f"outputs.{number}")
-            for number, entry in enumerate(document["outputs"])
-        )
-        if not outputs:
-            raise ValueError("it has no outputs")
-        comparison = _comparison(document, arrays)
-        return Effect(comparison=comparison, outputs=outputs, done=tuple(document["done"]))
+def effect_of(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Effect:
+    """The effect of what `kept_of_effect` gave."""
+    outputs = tuple(
+        _output(entry, arrays, f"outputs.{number}")
+        for number, entry in enumerate(document["outputs"])
+    )
+    if not outputs:
+        raise ValueError("it has no outputs")
+    comparison = comparison_of(document, arrays)
+    return Effect(comparison=comparison, outputs=outputs, done=tuple(document["done"]))
 
 
 def _document_of(stack: StackComparison) -> dict[str, Any]:
@@ -158,8 +103,8 @@ def _arrays_of(stack: StackComparison) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _comparison(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
-    check_document(document, COMPARISON)
+def comparison_of(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
+    """The comparison of what `kept_of` gave."""
     a, b = (record_of(document[side], arrays_below(arrays, f"{side}.")) for side in ("a", "b"))
     stacks = [
         _stack(entry, arrays_below(arrays, f"stacks.{number}."), a, b)

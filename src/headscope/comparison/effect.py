@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
+from headscope.comparison._compare import DOCUMENT as COMPARISON
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
@@ -112,6 +113,14 @@ class OutputChange:
         return [TextTable.of_rows(rows, says=LEGEND, wraps=("intact", "changed"))]
 
 
+GUESSES = [[[str, float]]]
+DOCUMENT: dict[str, Any] = {
+    **COMPARISON,
+    "done": [str],
+    "outputs": [{"kind": str, "labels": [str], "before": GUESSES, "after": GUESSES}],
+}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Effect(Result):
     """What a change of a model moved: what `headscope.effect` found. Prints itself as a table.
@@ -123,6 +132,7 @@ class Effect(Result):
     """
 
     KIND: ClassVar[str] = "effect"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     comparison: Comparison
     outputs: tuple[OutputChange, ...]
@@ -203,6 +213,12 @@ class Effect(Result):
         from headscope.comparison._file import kept_of_effect
 
         return kept_of_effect(self)
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Effect:
+        from headscope.comparison._file import effect_of
+
+        return effect_of(document, arrays)
 
     def _blocks(self) -> list[TextTable | str]:
         blocks: list[TextTable | str] = list(self.output.guesses())

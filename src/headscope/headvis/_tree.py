@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import FileError, RecordError
 from headscope.headvis._heads import PATTERN
-from headscope.results import Result, TextTable, reads
+from headscope.results import Result, TextTable
 from headscope.storage import PAIR, Finite, check_document
 
 CONFIG, SCATTER = "config.json", "scatter_data.json"
@@ -212,6 +212,11 @@ class HeadvisTree(Result):
     def __repr__(self) -> str:
         return f"<HeadvisTree: {len(self.cells)} heads of {self.model or 'a model'}>"
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> HeadvisTree:
+        """Read a tree, see `read_headvis`."""
+        return read_headvis(path)
+
     def _blocks(self) -> list[TextTable | str]:
         if not self.metrics:
             return []
@@ -223,7 +228,6 @@ class HeadvisTree(Result):
         return [TextTable.of_rows(rows, says={name: each for name, each in says.items() if each})]
 
 
-@reads(HeadvisTree.KIND)
 def read_headvis(folder: str | os.PathLike[str]) -> HeadvisTree:
     """Read a tree of HeadVis, whoever wrote it; heads are read when they are asked for.
 
@@ -245,7 +249,7 @@ def read_headvis(folder: str | os.PathLike[str]) -> HeadvisTree:
         check_document({"rows": rows}, {"rows": [{"layer": int, "head": int}]})
         by_cell = {}
         for number, row in enumerate(rows):
-            if "layer" not in row or "head" not in row:
+            if not {"layer", "head"} <= row.keys():
                 raise ValueError(f'its row {number} must have a "layer" and a "head"')
             by_cell[row["layer"], row["head"]] = row
     with _file_of_tree(folder / CONFIG) as config:
@@ -308,11 +312,9 @@ def _read_head(pattern: Path, config: Mapping[str, Any], layer: int, head: int) 
     with _file_of_tree(pattern.with_name(name)) as given:
         document = {"sequences": given} if isinstance(given, list) else given
         check_document(document, {"statistics": ({}, None)})
-        listed, sequences = document.get("sequences") or [], []
+        listed = document.get("sequences") or []
         check_document({"sequences": listed}, {"sequences": [SEQUENCE]})
-        for number, each in enumerate(listed):
-            sequences.append(_sequence(f"sequence {number}", str(number), each))
-        shown = {"key": "histogram", "label": "Largest weight of each text"}
+        sequences = [_sequence(str(number), each) for number, each in enumerate(listed)]
         # The front end draws the histogram anyway, so that some trees list it twice.
         plots = [each for each in _listed(config, "custom_plots") if each["key"] != "histogram"]
         tables = [_table(document, each) for each in _listed(config, "custom_tables")]
@@ -325,16 +327,16 @@ def _read_head(pattern: Path, config: Mapping[str, Any], layer: int, head: int) 
             head=head,
             # By stratum, the strongest of each first.
             sequences=tuple(sorted(sequences, key=lambda own: (own.interval, -own.max_activation))),
-            histogram=_plot(document, shown),
+            histogram=_plot(document, {"key": "histogram", "label": "Largest weight of each text"}),
             plots=tuple(filter(None, (_plot(document, each) for each in plots))),
             tables=tuple(filter(None, tables)),
             statistics=statistics,
         )
 
 
-def _sequence(of: str, number: str, given: Mapping[str, Any]) -> HeadvisSequence:
+def _sequence(number: str, given: Mapping[str, Any]) -> HeadvisSequence:
     """One text, with entries in order and each once."""
-    tokens = given["tokens"]
+    of, tokens = f"sequence {number}", given["tokens"]
     length = given.get("seq_len", len(tokens))
     # Whoever reads the tokens takes their number for the width of a row.
     if length != len(tokens):

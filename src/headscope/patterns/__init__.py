@@ -4,7 +4,7 @@ from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._card import HeadCard
 from headscope.patterns._head_measures import MEASURES, Measure
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
-from headscope.patterns._heads_file import heads_of_kept, load_heads, load_tally
+from headscope.patterns._heads_file import heads_of_kept, load_tally
 from headscope.patterns._heads_file import kept_of as kept_of_heads
 from headscope.patterns._kinds import (
     COLUMNS,
@@ -26,7 +26,7 @@ from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, TokenRuns, facts_of
 from headscope.patterns.label import RUNS, Label
-from headscope.patterns.neuron_groups import Group, Groups, Neuron, load_groups
+from headscope.patterns.neuron_groups import Group, Groups, Neuron
 
 __all__ = [
     "BASELINES",
@@ -63,8 +63,6 @@ __all__ = [
     "kept_of_heads",
     "kovaleva_class",
     "levels_of",
-    "load_groups",
-    "load_heads",
     "load_tally",
     "maps_of",
     "named_related",

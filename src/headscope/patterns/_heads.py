@@ -23,6 +23,17 @@ from headscope.patterns._tally import MEASURE, Tally
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
 from headscope.patterns.records import with_groups
 from headscope.results import Kept, Result, TextTable
+from headscope.storage import Finite
+
+DOCUMENT: dict[str, Any] = {
+    "options": {"confidence": Finite, "alpha": Finite, "correction": str, "margin": Finite},
+    "levels": {str: Finite},
+    "stack": (str, None),
+    "patterns": [{}],
+    "sums": {},
+    "shown": [str],
+    "battery": ([str], None),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +53,7 @@ class Heads(Result):
     """
 
     KIND: ClassVar[str] = "heads"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     tally: Tally
     confidence: float = 0.95
@@ -244,6 +256,12 @@ class Heads(Result):
         from headscope.patterns._heads_file import kept_of
 
         return kept_of(self)
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
+        from headscope.patterns._heads_file import heads_of_kept
+
+        return heads_of_kept(document, arrays)
 
     def __repr__(self) -> str:
         return f"<Heads: {len(self.cells)} heads, {self.texts} texts, {len(self.labels)} labels>"

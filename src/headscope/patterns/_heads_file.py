@@ -8,24 +8,15 @@ from typing import Any
 import numpy as np
 
 from headscope.corpus import WHOLE, Sums
-from headscope.errors import FileError, RecordError
+from headscope.errors import RecordError
 from headscope.evidence.correction import CORRECTIONS
-from headscope.patterns._heads import Heads
+from headscope.patterns._heads import DOCUMENT, Heads
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import SHOWN, Tally, TokenRuns
-from headscope.results import Kept, reads
-from headscope.storage import STATISTIC, Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept
+from headscope.storage import array_of, check_document
 
 OPTIONS = ("confidence", "alpha", "correction", "margin")
-DOCUMENT: dict[str, Any] = {
-    "options": {"confidence": Finite, "alpha": Finite, "correction": str, "margin": Finite},
-    "levels": {str: Finite},
-    "stack": (str, None),
-    "patterns": [{}],
-    "sums": {},
-    "shown": [str],
-    "battery": ([str], None),
-}
 
 
 def kept_of(heads: Heads) -> Kept:
@@ -49,28 +40,6 @@ def kept_of(heads: Heads) -> Kept:
     return document, arrays
 
 
-@reads(Heads.KIND)
-def load_heads(path: str | os.PathLike[str]) -> Heads:
-    """Read heads that `Heads.save` wrote.
-
-    Patterns of your own come back without their functions: their results are complete, but more
-    texts cannot be counted.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or was not written by headscope.
-    """
-    document, arrays = load_kept(path, Heads.KIND)
-    with reading(path, Heads.KIND):
-        return heads_of_kept(document, arrays)
-
-
-@reads(STATISTIC)
-def _no_result(path: str | os.PathLike[str]) -> Heads:
-    raise FileError(
-        f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
-    )
-
-
 def load_tally(path: str | os.PathLike[str], patterns: tuple[Pattern, ...] | None = None) -> Tally:
     """Read a saved tally, to resume it.
 
@@ -82,7 +51,7 @@ def load_tally(path: str | os.PathLike[str], patterns: tuple[Pattern, ...] | Non
         FileError: where the file does not exist or was not written by headscope.
         RecordError: where it was made with other patterns.
     """
-    tally = load_heads(path).tally
+    tally = Heads.load(path).tally
     if patterns is None:
         return tally
     if [each.facts for each in patterns] != [each.facts for each in tally.patterns]:

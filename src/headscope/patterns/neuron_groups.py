@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -13,8 +12,8 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.measures import carriers
 from headscope.patterns.neurons import Units
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import Finite, array_of
 
 SHOWN = 8
 """Number of neurons in the card of one head."""
@@ -186,6 +185,7 @@ class Groups(Result):
     """
 
     KIND: ClassVar[str] = "mechanism groups"
+    DOCUMENT: ClassVar = {"confidence": Finite, "labels": [str], "heads": [int]}
 
     all: tuple[Group, ...]
     confidence: float = 0.95
@@ -214,6 +214,16 @@ class Groups(Result):
         }
         rows = [[getattr(group, name) for name in GROUP_NUMBERS] for group in self.all]
         return document, {"numbers": np.array(rows, np.float64).reshape(-1, len(GROUP_NUMBERS))}
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Groups:
+        size = len(document["labels"]), len(GROUP_NUMBERS)
+        numbers = array_of(arrays, "numbers", "f", size).tolist()
+        groups = []
+        for label, heads, row in zip(document["labels"], document["heads"], numbers, strict=True):
+            named = dict(zip(GROUP_NUMBERS, row, strict=True))
+            groups.append(Group(label=label, heads=heads, **named))
+        return Groups(tuple(groups), document["confidence"])
 
     @property
     def summary(self) -> str:
@@ -246,22 +256,3 @@ class Groups(Result):
             ),
         }
         return [TextTable.of_rows([("label", "heads", "neurons", "fixed"), *rows], says=says)]
-
-
-@reads(Groups.KIND)
-def load_groups(path: str | os.PathLike[str]) -> Groups:
-    """Read groups that `Groups.save` wrote.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or was not written by headscope.
-    """
-    document, arrays = load_kept(path, Groups.KIND)
-    with reading(path, Groups.KIND):
-        check_document(document, {"confidence": Finite, "labels": [str], "heads": [int]})
-        size = len(document["labels"]), len(GROUP_NUMBERS)
-        numbers = array_of(arrays, "numbers", "f", size).tolist()
-        groups = []
-        for label, heads, row in zip(document["labels"], document["heads"], numbers, strict=True):
-            named = dict(zip(GROUP_NUMBERS, row, strict=True))
-            groups.append(Group(label=label, heads=heads, **named))
-        return Groups(tuple(groups), document["confidence"])

@@ -1,22 +1,21 @@
 """Registry of the functions that draw, show and read results, by kind of result.
 
 Studies may not import views, and yet ``result.figure()`` draws a result. So the views register here
-what they can draw and show, and the studies which files they can read; this module imports none of
-them. `PLUGINS` names the packages that register functions: they are imported when the first
-function is looked up.
+what they can draw and show, and each `Result` its kind; this module imports none of them. `PLUGINS`
+names the packages that register functions: they are imported when the first function is looked up.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-Door = Literal["figure", "view", "file"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-PLUGINS: dict[Door, tuple[str, ...]] = {
+PLUGINS: dict[str, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
     "view": (
         "headscope.views.opening",
@@ -31,7 +30,9 @@ import this one.
 """
 EVERY_KIND = "*"
 """A function for this kind serves all kinds that have none of their own."""
-_ENTRIES: dict[Door, dict[str, Callable[..., Any]]] = {"figure": {}, "view": {}, "file": {}}
+_ENTRIES: dict[tuple[str, str], Callable[..., Any]] = {}
+KINDS: dict[str, type] = {}
+"""The class of each kind of result, which `Result` enters here."""
 
 
 def draws(kind: str) -> Callable[[Function], Function]:
@@ -45,49 +46,47 @@ def draws(kind: str) -> Callable[[Function], Function]:
         >>> @draws("lengths")
         ... def lengths_figure(lengths, **options): ...
     """
-    return _enter("figure", kind)
+    return partial(_enter, ("figure", kind))
 
 
 def shows(kind: str) -> Callable[[Function], Function]:
     """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a
     view. An entry for `EVERY_KIND` shows those that have none of their own.
     """
-    return _enter("view", kind)
-
-
-def reads(kind: str) -> Callable[[Function], Function]:
-    """Decorate a function that reads a file of a kind: ``function(path)`` gives the result."""
-    return _enter("file", kind)
+    return partial(_enter, ("view", kind))
 
 
 def drawing_of(result: Any) -> Callable[..., Any] | None:
     """The function that draws this result; None where there is none."""
-    return _entry("figure", getattr(result, "KIND", None))
+    return _entry("figure", result)
 
 
 def view_of(result: Any) -> Callable[..., Any] | None:
     """The function that shows this result; None where there is none."""
-    return _entry("view", getattr(result, "KIND", None))
+    return _entry("view", result)
 
 
-def reader_of(kind: str) -> Callable[..., Any] | None:
-    """The function that reads a file of this kind; None where there is none."""
-    return _entry("file", kind)
+def class_of(kind: str) -> Any:
+    """The class of results of this kind; None where there is none."""
+    _import("file")
+    return KINDS.get(kind)
 
 
-def _enter(door: Door, kind: str) -> Callable[[Function], Function]:
-    def entered(function: Function) -> Function:
-        _ENTRIES[door][kind] = function
-        return function
-
-    return entered
+def _enter(entry: tuple[str, str], function: Function) -> Function:
+    _ENTRIES[entry] = function
+    return function
 
 
-def _entry(door: Door, kind: str | None) -> Callable[..., Any] | None:
+def _entry(use: str, result: Any) -> Callable[..., Any] | None:
+    kind = getattr(result, "KIND", None)
     if kind is None:
         return None
+    _import(use)
+    return _ENTRIES.get((use, kind), _ENTRIES.get((use, EVERY_KIND)))
+
+
+def _import(use: str) -> None:
     # Importing registers; after the first time it costs nothing.
-    for package in PLUGINS[door]:
+    for package in PLUGINS[use]:
         if find_spec(package) is not None:  # that of an extra may be missing
             importlib.import_module(package)
-    return _ENTRIES[door].get(kind, _ENTRIES[door].get(EVERY_KIND))

@@ -1,4 +1,4 @@
-"""The base class of all results of studies."""
+"""The base class of all results of studies; `save` and `load` of records and results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+import headscope.storage as files
 from headscope._missing_packages import library
 from headscope.errors import FigureError, FileError, HeadscopeError, PageError
-from headscope.results._registry import drawing_of, view_of
+from headscope.record import Record
+from headscope.results._registry import KINDS, class_of, drawing_of, view_of
 from headscope.results._table import TextTable, wrapped
-from headscope.storage import is_address, save_kept, saved_at
 
+LEFT_OUT = "left out of"
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """The fields of a result that JSON can hold, and its arrays by name."""
 
@@ -31,11 +33,15 @@ class Result:
 
     KIND: ClassVar[str] = ""
     """The kind of result, in a word or two: the key for its figure, page and file."""
+    DOCUMENT: ClassVar[dict[str, Any]] = {}
+    """What its file holds beside arrays; see `headscope.storage.check_document`."""
     left_out_of = ""
     """How many of its texts were left out, in words."""
 
     def __init_subclass__(cls) -> None:
-        """The repr of every result names how many texts were left out."""
+        """A result is read by its kind; its repr names how many texts were left out."""
+        if "KIND" in cls.__dict__:
+            KINDS[cls.KIND] = cls
         short = cls.__repr__
 
         def long(self: Result) -> str:
@@ -56,9 +62,8 @@ class Result:
         """The text below the summary: tables of at most 100 characters a line, each with its
         legend, and notes.
         """
-        return "\n\n".join(
-            _printed(block) for block in _with_each_legend_once(self._blocks()) if block
-        )
+        blocks = [block for block in _with_each_legend_once(self._blocks()) if block]
+        return "\n\n".join(wrapped(each) if isinstance(each, str) else str(each) for each in blocks)
 
     def _blocks(self) -> list[TextTable | str]:
         """Tables and notes, in the order in which they are printed."""
@@ -128,10 +133,27 @@ class Result:
         Raises:
             FileError: where this kind of result cannot be saved, or the file cannot be written.
         """
-        if is_address(path):
-            return saved_at(str(path), self.save)
+        if files.is_address(path):
+            return files.saved_at(str(path), self.save)
         document, arrays = self._kept()
-        return save_kept(path, self.KIND, document, arrays, left_out=self.left_out_of)
+        return files.save_kept(path, self.KIND, document | {LEFT_OUT: self.left_out_of}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a result of this kind that `save` wrote, to print it, resume it or add to it.
+
+        Functions of your own, such as those of a pattern, are not in a file: the result is
+        complete, but no more texts can be counted.
+
+        Raises:
+            FileError: where the file does not exist, is cut, or holds something else.
+        """
+        document, arrays = files.load_kept(files.fetched(path), cls.KIND)
+        with files.reading(path, cls.KIND):
+            files.check_document(document, cls.DOCUMENT | {LEFT_OUT: str})
+            result = cls._of_kept(document, arrays)
+        result.__dict__["left_out_of"] = document.get(LEFT_OUT, "")
+        return result
 
     def _kept(self) -> Kept:
         """The fields and arrays of its file.
@@ -142,6 +164,11 @@ class Result:
         raise FileError(
             f"A {type(self).__name__} is not kept as a file; keep its table, to_pandas()"
         )
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The result of what `_kept` gave, called inside `headscope.storage.reading`."""
+        raise FileError(f"A {cls.__name__} is not kept as a file")
 
     def figure(self, **options: Any) -> Any:
         """The result drawn for print, as `headscope.figure` draws it.
@@ -181,20 +208,15 @@ def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable 
     explained: set[tuple[str, str]] = set()
     shown: list[TextTable | str] = []
     for block in blocks:
-        if not isinstance(block, TextTable):
-            shown.append(block)
-            continue
-        columns = []
-        for column in block.columns:
-            again = (column.name, column.says) in explained
-            columns.append(replace(column, says="") if again else column)
-        explained |= {(column.name, column.says) for column in block.columns}
-        shown.append(replace(block, columns=tuple(columns)))
+        if isinstance(block, TextTable):
+            columns = []
+            for column in block.columns:
+                again = (column.name, column.says) in explained
+                columns.append(replace(column, says="") if again else column)
+            explained |= {(column.name, column.says) for column in block.columns}
+            block = replace(block, columns=tuple(columns))  # noqa: PLW2901
+        shown.append(block)
     return shown
-
-
-def _printed(block: TextTable | str) -> str:
-    return str(block) if isinstance(block, TextTable) else wrapped(block)
 
 
 def no_figure(result: Any) -> str:
@@ -214,3 +236,88 @@ def check_conserved(given: int, counted: int, left_out: int, what: str = "texts"
             f"Of {given} {what}, {counted} were counted and {left_out} left out, so that "
             f"{given - counted - left_out} are lost; this is a bug in headscope, please report it"
         )
+
+
+RESULT = "result.safetensors"
+"""Name of the result that a run leaves in its folder."""
+TREE = "scatter_data.json"
+"""A file that every tree of HeadVis has."""
+
+
+def save(record: Record | Result, path: str | os.PathLike[str]) -> Path | str:
+    """Write a record, or the result of a study, to one ``.safetensors`` file, whole or not at all.
+
+    Args:
+        record: a `Record`, or a result such as that of `headscope.relations`.
+        path: the file to write; an existing one is replaced. Also an address that fsspec knows,
+            such as ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
+
+    Returns:
+        The path or the address, as `load` takes it.
+
+    Raises:
+        FileError: where it cannot be written, the name of a record does not end in
+            ``.safetensors``, or this kind of result cannot be saved.
+
+    Example:
+        >>> save(record, "run.safetensors")
+    """
+    if isinstance(record, Result):
+        return record.save(path)
+    return files.save(record, path)
+
+
+def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
+    """Read a record or the result of a study, whichever a file holds.
+
+    The arrays of a record stay in the file until they are used, so that one head is read without
+    the rest. If the file is cut or overwritten while the record is open, reading more of it raises
+    an error and never returns other numbers; `save` replaces a file without changing open records.
+    A result is read as a whole, and every array is compared with its checksum.
+
+    Args:
+        path: a file that `save` or the ``save`` of a result wrote; or its address such as
+            ``"hf://datasets/me/records/run.safetensors"``: the file is downloaded, and removed when
+            the process ends. For a finished run, its folder; for a tree of HeadVis, its own.
+        check: for a record, whether to read all of it now and compare every array with its
+            checksum.
+
+    Returns:
+        A `Record`, or a result: `Heads`, `Mechanism`, `Ablation`, `AlignmentStudy`, `Relations`,
+            `Coreference`, `NormStudy`, `Comparison` ... For a tally, the result made from it; for a
+            folder of `capture_many`, its records as a `headscope.storage.RecordFolder`.
+
+    Raises:
+        FileError: where the file does not exist, is cut, foreign, damaged or of a newer format.
+        RecordError: where it was made with patterns of your own, which only `load_tally` and the
+            other functions of `headscope.patterns` accept.
+
+    Example:
+        >>> load("run.safetensors", check=True)
+        >>> load("relations.safetensors")
+    """
+    local = files.fetched(path)
+    # Unlike those of Path, these do not raise where a name is too long.
+    if os.path.exists(local / files.INDEX):  # noqa: PTH110
+        return files.RecordFolder(local)
+    kind = "headvis" if os.path.exists(local / TREE) else ""  # noqa: PTH110
+    if os.path.isdir(local) and not kind:  # noqa: PTH112
+        local /= RESULT
+        if not local.is_file():
+            raise FileError(f"{path} has no {RESULT}; give a file, or the folder of a finished run")
+    if not kind:
+        try:
+            return files.load(local, check=check)
+        except files.NoRecord as error:
+            kind = error.kind
+    if kind == files.STATISTIC:
+        raise FileError(
+            f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
+        )
+    result = class_of(kind)
+    if result is None:
+        raise FileError(
+            f"{path} holds {kind!r}, which this headscope does not know; update headscope, or pip "
+            f"install 'headscope[{kind}]' where it is of an extra"
+        )
+    return result.load(local)

@@ -80,13 +80,11 @@ class NoRecord(FileError):
     Args:
         path: of the file.
         kind: of the result.
-        left_out: how many texts it leaves out, in words.
     """
 
-    def __init__(self, path: Path, kind: str, left_out: str = "") -> None:
+    def __init__(self, path: Path, kind: str) -> None:
         super().__init__(f"{path} holds a result ({kind}) and no record; headscope.load reads both")
         self.kind: str = kind
-        self.left_out: str = left_out
 
 
 def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
@@ -213,12 +211,11 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     Example:
         >>> load("run.safetensors", check=True)
     """
-    path = fetched(os.fspath(path)) if is_address(path) else Path(path)
+    path = fetched(path)
     try:
         file = RecordFile(path)
         if "kind" in file.document:
-            left_out = str(file.document.get("left_out", ""))
-            raise NoRecord(path, str(file.document["kind"]), left_out)
+            raise NoRecord(path, str(file.document["kind"]))
         record = record_of(file.document, file.arrays)
     except UNREADABLE as error:
         if isinstance(error, FileError):

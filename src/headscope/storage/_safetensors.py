@@ -243,8 +243,6 @@ def save_kept(
     kind: str,
     document: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    *,
-    left_out: str = "",
 ) -> Path:
     """Write a result, whole or not at all.
 
@@ -253,7 +251,6 @@ def save_kept(
         kind: what it holds, such as ``"relations"``; a file of one kind is not read as another.
         document: written into the file as JSON.
         arrays: by name.
-        left_out: how many texts were left out, in words.
 
     Raises:
         FileError: where the file cannot be written, or has a name of another kind of file.
@@ -265,7 +262,6 @@ def save_kept(
         "kind": kind,
         "version": VERSION,
         "headscope": __version__,
-        "left_out": left_out,
         "said": document,
     }
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

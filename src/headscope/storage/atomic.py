@@ -235,13 +235,16 @@ def saved_at(address: str, write: Callable[[Path], object]) -> str:
     return address
 
 
-def fetched(address: str) -> Path:
-    """The file at an address, brought to this machine for as long as the process lives.
+def fetched(address: str | os.PathLike[str]) -> Path:
+    """The file at an address, brought to this machine for as long as the process lives; any other
+    path as it is.
 
     Raises:
         FileError: where fsspec is missing or does not know the address, or there is no such file.
     """
-    files, path = _filesystem_and_path(address)
+    if not is_address(address):
+        return Path(address)
+    files, path = _filesystem_and_path(str(address))
     local = Path(tempfile.mkdtemp(dir=_own().name)) / path.rpartition("/")[2]
     try:
         files.get_file(path, os.fspath(local))

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies._heads import heads
-from headscope.studies.ablate._result import Ablation, load_ablation
-from headscope.studies.alignment import AlignmentStudy, alignment_study, load_alignment_study
-from headscope.studies.answer import AnswerWord, PictureAnswer, answer, load_answer
+from headscope.studies.ablate._result import Ablation
+from headscope.studies.alignment import AlignmentStudy, alignment_study
+from headscope.studies.answer import AnswerWord, PictureAnswer, answer
 from headscope.studies.atlas import atlas
-from headscope.studies.coref import AntecedentHead, Coreference, coref, load_coref
-from headscope.studies.faithfulness import Faithfulness, faithfulness, load_faithfulness
-from headscope.studies.mechanism import Mechanism, load_mechanism, mechanism
-from headscope.studies.norm_study import NormStudy, load_norm_study, norm_study
-from headscope.studies.probe._result import Probing, load_probing
-from headscope.studies.relations import RelationHead, Relations, load_relations, relations
+from headscope.studies.coref import AntecedentHead, Coreference, coref
+from headscope.studies.faithfulness import Faithfulness, faithfulness
+from headscope.studies.mechanism import Mechanism, mechanism
+from headscope.studies.norm_study import NormStudy, norm_study
+from headscope.studies.probe._result import Probing
+from headscope.studies.relations import RelationHead, Relations, relations
 from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, word_alignment
 
 # Folders have the names of the functions, which are imported at their first use.
@@ -69,15 +69,6 @@ __all__ = [
     "erasure",
     "faithfulness",
     "heads",
-    "load_ablation",
-    "load_alignment_study",
-    "load_answer",
-    "load_coref",
-    "load_faithfulness",
-    "load_mechanism",
-    "load_norm_study",
-    "load_probing",
-    "load_relations",
     "mechanism",
     "norm_study",
     "probe",

@@ -20,8 +20,8 @@ from headscope.evidence.choice import ERROR_SPLITS, SPLITS, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import Finite, array_of
 from headscope.studies._aligned_pairs import (
     AlignedPair,
     check_model,
@@ -79,6 +79,7 @@ class AlignmentStudy(Result):
     """
 
     KIND: ClassVar[str] = "alignment study"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     def __init__(
         self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
@@ -315,6 +316,19 @@ class AlignmentStudy(Result):
         known = {"options": options, "left_out": self.left_out, "digests": self.digests}
         return known | {"sums": sums}, arrays
 
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> AlignmentStudy:
+        study = AlignmentStudy(**document["options"])
+        study.left_out, study.digests = document["left_out"], document["digests"]
+        study.sums = Sums.of_kept((document["sums"], arrays), FOLD.what)
+        if study.sentences:
+            shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
+            array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
+            array_of(arrays, "counts.diagonal", "i", shape[:2])
+        numbers = study.sentences, len(study.left_out)
+        study.conserved(sum(numbers), *numbers, "sentences")
+        return study
+
     @cached_property
     def _counts(self) -> Int[np.ndarray, "group 2 state by layer head_and_all"]:
         if not self.sentences:
@@ -361,28 +375,6 @@ FOLD = Fold(
     told_of=told_of,
     check=check_model,
 )
-
-
-@reads(AlignmentStudy.KIND)
-def load_alignment_study(path: str | os.PathLike[str]) -> AlignmentStudy:
-    """A saved alignment study, to resume or to add to others.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, AlignmentStudy.KIND)
-    with reading(path, AlignmentStudy.KIND):
-        check_document(document, DOCUMENT)
-        study = AlignmentStudy(**document["options"])
-        study.left_out, study.digests = document["left_out"], document["digests"]
-        study.sums = Sums.of_kept((document["sums"], arrays), FOLD.what)
-        if study.sentences:
-            shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
-            array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
-            array_of(arrays, "counts.diagonal", "i", shape[:2])
-        numbers = study.sentences, len(study.left_out)
-        study.conserved(sum(numbers), *numbers, "sentences")
-    return study
 
 
 def alignment_study(
@@ -482,7 +474,7 @@ def _resumed(
     from headscope.capturing.loading.fingerprint import weights_name
     from headscope.capturing.loading.load import display_name
 
-    study, name, what = load_alignment_study(path), display_name(model), ""
+    study, name, what = AlignmentStudy.load(path), display_name(model), ""
     options = [f"{own}={value!r}" for own, value in study._how.items() if value != how[own]]
     said = study.digests.items()
     other = [kept for kept, digest in said if digests.get(kept, digest) != digest and kept in study]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,8 +13,8 @@ from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import CaptureError, RecordError
 from headscope.record import Record
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import PAIR, Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import PAIR, Finite, array_of
 from headscope.studies._answer_shown import (
     blocks_of,
     columns_of,
@@ -98,6 +97,7 @@ class PictureAnswer(Result):
     """
 
     KIND: ClassVar[str] = "answer"
+    DOCUMENT: ClassVar = DOCUMENT
     question: str
     prompt: str
     text: str
@@ -299,17 +299,8 @@ class PictureAnswer(Result):
         arrays |= {f"picture.{number}": each for number, each in enumerate(self.pictures)}
         return document, arrays
 
-
-@reads(PictureAnswer.KIND)
-def load_answer(path: str | os.PathLike[str]) -> PictureAnswer:
-    """A saved answer, without its record.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, PictureAnswer.KIND)
-    with reading(path, PictureAnswer.KIND):
-        check_document(document, DOCUMENT)
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> PictureAnswer:
         _check(document)
         tokens, patches = len(document["tokens"]), len(document["places"])
         sizes = {

@@ -23,7 +23,7 @@ from headscope.linguistics import (
 )
 from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
-from headscope.results import TextTable, reads
+from headscope.results import TextTable
 from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
 from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, stack_of
@@ -32,7 +32,6 @@ from headscope.studies.shared._head_answers import (
     HeadAnswers,
     above_of,
     left_out_lines,
-    load_answers,
     percent,
     taken_options,
 )
@@ -372,16 +371,6 @@ FOLD = Fold(
     input_of=_text_of,
 )
 Coreference.FOLD = FOLD
-
-
-@reads(Coreference.KIND)
-def load_coref(path: str | os.PathLike[str]) -> Coreference:
-    """A saved coreference study, to resume or to add to others.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    return load_answers(path, Coreference)
 
 
 def coref(

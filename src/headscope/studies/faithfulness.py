@@ -6,7 +6,6 @@ What comes out is reported; nothing is asserted about it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -20,7 +19,7 @@ from headscope.corpus import REFUSED, Counts, Sums, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
-from headscope.results import TextTable, reads
+from headscope.results import TextTable
 from headscope.storage import array_of
 from headscope.studies._faithfulness_shown import (
     ADVERSARIAL,
@@ -330,16 +329,6 @@ FOLD = Fold(
 
 
 Faithfulness.FOLD = FOLD
-
-
-@reads(Faithfulness.KIND)
-def load_faithfulness(path: str | os.PathLike[str]) -> Faithfulness:
-    """Faithfulness that was kept, without what mattered in single texts.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    return Faithfulness.load(path)
 
 
 def faithfulness(

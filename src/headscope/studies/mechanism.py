@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -44,7 +43,7 @@ from headscope.patterns.neurons import (
     units_of_facts,
 )
 from headscope.record import Record
-from headscope.results import TextTable, reads
+from headscope.results import TextTable
 from headscope.storage import (
     PAIR,
     Finite,
@@ -385,19 +384,6 @@ FOLD = Fold(
     keep="qk",
 )
 Mechanism.FOLD = FOLD
-
-
-@reads(Mechanism.KIND)
-def load_mechanism(path: str | os.PathLike[str]) -> Mechanism:
-    """A saved mechanism, to resume or to add to others.
-
-    A pattern of your own comes back without its functions: the result is complete, but more texts
-    cannot be counted.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or was not written by headscope.
-    """
-    return Mechanism.load(path)
 
 
 def mechanism(

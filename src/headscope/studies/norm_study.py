@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from headscope.corpus import REFUSED, Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, length_text
 from headscope.record import Record
-from headscope.results import TextTable, reads
+from headscope.results import TextTable
 from headscope.storage import array_of
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
 from headscope.studies.shared._fold import Fold, folded_texts, input_as_given, stack_of
@@ -277,16 +276,6 @@ FOLD = Fold(
 
 
 NormStudy.FOLD = FOLD
-
-
-@reads(NormStudy.KIND)
-def load_norm_study(path: str | os.PathLike[str]) -> NormStudy:
-    """A saved study, to resume.
-
-    Raises:
-        FileError: where the file does not exist or is none of ours.
-    """
-    return NormStudy.load(path)
 
 
 def norm_study(

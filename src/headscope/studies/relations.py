@@ -24,7 +24,7 @@ from headscope.linguistics import (
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
 from headscope.patterns import Heads
 from headscope.record import Record
-from headscope.results import TextTable, reads
+from headscope.results import TextTable
 from headscope.studies._relations_shown import blocks_of, tally_of
 from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
 from headscope.studies.shared._corpus_job import check_unique
@@ -32,7 +32,6 @@ from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, st
 from headscope.studies.shared._head_answers import (
     EvidenceOptions,
     HeadAnswers,
-    load_answers,
     taken_options,
 )
 from headscope.studies.shared._sentences import given_of, grouped, parse_treebank, sentence_of
@@ -415,16 +414,6 @@ FOLD = Fold(
     input_of=_input_of,
 )
 Relations.FOLD = FOLD
-
-
-@reads(Relations.KIND)
-def load_relations(path: str | os.PathLike[str]) -> Relations:
-    """Saved relations, to resume.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    return load_answers(path, Relations)
 
 
 def relations(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,8 +14,8 @@ from headscope.corpus import Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, least_p, median_of, p_flipped, p_text, wilson
 from headscope.evidence.correction import CORRECTIONS
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import Finite, array_of
 
 MOST_COLUMNS = 16
 NAMED = 8
@@ -83,6 +82,7 @@ class Ablation(Result):
     """
 
     KIND: ClassVar[str] = "ablation"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     cells: tuple[Cell, ...]
     sums: Sums
@@ -271,13 +271,8 @@ class Ablation(Result):
         return document, arrays
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Ablation:
-        """A result that was kept.
-
-        Raises:
-            FileError: where the file does not exist, is cut, or is none of ours.
-        """
-        return load_ablation(path)
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ablation:
+        return _ablation(document, arrays)
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""
@@ -435,24 +430,12 @@ def _intact_columns(name: str, ablation: Ablation) -> dict[str, list[Any]]:
     return {of: [number] * len(ablation.cells) for of, number in numbers.items()}
 
 
-@reads(Ablation.KIND)
-def load_ablation(path: str | os.PathLike[str]) -> Ablation:
-    """A saved ablation.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    with reading(path, Ablation.KIND):
-        return _ablation(*load_kept(path, Ablation.KIND))
-
-
 def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
     """One of what a file holds, where its parts fit together.
 
     Raises:
         ValueError: where they do not; and others of `headscope.storage.reading`.
     """
-    check_document(words, DOCUMENT)
     cells = tuple((stack, layer, head) for stack, layer, head in words["cells"])
     both = [words["totals"], words.get("random_totals", {})]
     totals, beside = ({name: tuple(each) for name, each in own.items()} for own in both)

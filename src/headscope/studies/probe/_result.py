@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,8 +13,8 @@ from jaxtyping import Float, Int
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups, redrawn_interval
 from headscope.linguistics.probe_scores import LENGTHS
-from headscope.results import Kept, Result, TextTable, reads
-from headscope.storage import Finite, array_of, check_document, load_kept, reading
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import Finite, array_of
 
 RESAMPLES = 2000
 AT_ONCE = 256
@@ -143,6 +142,28 @@ FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation",
 PER_LAYER = "layer"
 
 
+SCORE: dict[str, Any] = {
+    "task": str,
+    "measure": str,
+    "of": str,
+    "sentences": int,
+    "seeds": [float],
+    "lengths": bool,
+    "less": bool,
+    "groups": ([(str, None)], None),
+}
+DOCUMENT: dict[str, Any] = {
+    "probe": str,
+    "model": str,
+    "sentences": [int, int, int],
+    "seeds": [int],
+    "confidence": Finite,
+    "left_out": {str: str},
+    "words": (Finite, None),
+    "scores": [SCORE],
+}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Probing(Result):
     """Scores of a probe and its controls on sentences that it did not learn from; prints as tables
@@ -162,6 +183,7 @@ class Probing(Result):
     """
 
     KIND: ClassVar[str] = "probing"
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
 
     kind: str
     model: str
@@ -253,6 +275,23 @@ class Probing(Result):
     def _kept(self) -> Kept:
         return _kept_of(self)
 
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Probing:
+        if not 0 < document["confidence"] < 1:
+            raise ValueError(f"its confidence is {document['confidence']}")
+        scores = [_score(number, each, arrays) for number, each in enumerate(document["scores"])]
+        return Probing(
+            kind=document["probe"],
+            model=document["model"],
+            scores=tuple(scores),
+            sentences=tuple(document["sentences"]),
+            seeds=tuple(document["seeds"]),
+            confidence=document["confidence"],
+            facts=dict(document["facts"]),
+            left_out=document["left_out"],
+            words=document["words"],
+        )
+
     def __repr__(self) -> str:
         return (
             f"<Probing ({self.kind}) of {self.model or 'a model'}: {sum(self.sentences)} sentences>"
@@ -339,28 +378,6 @@ def _fact(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-SCORE: dict[str, Any] = {
-    "task": str,
-    "measure": str,
-    "of": str,
-    "sentences": int,
-    "seeds": [float],
-    "lengths": bool,
-    "less": bool,
-    "groups": ([(str, None)], None),
-}
-DOCUMENT: dict[str, Any] = {
-    "probe": str,
-    "model": str,
-    "sentences": [int, int, int],
-    "seeds": [int],
-    "confidence": Finite,
-    "left_out": {str: str},
-    "words": (Finite, None),
-    "scores": [SCORE],
-}
-
-
 def _kept_of(probing: Probing) -> Kept:
     document = {
         "probe": probing.kind,
@@ -406,32 +423,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     # Facts are only read by people, and so may lose their kind.
     return value if isinstance(value, str | int | float | None) else str(value)
-
-
-@reads(Probing.KIND)
-def load_probing(path: str | os.PathLike[str]) -> Probing:
-    """What a probe found, as it was kept.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, Probing.KIND)
-    with reading(path, Probing.KIND):
-        check_document(document, DOCUMENT)
-        if not 0 < document["confidence"] < 1:
-            raise ValueError(f"its confidence is {document['confidence']}")
-        scores = [_score(number, each, arrays) for number, each in enumerate(document["scores"])]
-        return Probing(
-            kind=document["probe"],
-            model=document["model"],
-            scores=tuple(scores),
-            sentences=tuple(document["sentences"]),
-            seeds=tuple(document["seeds"]),
-            confidence=document["confidence"],
-            facts=dict(document["facts"]),
-            left_out=document["left_out"],
-            words=document["words"],
-        )
 
 
 def _score(number: int, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:

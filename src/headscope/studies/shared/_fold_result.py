@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -14,7 +13,7 @@ from headscope.errors import RecordError
 from headscope.evidence.groups import group_of
 from headscope.record import Record
 from headscope.results import Kept, Result
-from headscope.storage import Finite, arrays_below, check_document, load_kept, reading
+from headscope.storage import Finite, arrays_below, check_document
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._fold_run import said
 
@@ -124,7 +123,7 @@ class FoldResult(Result):
         return document, arrays
 
     @classmethod
-    def of_kept(cls: type[Folded], document: Mapping[str, Any], arrays: Arrays) -> Folded:
+    def _of_kept(cls: type[Folded], document: dict[str, Any], arrays: Arrays) -> Folded:
         """What `_kept` gave. To be called inside `headscope.storage.reading`.
 
         Raises:
@@ -138,19 +137,8 @@ class FoldResult(Result):
         if result.texts:
             result._check_arrays(own)
         if document["control"] is not None:
-            result.control = cls.of_kept(document["control"], arrays_below(arrays, CONTROL))
+            result.control = cls._of_kept(document["control"], arrays_below(arrays, CONTROL))
         return result
-
-    @classmethod
-    def load(cls: type[Folded], path: str | os.PathLike[str]) -> Folded:
-        """A saved result, to resume or to add to others.
-
-        Raises:
-            FileError: where the file does not exist, is cut, or is none of ours.
-        """
-        document, arrays = load_kept(path, cls.KIND)
-        with reading(path, cls.KIND):
-            return cls.of_kept(document, arrays)
 
     @classmethod
     def _how_of(cls, told: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ as sums by document, the best head of each question, and their file.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar
@@ -20,7 +19,7 @@ from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
 from headscope.evidence.correction import CORRECTIONS
 from headscope.record import Record
 from headscope.results import Kept, Result
-from headscope.storage import Finite, Seed, array_of, check_document, load_kept, reading
+from headscope.storage import Finite, Seed, array_of
 from headscope.studies.shared._chosen_head import columns_of
 from headscope.studies.shared._fold import Fold, Item
 
@@ -29,7 +28,7 @@ ASKED = "asked/"
 MOST_SPLITS = 10_000
 """Of a file; a damaged number would keep a reader waiting for hours."""
 DOCUMENT: dict[str, Any] = {
-    "options": {str: (str, bool, int, float, None)},
+    "options": {"confidence": Finite, "seed": Seed, "splits": int},
     "source": str,
     "left_out": {str: str},
     "sums": {},
@@ -78,6 +77,7 @@ class HeadAnswers(Result):
     """Choices for each head, such as its directions."""
     RULE_COUNT: ClassVar[int]
     """How many rules without a head there are."""
+    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
     RULE_KIND: ClassVar[str] = "i"
     """Whether they answer right or wrong, ``"i"``, or also by chance, ``"f"``."""
     BASELINES: ClassVar[slice] = slice(None)
@@ -292,6 +292,22 @@ class HeadAnswers(Result):
         known = {"source": self.source, "left_out": self.left_out, "sums": sums}
         return known | {"options": self.how | self.options}, arrays
 
+    @classmethod
+    def _of_kept(cls: type[Same], document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Same:
+        if document["options"]["splits"] > MOST_SPLITS:
+            raise ValueError(f"splits is {document['options']['splits']}")
+        study = cls(**document["options"])
+        study.sums = Sums.of_kept((document["sums"], arrays), study.FOLD.what)
+        study.source, study.left_out = document["source"], document["left_out"]
+        rows, heads = len(study.sums.rows), study.CHOICES * len(study.cells)
+        for what in study.counts:
+            array_of(arrays, f"counts.{ASKED}{what}", "i", (rows,))
+            for how in study.ways:
+                array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
+                rules = f"counts.rules/{how}/{what}"
+                array_of(arrays, rules, study.RULE_KIND, (rows, study.RULE_COUNT))
+        return study
+
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """These `EvidenceOptions`, with those that were not given.
@@ -330,31 +346,6 @@ def taken_options(options: dict[str, Any]) -> dict[str, Any]:
         RecordError: where one is not what it may be.
     """
     return checked_options({name: options.pop(name) for name in DEFAULTS if name in options})
-
-
-def load_answers(path: str | os.PathLike[str], kind: type[Same]) -> Same:
-    """A study that was kept.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    document, arrays = load_kept(path, kind.KIND)
-    with reading(path, kind.KIND):
-        check_document(document, DOCUMENT)
-        check_document(document["options"], {"confidence": Finite, "seed": Seed, "splits": int})
-        if document["options"]["splits"] > MOST_SPLITS:
-            raise ValueError(f"splits is {document['options']['splits']}")
-        study = kind(**document["options"])
-        study.sums = Sums.of_kept((document["sums"], arrays), study.FOLD.what)
-        study.source, study.left_out = document["source"], document["left_out"]
-        rows, heads = len(study.sums.rows), study.CHOICES * len(study.cells)
-        for what in study.counts:
-            array_of(arrays, f"counts.{ASKED}{what}", "i", (rows,))
-            for how in study.ways:
-                array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
-                rules = f"counts.rules/{how}/{what}"
-                array_of(arrays, rules, study.RULE_KIND, (rows, study.RULE_COUNT))
-    return study
 
 
 NAMED_WITH_REASON = 20
