@@ -84,9 +84,9 @@ def faithfulness(seed=0, control=None):
 
 def probing():
     rng = np.random.default_rng(4)
-    scores = []
+    scores, words = [], rng.integers(5, 20, 30)
     for of in (PROBE, CONTROL, "layer 0", "layer 1", "layer 2"):
-        for measure, lengths in (("UAS", None), ("Spearman", rng.integers(5, 20, 30))):
+        for measure, lengths in (("UAS", None), ("Spearman", words)):
             wholes = rng.integers(4, 9, 30)
             hits = np.stack([rng.integers(0, wholes), wholes], axis=1).astype(float)
             seeds = tuple(rng.random(2))

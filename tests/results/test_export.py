@@ -15,8 +15,10 @@ FACTS = {
     "NormStudy": {"4"},
     "Comparison": {"5", "7", "0.69"},
     "Effect": {"5", "7", "0.69"},
+    "Probing": {"8"},
 }
-"""Tokens of the texts, and the largest distance that there can be: nothing that was measured."""
+"""Tokens of the texts, the largest distance that there can be, a rank: nothing that was measured.
+"""
 DERIVED = {"Mechanism": {"1.7"}}
 """In the sentence above the table: the mean of a column."""
 SIGNS = str.maketrans({"−": "-", "+": ""})

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from headscope.studies.probe._data import ProbeItem, Room
-from headscope.studies.probe._edges import DEPENDENCIES, TAGS, EdgeProbe, HiddenStates, edge_scores
-from headscope.studies.probe._training import Training
+from headscope.studies.probe._data import HeldBatches, ProbeItem, Training
+from headscope.studies.probe._spans import DEPENDENCIES, TAGS, EdgeProbe, edge_scores, states_at
 
 LAYERS, FEATURES, PLANTED = 3, 9, 1
 LABELS = ("NOUN", "VERB", "DET", "nsubj", "obj", "det")
@@ -50,9 +49,9 @@ def test_planted_labels_and_their_layer_are_found(planted):
 def test_pieces_that_are_not_there_change_nothing(planted):
     import torch
 
-    store = HiddenStates(planted.items, Room())
+    held = HeldBatches(planted.items, lambda item: (torch.from_numpy(item.states),), [0])
     at = np.array([[1, 0], [3, 1]])
-    states, there = store.read(at, LAYERS)
+    states, there = states_at(planted.items, held, LAYERS, at)
     for row, (number, word) in enumerate(at):
         item = planted.items[number]
         wanted = item.states[:, list(item.pieces[word])]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from headscope.studies.probe._data import Training
 from headscope.studies.probe._heads import (
     AttentionOnly,
     AttentionWords,
-    ScaledSentences,
-    _grouped,
+    batch_of,
+    grouped,
     head_scores,
 )
-from headscope.studies.probe._training import Training
 
 HOW = Training(epochs=12, rate=0.1)
 PLANTED = 3
@@ -101,9 +101,8 @@ def test_scores_are_those_of_the_formula(sentences, random_item, rng):
             module.ends.uniform_(-1, 1)
     ahead, back = plain.weights.detach().numpy()
     sizes = np.array([len(item) for item in items])
-    read = ScaledSentences(items, sizes, scale, is_control=False)
-    [numbers] = _grouped(sizes, [0, 1, 2])
-    batch = read.batch(numbers)
+    [numbers] = grouped(sizes, [0, 1, 2])
+    batch = batch_of(items, lambda item: item.heads, scale, numbers)
     both = [module(batch).detach().numpy() for module in (plain, worded)]
     for place, number in enumerate(numbers):
         item, size = items[number], len(items[number])

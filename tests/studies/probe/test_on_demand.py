@@ -4,41 +4,19 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import torch
 
 import headscope as hs
 from headscope.storage import BoundedArrays
-from headscope.studies.probe import KINDS, _data, _relations
-from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, Room, parts_of
-from headscope.studies.probe._edges import edge_scores
+from headscope.studies.probe import KINDS, _data, _spans
+from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._relations import relation_scores
+from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
-from headscope.studies.probe._training import Training
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ...close import assert_close
 
 QUICK = {"epochs": 3, "least": 2, "rank": 3, "seeds": (0, 1), "random_weights": True}
-
-
-def test_entries_are_made_again_where_there_is_no_room(monkeypatch):
-    made = []
-
-    def make(number):
-        made.append(number)
-        return (torch.full((4,), float(number)),)
-
-    monkeypatch.setattr(_data, "HELD", 40)
-    batches = LazySequence(3, make, Room())
-    for order in ((1, 2, 0), (0, 1, 2)):
-        assert [batches[number][0][0].item() for number in order] == list(order)
-    # Of 40 bytes two tensors of 16 take 32: the first two stay, and the third is made each time.
-    assert made == [1, 2, 0, 0]
-    assert [batch[0][0].item() for batch in batches[1:]] == [1, 2]
-    assert batches[-1][0][0] == 2
-    with pytest.raises(IndexError):
-        batches[3]
 
 
 @pytest.mark.parametrize("run", [{}, {"part_size": 16, "progress": False}])
@@ -90,8 +68,7 @@ def wide_item(sentence, rng, reads, put):
 )
 def test_memory_does_not_grow_with_what_was_read(reads, which, sentence_of, rng, monkeypatch):
     monkeypatch.setattr(_data, "HELD", 2**20)
-    monkeypatch.setattr(_relations, "AT_ONCE", 64)
-    monkeypatch.setattr(_relations, "PREDICTED", 2)
+    monkeypatch.setattr(_spans, "AT_ONCE", 64)
     peaks = []
     for count in (40, 160):
         sentences = [sentence_of(number) for number in range(count)]

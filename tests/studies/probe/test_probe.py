@@ -78,7 +78,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
     given = sentences[:5]
-    items = dict(with_states(model, tokenizer, given, on_error=fails))
+    items = dict(with_states(model, tokenizer, given, fails))
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():
@@ -235,7 +235,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
         sentences[1],
     ]
     assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
-    wanted = dict(with_states(model, tokenizer, given, on_error=fails))
+    wanted = dict(with_states(model, tokenizer, given, fails))
 
     def stop(_, args, more):
         if (more["input_ids"] == token).any():
@@ -244,7 +244,7 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     told = {}
     handle = model.register_forward_pre_hook(stop, with_kwargs=True)
     try:
-        read = with_states(model, tokenizer, given, on_error=told.__setitem__)
+        read = with_states(model, tokenizer, given, told.__setitem__)
         found = dict(read)
     finally:
         handle.remove()

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from headscope.errors import TextError
-from headscope.studies.probe._relations import (
+from headscope.studies.probe._data import Training
+from headscope.studies.probe._spans import (
     BINARY,
     BOTH,
     WHICH,
     attention_vectors,
     relation_scores,
+    spans_of,
 )
-from headscope.studies.probe._training import Training
 
 HOW = Training(epochs=20, rate=0.05)
 
@@ -65,13 +66,11 @@ def test_classes_of_the_binary_probe_are_balanced(sentences, data_of, random_ite
 
 
 def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, random_item):
-    from headscope.studies.probe._relations import _related
-
     data = data_of(sentences[:10], random_item)
-    pairs = _related(data, 1)
+    pairs = spans_of(WHICH, data, HOW, 1)
     one, both = (
-        list(attention_vectors(data.items, pairs)),
-        list(attention_vectors(data.items, pairs, both=True)),
+        list(attention_vectors(data.items, pairs.at)),
+        list(attention_vectors(data.items, pairs.at, both=True)),
     )
     number, word, head = pairs.at[4]
     item = data.items[number]
@@ -103,4 +102,4 @@ def test_sentences_of_the_same_words_stay_together(sentences):
     assert parts_of(doubled, (0.6, 0.2, 0.2), 4) != parts
     with pytest.raises(TextError, match="2 different documents or sentences are too few"):
         parts_of(sentences[:2], (0.6, 0.2, 0.2), 0)
-    assert np.isclose(len(parts.train), 0.6 * len(doubled), atol=3)
+    assert np.isclose(len(parts[0]), 0.6 * len(doubled), atol=3)

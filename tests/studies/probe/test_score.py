@@ -4,7 +4,6 @@ import pytest
 from headscope.errors import RecordError
 from headscope.evidence import redrawn_interval, redrawn_ratios
 from headscope.studies.probe import Probing, Score
-from headscope.studies.probe._result import over_seeds
 
 TASK, MEASURE = "head", "UAS"
 
@@ -54,13 +53,6 @@ def test_differences_of_other_things_are_refused(hits):
 
 def test_one_sentence_has_no_interval():
     assert np.isnan(score("probe", [(1, 2)]).interval(0.95)).all()
-
-
-def test_scores_of_seeds_become_their_mean(hits):
-    scores = [score("probe", hits * [share, 1]) for share in (0.5, 1.0)]
-    found = over_seeds(scores)
-    assert found.value == pytest.approx(np.mean([each.value for each in scores]))
-    assert found.seeds == (scores[0].value, scores[1].value)
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ import pytest
 import torch
 
 from headscope.linguistics import power2_embedding
-from headscope.studies.probe._data import ProbeItem
+from headscope.studies.probe._data import ProbeItem, Training
 from headscope.studies.probe._structural import (
     StructuralProbe,
-    _batch,
-    _loss,
-    _trees,
+    batch_of,
+    loss_of,
     structural_scores,
 )
-from headscope.studies.probe._training import Training
 
 FEATURES, WORDS = 14, 10
 HOW = Training(epochs=200, rate=0.03, drop=0.5, patience=8)
@@ -77,8 +75,8 @@ def test_distances_are_those_of_the_formula(rng):
 
 
 def test_filling_up_changes_no_loss(planted):
-    trees = list(_trees(planted.items, 1)[:4])
+    trees = list(planted.items[:4])
     module = StructuralProbe(FEATURES, 5)
     with torch.no_grad():
-        alone = [float(_loss(module, _batch([tree]))) for tree in trees]
-        assert float(_loss(module, _batch(trees))) == pytest.approx(np.mean(alone), rel=1e-5)
+        alone = [float(loss_of(module, batch_of([tree], 1))) for tree in trees]
+        assert float(loss_of(module, batch_of(trees, 1))) == pytest.approx(np.mean(alone), rel=1e-5)

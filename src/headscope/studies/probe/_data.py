@@ -1,102 +1,30 @@
-"""What probes learn from: sentences of a treebank with what a model made of them, and batches that
-are made when they are asked for, so that memory does not grow with the sentences.
+"""What probes learn from, sentences of a treebank with what a model made of them; and how: by Adam,
+keeping the epoch that did best on sentences set aside.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from headscope._progress import counted
 from headscope.errors import TextError
 from headscope.linguistics import Sentence
 from headscope.record import Array, array_field, held, part_of
-from headscope.storage import BoundedArrays
 
 HELD = 2**29
-"""Bytes of what sentences are read as that are held, and of batches: what is more stays in files,
-and is made anew in each epoch.
-"""
-
-Made = TypeVar("Made")
-
-
-class Room:
-    """Bytes that several may hold together: `HELD` of them."""
-
-    def __init__(self) -> None:
-        self._left = HELD
-
-    def takes(self, size: int) -> bool:
-        """Whether there is room for so many bytes, which are then taken."""
-        if size > self._left:
-            return False
-        self._left -= size
-        return True
-
-
-def bounded_arrays() -> BoundedArrays:
-    """A context that holds as many bytes of arrays, and puts the others into a file."""
-    return BoundedArrays(HELD)
-
-
-class LazySequence(Sequence[Made]):
-    """A sequence whose entries are made when they are asked for.
-
-    Args:
-        count: how many there are.
-        make: makes one of its number; the same at any time.
-        room: for tensors of entries that are held once they are made. Those that are made first
-            stay: where every entry is asked for once an epoch, that saves as many as any other
-            choice.
-    """
-
-    def __init__(self, count: int, make: Callable[[int], Made], room: Room | None = None) -> None:
-        self._count, self._make, self._room = count, make, room
-        self._held: dict[int, Made] = {}
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, number: int) -> Made: ...
-    @overload
-    def __getitem__(self, number: slice) -> LazySequence[Made]: ...
-    def __getitem__(self, number: Any) -> Any:
-        if isinstance(number, slice):
-            return self.of(range(self._count)[number])
-        if not -self._count <= number < self._count:
-            raise IndexError(number)
-        number %= self._count
-        if number in self._held:
-            return self._held[number]
-        made = self._make(number)
-        if self._room is not None and self._room.takes(_bytes_of(made)):
-            self._held[number] = made
-        return made
-
-    def of(self, numbers: Sequence[int]) -> LazySequence[Made]:
-        """Those of some numbers."""
-        return LazySequence(len(numbers), lambda at: self[numbers[at]])
-
-
-def _bytes_of(made: Any) -> int:
-    """Of the tensors of a batch."""
-    parts = made if isinstance(made, tuple) else vars(made).values()
-    return sum(part.nbytes for part in parts if isinstance(part, Tensor))
-
-
+"""Bytes of batches and of what sentences are read as that are held; the rest stays in files."""
+LEAST_GAIN = 1e-4
 ARRAYS = ("maps", "ends", "states", "vectors")
 """What a model made of a sentence, of which there is what a probe asks for."""
-AT_ONCE = 4096
-"""Spans whose numbers are lists at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,22 +75,14 @@ class ProbeItem:
 
     def word_states(self, layer: int) -> Float[np.ndarray, "word feature"]:
         """The mean over each word's pieces, of one layer; no other is read from a file."""
-        states = part_of(self._states, layer)
-        return np.stack(
-            [states[list(pieces)].mean(axis=0, dtype=np.float32) for pieces in self.pieces]
-        )
+        states = part_of(held(self, "states"), layer)
+        means = [states[list(own)].mean(axis=0, dtype=np.float32) for own in self.pieces]
+        return np.stack(means)
 
     @property
     def states_shape(self) -> tuple[int, ...]:
         """Sizes of `states`, which are not read."""
-        return self._states.shape
-
-    @property
-    def _states(self) -> Any:
-        states = held(self, "states")
-        if states is None:
-            raise ValueError("hidden states were not read")
-        return states
+        return held(self, "states").shape
 
     def with_arrays(self, **arrays: Any) -> ProbeItem:
         """The same with other arrays, by name; the rest is not read from its file."""
@@ -171,26 +91,18 @@ class ProbeItem:
 
 
 @dataclass(frozen=True)
-class SentenceSplit:
-    """Numbers of the sentences to learn from, to choose by, and to report on."""
-
-    train: tuple[int, ...]
-    aside: tuple[int, ...]
-    test: tuple[int, ...]
-
-    def __iter__(self) -> Iterator[tuple[int, ...]]:
-        return iter((self.train, self.aside, self.test))
-
-
-@dataclass(frozen=True)
 class ProbeData:
-    """The sentences read by a model and, where that is asked for, by its twin with random
-    weights.
+    """The sentences read by a model and, where that is asked for, by its twin with random weights.
+
+    Args:
+        items: read by the model.
+        twin: by random weights.
+        parts: numbers of the sentences to learn from, to choose by, and to report on.
     """
 
     items: Sequence[ProbeItem]
     twin: Sequence[ProbeItem] | None
-    parts: SentenceSplit
+    parts: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " sentence"]:
@@ -202,60 +114,14 @@ class ProbeData:
         """Whose items, by the name of the score."""
         return {"probe": self.items} | ({} if self.twin is None else {"random weights": self.twin})
 
-    @property
-    def documents(self) -> tuple[str | None, ...] | None:
-        """The document of each sentence reported on; None where none has one."""
-        documents = tuple(
-            self.items[number].sentence.document or None for number in self.parts.test
-        )
-        return documents if any(documents) else None
-
-    @property
-    def test(self) -> Sequence[ProbeItem]:
-        """The sentences reported on."""
-        return LazySequence(len(self.parts.test), lambda at: self.items[self.parts.test[at]])
-
-    @property
-    def train(self) -> Sequence[ProbeItem]:
-        """The sentences learnt from."""
-        return LazySequence(len(self.parts.train), lambda at: self.items[self.parts.train[at]])
-
-
-def span_types(items: Sequence[ProbeItem], at: Int[np.ndarray, "span place"]) -> Iterator[str]:
-    """The words of spans in lower case, with a space between them.
-
-    Made when they are asked for: strings take more memory than numbers.
-
-    Args:
-        items: the sentences.
-        at: number of the sentence, and of one word or two.
-    """
-    last, forms = -1, ()
-    for first in range(0, len(at), AT_ONCE):
-        for number, *words in at[first : first + AT_ONCE].tolist():
-            if number != last:
-                last, forms = number, items[number].forms
-            yield " ".join(forms[word] for word in words)
-
-
-def hits_of(
-    right: Bool[np.ndarray, " case"], number: Int[np.ndarray, " case"], data: ProbeData
-) -> Float[np.ndarray, "sentence 2"]:
-    """Of each sentence reported on, how many cases are right, and how many there are.
-
-    Args:
-        right: which are.
-        number: of the sentence of each.
-        data: says which sentences are reported on.
-    """
-    test, count = list(data.parts.test), len(data.items)
-    hits = np.bincount(number, weights=right, minlength=count)[test]
-    return np.stack([hits, np.bincount(number, minlength=count)[test].astype(np.float64)], axis=1)
+    def part(self, number: int) -> list[ProbeItem]:
+        """The sentences learnt from (0), set aside (1) or reported on (2)."""
+        return [self.items[at] for at in self.parts[number]]
 
 
 def parts_of(
     sentences: Sequence[Sentence], shares: tuple[float, float, float], seed: int
-) -> SentenceSplit:
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Draw which documents are learnt from, set aside and reported on; no document lies in two
     parts.
 
@@ -271,46 +137,149 @@ def parts_of(
     Raises:
         TextError: where a part would be empty.
     """
-    forms = [_digest(sentence) for sentence in sentences]
-    groups = _together(sentences, forms)
-    order = np.random.default_rng(seed).permutation(len(groups))
-    divided = []
-    seen: set[bytes] = set()
-    for part in np.split(order, _ends([len(groups[at]) for at in order], shares)):
-        own = sorted(number for at in part for number in groups[at] if forms[number] not in seen)
+    forms = [tuple(word.lower() for word in sentence.words) for sentence in sentences]
+    groups: dict[object, list[int]] = {}
+    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
+        groups.setdefault(sentence.document or words, []).append(number)
+    listed = list(groups.values())
+    order = np.random.default_rng(seed).permutation(len(listed))
+    divided: list[tuple[int, ...]] = []
+    seen: set[tuple[str, ...]] = set()
+    for part in np.split(order, _ends([len(listed[at]) for at in order], shares)):
+        own = sorted(number for at in part for number in listed[at] if forms[number] not in seen)
         divided.append(tuple(own))
         seen.update(forms[number] for number in own)
     if not all(divided):
         raise TextError(
-            f"{len(groups)} different documents or sentences are too few to be divided into "
+            f"{len(listed)} different documents or sentences are too few to be divided into "
             f"{', '.join(map('{:.0%}'.format, shares))}"
         )
-    return SentenceSplit(*divided)
-
-
-def _digest(sentence: Sentence) -> bytes:
-    """Of its words in lower case, which take more memory."""
-    words = json.dumps([word.lower() for word in sentence.words])
-    return hashlib.blake2b(words.encode(), digest_size=16).digest()
-
-
-def _together(sentences: Sequence[Sentence], forms: list[bytes]) -> list[list[int]]:
-    """Numbers of the sentences of each document; without documents equal sentences are one."""
-    groups: dict[object, list[int]] = {}
-    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
-        groups.setdefault(sentence.document or words, []).append(number)
-    return list(groups.values())
+    train, aside, test = divided
+    return train, aside, test
 
 
 def _ends(sizes: Sequence[int], shares: tuple[float, float, float]) -> Int[np.ndarray, " 2"]:
     """Where the first two parts end, in groups of so many sentences each."""
     # Documents differ in length: parts end where their share of sentences does. 1e-9 is for shares
     # that a sum of rounded numbers puts a little behind the sentence that completes them.
-    done = np.cumsum(sizes)
     wanted = np.cumsum(shares)[:2] * sum(sizes)
-    ends = np.searchsorted(done, wanted - 1e-9) + 1
+    ends = np.searchsorted(np.cumsum(sizes), wanted - 1e-9) + 1
     # A long document must not take the place of the parts after it: each part has one document at
     # least.
     ends = np.minimum(ends, [len(sizes) - 2, len(sizes) - 1])
     ends[1] = max(ends[1], ends[0] + 1)
     return ends
+
+
+class HeldBatches(Sequence[Any]):
+    """Tuples of tensors that are made when they are asked for, the same at any time.
+
+    Args:
+        parts: what each is made of.
+        make: makes one.
+        room: bytes that may still be held, which several share. Those that are made first stay:
+            where every entry is asked for once an epoch, that saves as many as any other choice.
+    """
+
+    def __init__(self, parts: Sequence[Any], make: Callable[[Any], Any], room: list[int]) -> None:
+        self._parts, self._make, self._room = parts, make, room
+        self._held: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number in self._held:
+            return self._held[number]
+        made = self._make(self._parts[number])
+        size = sum(part.nbytes for part in made if part is not None)
+        if size <= self._room[0]:
+            self._room[0] -= size
+            self._held[number] = made
+        return made
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a probe is trained.
+
+    Args:
+        epochs: at most.
+        rate: of Adam.
+        drop: what the rate is multiplied by after an epoch that did not lower the loss on the
+            sentences set aside.
+        patience: how many such epochs in a row end the training.
+        decay: L2 penalty.
+        progress: whether to show a bar on terminals.
+        seed: of the first weights, the order and dropout.
+    """
+
+    epochs: int
+    rate: float
+    drop: float = 0.5
+    patience: int = 3
+    decay: float = 0.0
+    progress: bool = False
+    seed: int = 0
+
+
+def fit(
+    make: Callable[[], nn.Module],
+    batches: tuple[Sequence[Any], Sequence[Any]],
+    loss: Callable[[Any, Any], Tensor],
+    how: Training,
+    *,
+    name: str,
+) -> tuple[Any, int]:
+    """Train a probe; the same seed gives the same probe, and the caller's random state stays as it
+    was.
+
+    Args:
+        make: makes the module.
+        batches: to learn from, and to choose the epoch by; in each epoch they come in another
+            order.
+        loss: of a module on a batch, a mean.
+        how: the rest.
+        name: for the bar.
+
+    Returns:
+        The probe, and the epoch that it is from, counted from 1.
+    """
+    learnt, aside = batches
+
+    def reached() -> float:
+        module.eval()
+        with torch.no_grad():
+            return sum(float(loss(module, batch)) for batch in aside) / len(aside)
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(how.seed)
+        module = make()
+        # Before any training: a probe that never gets better stays as it was made.
+        best, best_epoch, since, rate = reached(), 0, 0, how.rate
+        kept = copy.deepcopy(module.state_dict())
+        optimiser = _adam(module, how, rate)
+        epochs = range(1, how.epochs + 1)
+        for epoch in counted(epochs, name, "epoch", shows=how.progress, stays=False):
+            module.train()
+            for number in torch.randperm(len(learnt)).tolist():
+                optimiser.zero_grad(set_to_none=True)
+                loss(module, learnt[number]).backward()
+                optimiser.step()
+            now = reached()
+            if now < best - LEAST_GAIN * abs(best):
+                best, best_epoch, since = now, epoch, 0
+                kept = copy.deepcopy(module.state_dict())
+                continue
+            since += 1
+            if since >= how.patience:
+                break
+            # Adam begins anew: its momentum is of steps at the larger rate.
+            rate *= how.drop
+            optimiser = _adam(module, how, rate)
+    module.load_state_dict(kept)
+    return module.eval(), best_epoch
+
+
+def _adam(module: nn.Module, how: Training, rate: float) -> torch.optim.Optimizer:
+    return torch.optim.Adam(module.parameters(), lr=rate, weight_decay=how.decay, fused=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probe_features import best_offset, head_distances
 from headscope.linguistics.probe_scores import attached
-from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, Room
+from headscope.studies.probe import _data
+from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
-from headscope.studies.probe._training import Training, fit
 
 TASK, UAS = "head of each word", "UAS"
 HIDDEN = 256
@@ -28,8 +28,7 @@ NO_WORD = -100
 """In place of a head where a shorter sentence was filled up; cross-entropy passes it over."""
 
 
-@dataclass(frozen=True, eq=False)
-class SentenceBatch:
+class SentenceBatch(NamedTuple):
     """Sentences of like length as tensors, filled up with zeros; of the candidates for a head the
     first is the root.
 
@@ -37,17 +36,17 @@ class SentenceBatch:
         maps: axes sentence, map, word, word.
         ends: see `ProbeItem`; a sentence axis before.
         distances: axes sentence, candidate, word, feature.
-        vectors: axes sentence, word, feature; or None.
         wanted: the candidate that each word's head is.
         there: which candidates there are; axes sentence, candidate.
+        vectors: axes sentence, word, feature; or None.
     """
 
     maps: Tensor
     ends: Tensor
     distances: Tensor
-    vectors: Tensor | None
     wanted: Tensor
     there: Tensor
+    vectors: Tensor | None = None
 
 
 class AttentionOnly(nn.Module):
@@ -149,107 +148,47 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
     Returns:
         Scores, and the epoch that each probe is from.
     """
-    first = data.items[0]
-    maps, words = first.maps, first.vectors
-    count = 0 if maps is None else len(maps)
-    features = 0 if words is None else words.shape[1]
-
-    def probe() -> nn.Module:
-        return AttentionOnly(count) if words is None else AttentionWords(count, features)
-
-    def nearest() -> nn.Module:
-        return Distances() if words is None else DistancesWords(features)
-
-    runs = {name: (probe, name, False) for name in data.sides}
-    runs[CONTROL] = (probe, PROBE, True)
-    runs["distances" if words is None else "distances and words"] = (nearest, PROBE, False)
-    scales = {name: _scale(items, data.parts.train) for name, items in data.sides.items()}
+    count, words = len(np.asarray(data.items[0].maps)), data.items[0].vectors
+    probe: Callable[[], nn.Module] = partial(AttentionOnly, count)
+    nearest: Callable[[], nn.Module] = Distances
+    if words is not None:
+        probe = partial(AttentionWords, count, words.shape[1])
+        nearest = partial(DistancesWords, words.shape[1])
+    runs: dict[str, Any] = {name: (probe, name, _heads_of) for name in data.sides}
+    runs[CONTROL] = (probe, PROBE, lambda item: control_heads(item.forms))
+    runs["distances" if words is None else "distances and words"] = (nearest, PROBE, _heads_of)
+    scales = {name: _scale(items, data.parts[0]) for name, items in data.sides.items()}
     scores, epochs = [], {}
-    for name, (make, side, control) in runs.items():
-        read = ScaledSentences(data.sides[side], data.sizes, scales[side], is_control=control)
-        score, epochs[name] = _learnt(name, make, read, data=data, how=how)
-        scores.append(score)
-    train = data.train
+    for name, (make, side, heads_of) in runs.items():
+        items, room = data.sides[side], [_data.HELD]
+        make_batch = partial(batch_of, items, heads_of, scales[side])
+        train, aside, test = (
+            HeldBatches(grouped(data.sizes, part), make_batch, room) for part in data.parts
+        )
+        module, epochs[name] = fit(make, (train, aside), _loss, how, name=name)
+        hits = {}
+        for numbers, batch in zip(grouped(data.sizes, data.parts[2]), test, strict=True):
+            with torch.no_grad():
+                batch_scores = module(batch).numpy()
+            for number, each in zip(numbers, batch_scores, strict=True):
+                size, item = data.sizes[number], items[number]
+                hits[number] = attached(each[: size + 1, :size], heads_of(item), item.counted)
+        # HeldBatches go by length; hits are put back into the order of the sentences.
+        rows = np.array([hits[number] for number in data.parts[2]])
+        scores.append(Score(task=TASK, measure=UAS, of=name, hits=rows))
     # -2 is no word and no root: punctuation is hit by no offset.
-    offset = best_offset(
-        LazySequence(len(train), lambda at: np.where(train[at].counted, train[at].heads, -2))
-    )
-    scores.append(_offset_score(f"best offset ({offset:+d})", data, offset))
-    scores.append(_offset_score("next word", data, 1))
+    offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.part(0)])
+    for name, by in ((f"best offset ({offset:+d})", offset), ("next word", 1)):
+        rows = []
+        for item in data.part(2):
+            right = (offset_heads(len(item), by) - 1 == item.heads) & item.counted
+            rows.append((float(right.sum()), float(item.counted.sum())))
+        scores.append(Score(task=TASK, measure=UAS, of=name, hits=np.array(rows)))
     return scores, epochs
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledSentences:
-    """Sentences as a model read them, in batches.
-
-    Args:
-        items: read.
-        sizes: words of each.
-        scale: that each map is multiplied by.
-        is_control: whether words have the heads of the control task.
-    """
-
-    items: Sequence[ProbeItem]
-    sizes: np.ndarray
-    scale: np.ndarray
-    is_control: bool
-
-    def heads(self, item: ProbeItem) -> np.ndarray:
-        """Those that are wanted."""
-        return control_heads(item.forms) if self.is_control else item.heads
-
-    def batch(self, numbers: Sequence[int]) -> SentenceBatch:
-        """Some sentences."""
-        items = [self.items[number] for number in numbers]
-        return _batch(items, [self.heads(item) for item in items], self.scale)
-
-    def batches(self, part: Sequence[int], room: Room) -> LazySequence[SentenceBatch]:
-        """All of a part, made when they are asked for."""
-        grouped = _grouped(self.sizes, part)
-        return LazySequence(len(grouped), lambda at: self.batch(grouped[at]), room)
-
-
-def _learnt(
-    name: str,
-    make: Callable[[], nn.Module],
-    read: ScaledSentences,
-    *,
-    data: ProbeData,
-    how: Training,
-) -> tuple[Score, int]:
-    """The score of one probe, and the epoch that it is from."""
-    room = Room()
-    train, aside = (read.batches(part, room) for part in (data.parts.train, data.parts.aside))
-    fitted = fit(make, (train, aside), _loss, how, name=name)
-    # Batches go by length; hits are put back into the order of the sentences.
-    hits = dict(_hits(fitted.module, read, data.parts.test))
-    return _score(name, [hits[number] for number in data.parts.test]), fitted.epoch
-
-
-def _offset_score(name: str, data: ProbeData, offset: int) -> Score:
-    return _score(name, [_offset_hits(item, offset) for item in data.test])
-
-
-def _score(name: str, hits: Sequence[tuple[float, float]]) -> Score:
-    return Score(task=TASK, measure=UAS, of=name, hits=np.array(hits))
-
-
-def _offset_hits(item: ProbeItem, offset: int) -> tuple[float, float]:
-    right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
-    return float(right.sum()), float(item.counted.sum())
-
-
-def _hits(
-    module: nn.Module, read: ScaledSentences, part: Sequence[int]
-) -> Iterator[tuple[int, tuple[float, float]]]:
-    """What is hit in each sentence of a part, with its number."""
-    for numbers in _grouped(read.sizes, part):
-        with torch.no_grad():
-            scores = module(read.batch(numbers)).numpy()
-        for number, each in zip(numbers, scores, strict=True):
-            item, size = read.items[number], read.sizes[number]
-            yield number, attached(each[: size + 1, :size], read.heads(item), item.counted)
+def _heads_of(item: ProbeItem) -> np.ndarray:
+    return item.heads
 
 
 def _scale(items: Sequence[ProbeItem], train: Sequence[int]) -> np.ndarray:
@@ -257,46 +196,41 @@ def _scale(items: Sequence[ProbeItem], train: Sequence[int]) -> np.ndarray:
 
     The weights could do as much themselves, but slowly: maps of random weights are almost even.
     """
-
-    def maps() -> Iterator[np.ndarray]:
-        for number in train:
-            of_sentence = items[number].maps
-            if of_sentence is not None:
-                yield of_sentence.reshape(len(of_sentence), -1)
-
     # The maps are read twice: those of all sentences may not fit in memory.
-    count, total = 0, np.zeros(())
-    for each in maps():
-        count += each.shape[1]
-        total = total + each.sum(1, dtype=np.float64)
-    mean = np.asarray(total / count)
-    variance = np.zeros(len(mean))
-    for each in maps():
-        variance += ((each - mean[:, None]) ** 2).sum(1)
-    variance /= count
+    count, mean, variance = 0, np.zeros(()), np.zeros(())
+    for number in train:
+        maps = np.asarray(items[number].maps)
+        count += maps[0].size
+        mean = mean + maps.sum((1, 2), dtype=np.float64)
+    mean = mean / count
+    for number in train:
+        apart = np.asarray(items[number].maps) - mean[:, None, None]
+        variance = variance + (apart**2).sum((1, 2)) / count
     # A map that is the same everywhere keeps its scale.
     return 1 / np.where(variance > 0, np.sqrt(variance), 1)
 
 
-def _grouped(sizes: np.ndarray, part: Sequence[int]) -> list[list[int]]:
+def grouped(sizes: np.ndarray, part: Sequence[int]) -> list[list[int]]:
     """Numbers of the sentences of a part, those of like length together."""
-    grouped: list[list[int]] = []
-    numbers: list[int] = []
+    groups: list[list[int]] = []
     for number in sorted(part, key=lambda number: int(sizes[number])):
         # Lengths rise: with this sentence all would be filled up to its length.
-        cells = (len(numbers) + 1) * int(sizes[number]) ** 2
-        if numbers and (len(numbers) == BATCH or cells > CELLS):
-            grouped.append(numbers)
-            numbers = []
-        numbers.append(number)
-    if numbers:
-        grouped.append(numbers)
-    return grouped
+        most = min(BATCH, CELLS // int(sizes[number]) ** 2)
+        if groups and len(groups[-1]) < most:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
-def _batch(
-    items: Sequence[ProbeItem], heads: Sequence[np.ndarray], scale: np.ndarray
+def batch_of(
+    all_items: Sequence[ProbeItem],
+    heads_of: Callable[[ProbeItem], np.ndarray],
+    scale: np.ndarray,
+    numbers: Sequence[int],
 ) -> SentenceBatch:
+    """Some of the sentences, with the heads that are wanted and maps times their scale."""
+    items = [all_items[number] for number in numbers]
     longest, count, maps = max(map(len, items)), len(items), len(scale)
     filled: dict[str, np.ndarray] = {
         "maps": np.zeros((count, maps, longest, longest), np.float32),
@@ -305,21 +239,20 @@ def _batch(
         "wanted": np.full((count, longest), NO_WORD),
         "there": np.zeros((count, longest + 1), bool),
     }
-    vectors = items[0].vectors
-    has_vectors = vectors is not None
-    if has_vectors:
-        filled["vectors"] = np.zeros((count, longest, vectors.shape[1]), np.float32)
-    for number, (item, wanted) in enumerate(zip(items, heads, strict=True)):
+    words = [item.vectors for item in items]
+    if words[0] is not None:
+        filled["vectors"] = np.zeros((count, longest, words[0].shape[1]), np.float32)
+    for number, item in enumerate(items):
         size = len(item)
         filled["maps"][number, :, :size, :size] = item.maps * scale[:, None, None]
         filled["ends"][number, ..., :size] = item.ends * scale[:, None, None, None]
         filled["distances"][number, : size + 1, :size] = head_distances(size)
-        filled["wanted"][number, :size] = wanted + 1
+        filled["wanted"][number, :size] = heads_of(item) + 1
         filled["there"][number, : size + 1] = True
-        if has_vectors:
-            filled["vectors"][number, :size] = item.vectors
-    tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
-    return SentenceBatch(vectors=tensors.pop("vectors", None), **tensors)
+        if "vectors" in filled:
+            filled["vectors"][number, :size] = words[number]
+    tensors: dict[str, Any] = {name: torch.from_numpy(each) for name, each in filled.items()}
+    return SentenceBatch(**tensors)
 
 
 def _loss(module: nn.Module, batch: SentenceBatch) -> Tensor:

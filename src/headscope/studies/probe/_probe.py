@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -16,14 +18,12 @@ from headscope.errors import FileError, HeadscopeError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank, read_vectors
 from headscope.record import held
 from headscope.results import check_conserved
-from headscope.studies.probe._data import LazySequence, ProbeData, ProbeItem, parts_of
-from headscope.studies.probe._edges import edge_scores
+from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
 from headscope.studies.probe._read import named, read_over
-from headscope.studies.probe._relations import relation_scores
-from headscope.studies.probe._result import Probing, Score, over_seeds
+from headscope.studies.probe._result import Probing, Score
+from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
-from headscope.studies.probe._training import TRAININGS, Training
 from headscope.studies.shared._corpus_run import RESULT, taken
 from headscope.studies.shared._source import passed
 
@@ -80,47 +80,26 @@ class ProbeOptions(LoadOptions, RunOptions, total=False):
     """
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbePlan:
-    """The options, checked."""
-
-    sentences: int | None = None
-    most_words: int = 128
-    split: tuple[float, float, float] = (0.7, 0.1, 0.2)
-    seeds: tuple[int, ...] = (0,)
-    epochs: int | None = None
-    rate: float | None = None
-    vectors: str | os.PathLike[str] | None = None
-    layer: int | None = None
-    rank: int = 64
-    least: int = 50
-    layers: bool = True
-    confidence: float = 0.95
-    progress: bool = False
-    allow_unfit: bool = False
-    on_error: Callable[[str, HeadscopeError], None] | None = None
-
-    def __post_init__(self) -> None:
-        # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
-        if len(self.split) != 3 or min(self.split) <= 0 or abs(sum(self.split) - 1) > 1e-9:
-            raise RecordError(f"split is three shares above 0 that sum to 1, not {self.split}")
-        object.__setattr__(self, "seeds", tuple(self.seeds))
-        if not self.seeds:
-            raise RecordError("seeds is empty; give at least one")
-        if not 0 < self.confidence < 1:
-            raise RecordError(f"confidence is a number between 0 and 1, not {self.confidence}")
-        for name in ("sentences", "most_words", "epochs", "rank", "least"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise RecordError(f"{name} is at least 1, not {value}")
-
-    def training(self, kind: str) -> Training:
-        """How this kind is trained."""
-        given = {}
-        for name in ("epochs", "rate"):
-            if getattr(self, name) is not None:
-                given[name] = getattr(self, name)
-        return replace(TRAININGS[kind], progress=self.progress, **given)
+DEFAULTS: dict[str, Any] = {
+    "most_words": 128,
+    "split": (0.7, 0.1, 0.2),
+    "seeds": (0,),
+    "rank": 64,
+    "least": 50,
+    "layers": True,
+    "confidence": 0.95,
+    "progress": False,
+    "allow_unfit": False,
+}
+"""Of the options; of the others None."""
+TRAININGS = {
+    "attention": Training(epochs=20, rate=0.005),
+    "attention-words": Training(epochs=20, rate=0.002),
+    "relation": Training(epochs=30, rate=0.005, decay=1e-5),
+    "structural": Training(epochs=40, rate=0.002, drop=0.1, patience=5),
+    "edge": Training(epochs=20, rate=0.001, patience=2),
+}
+"""How each kind of probe is trained by default."""
 
 
 def probe(
@@ -190,54 +169,42 @@ def probe(
     if plan.on_error is not None or not asks_for_run(reading):
         # They are named one by one when all are read, and in the result.
         reading["on_error"] = passed
-    has_embeddings = kind == "attention-words" and plan.vectors is None
+    has_words = kind == "attention-words"
     what = "states" if kind in ("structural", "edge") else "maps"
-    how = {"reads": what, "has_embeddings": has_embeddings}
+    how = {"reads": what, "has_embeddings": has_words and plan.vectors is None}
     readers = model, tokenizer
     with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as read:
-        if plan.on_error is not None:
-            for name, why in read.left_out.items():
+        for name, why in read.left_out.items():
+            if plan.on_error is not None:
                 plan.on_error(name, RecordError(why))
-        items, others = read.both(sentences)
+        items, twin = read.both(sentences)
         check_conserved(len(sentences), len(items), len(read.left_out), "sentences")
-        if kind == "attention-words" and plan.vectors is not None:
+        if has_words and plan.vectors is not None:
             items = with_table(Path(plan.vectors), items)
-        if others is not None:
-            others = _with_vectors_of(items, others)
-        data = _data(items, others, plan)
-        result = _probing(kind, data, plan, facts=(read.left_out, read.model))
+        if has_words and twin is not None:
+            # The vectors are those of the model's words: the twin lacks nothing but its attention.
+            pairs = zip(twin, items, strict=True)
+            twin = [own.with_arrays(vectors=held(item, "vectors")) for own, item in pairs]
+        parts = parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
+        data = ProbeData(items, twin, parts)
+        scores, facts = _trained(kind, data, plan)
+        result = Probing(
+            kind=kind,
+            model=read.model,
+            scores=scores,
+            sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
+            seeds=plan.seeds,
+            confidence=plan.confidence,
+            facts=facts,
+            left_out=read.left_out,
+            words=float(np.median([len(item) for item in data.part(2)])),
+        )
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
 
 
-def _probing(
-    kind: str, data: ProbeData, plan: ProbePlan, *, facts: tuple[dict[str, str], str]
-) -> Probing:
-    """What is learnt of what was read.
-
-    Args:
-        kind: of the probe.
-        data: what was read.
-        plan: how.
-        facts: sentences that were left out, and the name of the model.
-    """
-    scores, learnt = _trained(kind, data, plan)
-    left_out, model = facts
-    return Probing(
-        scores=scores,
-        sentences=(len(data.parts.train), len(data.parts.aside), len(data.parts.test)),
-        facts=learnt,
-        left_out=left_out,
-        kind=kind,
-        model=model,
-        seeds=plan.seeds,
-        confidence=plan.confidence,
-        words=float(np.median([len(item.sentence) for item in data.test])),
-    )
-
-
-def with_table(path: Path, items: Sequence[ProbeItem]) -> LazySequence[ProbeItem]:
+def with_table(path: Path, items: Sequence[ProbeItem]) -> list[ProbeItem]:
     """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
     it.
 
@@ -257,36 +224,38 @@ def with_table(path: Path, items: Sequence[ProbeItem]) -> LazySequence[ProbeItem
             "lower case"
         )
     none = np.zeros_like(next(iter(table.values())))
-
-    def with_vectors(number: int) -> ProbeItem:
-        item = items[number]
-        return item.with_arrays(vectors=np.stack([table.get(form, none) for form in item.forms]))
-
-    return LazySequence(len(items), with_vectors)
-
-
-def _with_vectors_of(items: Sequence[ProbeItem], twin: Sequence[ProbeItem]) -> Sequence[ProbeItem]:
-    """Sentences as random weights read them, with the vectors of the model's words: the twin lacks
-    nothing but its attention.
-    """
-    return LazySequence(
-        len(items), lambda at: twin[at].with_arrays(vectors=held(items[at], "vectors"))
-    )
+    with_vectors = []
+    for item in items:
+        vectors = np.stack([table.get(form, none) for form in item.forms])
+        with_vectors.append(item.with_arrays(vectors=vectors))
+    return with_vectors
 
 
-def _plan(kind: str, options: Any) -> ProbePlan:
+def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
+    """The options, checked."""
     if kind not in KINDS:
         raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
-    unknown = sorted(set(options) - set(ProbeOptions.__annotations__))
+    known = ProbeOptions.__annotations__
+    unknown = sorted(options.keys() - known.keys())
     if unknown:
-        raise RecordError(
-            f"probe has no option {', '.join(unknown)}; it has "
-            f"{', '.join(ProbeOptions.__annotations__)}"
-        )
-    return ProbePlan(**options)
+        raise RecordError(f"probe has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    plan = SimpleNamespace(**dict.fromkeys(known) | DEFAULTS | options)
+    # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
+    if len(plan.split) != 3 or min(plan.split) <= 0 or abs(sum(plan.split) - 1) > 1e-9:
+        raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
+    plan.seeds = tuple(plan.seeds)
+    if not plan.seeds:
+        raise RecordError("seeds is empty; give at least one")
+    if not 0 < plan.confidence < 1:
+        raise RecordError(f"confidence is a number between 0 and 1, not {plan.confidence}")
+    for name in ("sentences", "most_words", "epochs", "rank", "least"):
+        value = getattr(plan, name)
+        if value is not None and value < 1:
+            raise RecordError(f"{name} is at least 1, not {value}")
+    return plan
 
 
-def _drawn(sentences: list[Sentence], plan: ProbePlan) -> list[Sentence]:
+def _drawn(sentences: list[Sentence], plan: SimpleNamespace) -> list[Sentence]:
     if not sentences:
         raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
     if plan.sentences is None or plan.sentences >= len(sentences):
@@ -297,46 +266,28 @@ def _drawn(sentences: list[Sentence], plan: ProbePlan) -> list[Sentence]:
     return [sentences[number] for number in sorted(drawn)]
 
 
-def _data(
-    items: Sequence[ProbeItem], twin: Sequence[ProbeItem] | None, plan: ProbePlan
-) -> ProbeData:
-    return ProbeData(
-        items, twin, parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
-    )
-
-
 def _trained(
-    kind: str, data: ProbeData, plan: ProbePlan
+    kind: str, data: ProbeData, plan: SimpleNamespace
 ) -> tuple[tuple[Score, ...], dict[str, Any]]:
     """The scores, means over the seeds, and the facts of the first seed."""
-    runs, facts = [], []
-    for seed in plan.seeds:
-        scores, new_facts = _scores(kind, data, plan, seed)
-        runs.append({(score.task, score.measure, score.of): score for score in scores})
-        facts.append(new_facts)
-    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones.
-    documents = data.documents
-    scores = tuple(
-        replace(over_seeds([run[key] for run in runs]), groups=documents) for key in runs[0]
-    )
-    return scores, facts[0] | (
-        {"layers of the seeds": tuple(each["layer"] for each in facts)} if _many(facts) else {}
-    )
-
-
-def _many(facts: Sequence[dict[str, Any]]) -> bool:
-    return len(facts) > 1 and "layer" in facts[0]
-
-
-def _scores(
-    kind: str, data: ProbeData, plan: ProbePlan, seed: int
-) -> tuple[list[Score], dict[str, Any]]:
-    how = replace(plan.training(kind), seed=seed)
-    if kind == "relation":
-        return relation_scores(data, how, least=plan.least)
-    if kind == "structural":
-        return structural_scores(data, how, layer=plan.layer, rank=plan.rank)
-    if kind == "edge":
-        return edge_scores(data, how, layers=plan.layers, least=plan.least)
-    scores, epochs = head_scores(data, how)
-    return scores, {"epochs": epochs}
+    given = {name: getattr(plan, name) for name in ("epochs", "rate")}
+    how = replace(TRAININGS[kind], **{name: own for name, own in given.items() if own is not None})
+    train = {
+        "relation": partial(relation_scores, least=plan.least),
+        "structural": partial(structural_scores, layer=plan.layer, rank=plan.rank),
+        "edge": partial(edge_scores, layers=plan.layers, least=plan.least),
+    }.get(kind, head_scores)
+    runs = [train(data, replace(how, seed=seed, progress=plan.progress)) for seed in plan.seeds]
+    documents = tuple(item.sentence.document or None for item in data.part(2))
+    groups = documents if any(documents) else None
+    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
+    # in the same order of scores.
+    scores = []
+    for own in zip(*(of_seed for of_seed, _ in runs), strict=True):
+        hits = np.mean([score.hits for score in own], axis=0)
+        seeds = tuple(score.value for score in own)
+        scores.append(replace(own[0], hits=hits, seeds=seeds, groups=groups))
+    facts = runs[0][1]
+    if len(runs) > 1 and "layer" in facts:
+        facts["layers of the seeds"] = tuple(own["layer"] for _, own in runs)
+    return tuple(scores), facts

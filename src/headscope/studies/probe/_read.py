@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,11 +22,10 @@ from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.corpus import CorpusText, FinishedRun, Kept, PartTally, this_process
-from headscope.errors import CaptureError, HeadscopeError, RecordError
+from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
 from headscope.record import Record, Tokens
-from headscope.storage import FileArray
-from headscope.studies.probe._data import ARRAYS, LazySequence, ProbeItem
+from headscope.studies.probe._data import ARRAYS, ProbeItem
 from headscope.studies.shared._corpus_job import ModelJob, check_measured, check_unique
 from headscope.studies.shared._corpus_model import one_thread
 from headscope.studies.shared._corpus_run import RunSettings, checked_job
@@ -36,15 +34,17 @@ from headscope.studies.shared._sentences import given_of, sentence_of
 STATES_AT_ONCE = 32
 """How many sentences of like length are read together for their hidden states."""
 
-LeftOut = Callable[[int, HeadscopeError], None]
+Failed = Callable[[int, Exception], None]
+"""Is called with number and error of a sentence that is left out."""
+Encodings = dict[int, dict[str, list[int]]]
 
 
 def with_states(
     model: Any,
     tokenizer: Any,
     sentences: Sequence[Sentence],
+    failed: Failed,
     *,
-    on_error: LeftOut,
     max_unknown: float = 1.0,
 ) -> Iterator[tuple[int, ProbeItem]]:
     """The hidden states of each sentence as transformers returns them, in half precision.
@@ -53,7 +53,7 @@ def with_states(
         model: loaded.
         tokenizer: its tokenizer.
         sentences: to be read, the words with a space between them.
-        on_error: is called with number and error of a sentence that is left out.
+        failed: is called with number and error of a sentence that is left out.
         max_unknown: largest share of unknown tokens in a sentence; one with more of them is left
             out.
 
@@ -63,32 +63,23 @@ def with_states(
     Raises:
         CaptureError: where the model returns none.
     """
-    model = unwrapped(model)
-    sizes: dict[int, int] = {}
-    pieces: dict[int, tuple[tuple[int, ...], ...]] = {}
+    model, encodings, pieces = unwrapped(model), {}, {}
     for number, sentence in enumerate(sentences):
         try:
-            encoding = encode(model, tokenizer, parse_input(sentence.text))
+            encoding, pieces[number] = _read(model, tokenizer, sentence)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
-            tokens = _tokens(tokenizer, encoding, sentence)
-            pieces[number] = _words(sentence, tokens).tokens
-            sizes[number] = len(encoding["input_ids"])
+            encodings[number] = encoding
         except OF_ONE_INPUT as error:
-            on_error(number, reason_of(error))
-    order = sorted(sizes, key=sizes.__getitem__)
-    batches = [
-        order[first : first + STATES_AT_ONCE] for first in range(0, len(order), STATES_AT_ONCE)
-    ]
+            failed(number, reason_of(error))
+    order = sorted(encodings, key=lambda number: len(encodings[number]["input_ids"]))
     with at_rest(model):
-        for batch in batches:
-            # Made again: the numbers of all sentences would take as much memory as their texts.
-            encoded = {
-                number: dict(encode(model, tokenizer, parse_input(sentences[number].text)))
-                for number in batch
-            }
-            for number, states in _batch_states(model, encoded, on_error).items():
-                sentence, own = sentences[number], pieces[number]
-                yield number, ProbeItem(sentence=sentence, states=states, pieces=own)
+        for first in range(0, len(order), STATES_AT_ONCE):
+            batch = {number: encodings[number] for number in order[first : first + STATES_AT_ONCE]}
+            for number, states in _batch_states(model, batch, failed):
+                yield (
+                    number,
+                    ProbeItem(sentence=sentences[number], states=states, pieces=pieces[number]),
+                )
 
 
 def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
@@ -100,11 +91,23 @@ def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
         item: the sentence.
     """
     table = unwrapped(model).get_input_embeddings().weight
-    encoding = encode(unwrapped(model), tokenizer, parse_input(item.sentence.text))
-    tokens = _words(item.sentence, _tokens(tokenizer, encoding, item.sentence)).tokens
+    encoding, pieces = _read(unwrapped(model), tokenizer, item.sentence)
     rows = table[torch.tensor(encoding["input_ids"], device=table.device)]
     rows = rows.detach().float().cpu().numpy()
-    return item.with_arrays(vectors=np.stack([rows[list(own)].mean(axis=0) for own in tokens]))
+    return item.with_arrays(vectors=np.stack([rows[list(own)].mean(axis=0) for own in pieces]))
+
+
+def _read(model: Any, tokenizer: Any, sentence: Sentence) -> tuple[dict[str, list[int]], Any]:
+    """What the tokenizer makes of a sentence, and which pieces each word is made of."""
+    encoding = encode(model, tokenizer, parse_input(sentence.text))
+    tokens = tokens_from_encoding(tokenizer, encoding, (sentence.text,))
+    return dict(encoding), _words(sentence, tokens).tokens
+
+
+def _words(sentence: Sentence, tokens: Tokens) -> Words:
+    words = words_at(tokens, sentence.spans)
+    words.check()
+    return words
 
 
 def mapped(sentence: Sentence, record: Record) -> ProbeItem:
@@ -140,61 +143,41 @@ def _ends(
     return ends
 
 
-def _words(sentence: Sentence, tokens: Tokens) -> Words:
-    words = words_at(tokens, sentence.spans)
-    words.check()
-    return words
-
-
-def _tokens(tokenizer: Any, encoding: Any, sentence: Sentence) -> Tokens:
-    return tokens_from_encoding(tokenizer, encoding, (sentence.text,))
-
-
 def _batch_states(
-    model: Any, encodings: dict[int, dict[str, list[int]]], on_error: LeftOut
-) -> dict[int, np.ndarray]:
+    model: Any, encodings: Encodings, failed: Failed
+) -> Iterator[tuple[int, np.ndarray]]:
     """The hidden states of a batch by number; one that fails as a whole is run again one by one.
 
     Raises:
         CaptureError: where the model returns none, which no sentence is to blame for.
     """
     try:
-        states = dict(zip(encodings, _states(model, list(encodings.values())), strict=True))
+        states = _states(model, list(encodings.values()))
     except CaptureError:
         raise
-    except OF_ONE_INPUT:
-        states = {}
+    except OF_ONE_INPUT as error:
         for number, encoding in encodings.items():
-            try:
-                states[number] = _states(model, [encoding])[0]
-            except OF_ONE_INPUT as error:
-                on_error(number, reason_of(error))
-    by_number = {}
-    for number, own in states.items():
+            if len(encodings) == 1:
+                failed(number, reason_of(error))
+            else:
+                yield from _batch_states(model, {number: encoding}, failed)
+        return
+    for number, own in zip(encodings, states, strict=True):
         if np.isfinite(own).all():
-            by_number[number] = own
+            yield number, own
         else:
-            on_error(
-                number,
-                RecordError("the hidden states of the sentence are not finite in half precision"),
-            )
-    return by_number
+            said = "the hidden states of the sentence are not finite in half precision"
+            failed(number, RecordError(said))
 
 
 def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.ndarray]:
     """Hidden states ``[layer piece feature]`` of each, padding cut off."""
     sizes = [len(encoding["input_ids"]) for encoding in encodings]
-    longest = max(sizes)
-    device = device_of(model)
-    arguments = {
-        name: torch.tensor(
-            [each[name] + [0] * (longest - len(each[name])) for each in encodings], device=device
-        )
-        for name in encodings[0]
-    }
-    arguments["attention_mask"] = torch.tensor(
-        [[1] * size + [0] * (longest - size) for size in sizes], device=device
-    )
+    longest, arguments = max(sizes), {}
+    filled = [each | {"attention_mask": [1] * len(each["input_ids"])} for each in encodings]
+    for name in filled[0]:
+        rows = [each[name] + [0] * (longest - len(each[name])) for each in filled]
+        arguments[name] = torch.tensor(rows, device=device_of(model))
     outputs = model(**arguments, output_hidden_states=True)
     states = getattr(outputs, "hidden_states", None)
     if states is None:
@@ -206,97 +189,30 @@ def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.nd
     return [together[:, number, :size] for number, size in enumerate(sizes)]
 
 
-class PartOfSentences:
-    """The sentences that the file of a part holds, which are read from it when they are asked for.
-
-    Args:
-        document: by `ProbeJob.kept`.
-        arrays: of all sentences one after the other, in the file.
-    """
-
-    def __init__(self, document: Mapping[str, Any], arrays: Mapping[str, FileArray]) -> None:
-        self.names: tuple[str, ...] = tuple(given["name"] for given in document["sentences"])
-        self._arrays = arrays
-        # Numbers of some bytes: lists and tuples of a sentence would take thousands.
-        self._shapes: dict[str, np.ndarray] = {}
-        self._firsts: dict[str, np.ndarray] = {}
-        for name, shapes in document["shapes"].items():
-            self._shapes[name] = np.array(shapes, np.int32)
-            self._firsts[name] = _starts([math.prod(shape) for shape in shapes])
-        pieces = document["pieces"]
-        all_words = list(chain.from_iterable(pieces))
-        self._pieces = np.array(list(chain.from_iterable(all_words)), np.int32)
-        self._counts = np.array(list(map(len, all_words)), np.int32)
-        self._first_words = _starts([len(words) for words in pieces])
-        self._first_pieces = _starts([sum(map(len, words)) for words in pieces])
-
-    def item(self, row: int, sentence: Sentence) -> ProbeItem:
-        """One of the sentences, whose arrays stay in the file."""
-        arrays: dict[str, Any] = {}
-        for name, shapes in self._shapes.items():
-            first, shape = int(self._firsts[name][row]), tuple(shapes[row].tolist())
-            arrays[name] = self._arrays[name].within(first, shape)
-        return ProbeItem(sentence=sentence, pieces=self._pieces_of(row), **arrays)
-
-    def _pieces_of(self, row: int) -> tuple[tuple[int, ...], ...]:
-        words = slice(self._first_words[row], self._first_words[row + 1])
-        pieces = self._pieces[self._first_pieces[row] : self._first_pieces[row + 1]].tolist()
-        of_words, start = [], 0
-        for count in self._counts[words].tolist():
-            of_words.append(tuple(pieces[start : start + count]))
-            start += count
-        return tuple(of_words)
-
-
 @dataclass(frozen=True, eq=False)
 class StoredSentences:
-    """All sentences of a run, in the files of its parts.
+    """All sentences of a run, whose arrays are in the files of its parts.
 
     Args:
         model: its name.
-        parts: the files.
+        items: what was read, by name of the sentence.
         left_out: names of those that could not be read, and why.
         control: the same of random weights.
     """
 
     model: str
-    parts: tuple[PartOfSentences, ...]
+    items: dict[str, ProbeItem]
     left_out: dict[str, str] = field(default_factory=dict)
     control: StoredSentences | None = None
 
-    def both(
-        self, sentences: Sequence[Sentence]
-    ) -> tuple[LazySequence[ProbeItem], LazySequence[ProbeItem] | None]:
+    def both(self, sentences: Sequence[Sentence]) -> tuple[list[ProbeItem], list[ProbeItem] | None]:
         """The items of sentences in their order, and those of random weights, of the sentences that
         both could read.
         """
-        own = self._places(sentences)
-        theirs = own if self.control is None else self.control._places(sentences)
-        there = np.flatnonzero((own[:, 0] >= 0) & (theirs[:, 0] >= 0))
-        kept = [sentences[number] for number in there]
-        twin = None if self.control is None else self.control._items(theirs[there], kept)
-        return self._items(own[there], kept), twin
-
-    def _items(self, places: np.ndarray, sentences: Sequence[Sentence]) -> LazySequence[ProbeItem]:
-        def item(number: int) -> ProbeItem:
-            part, row = places[number].tolist()
-            return self.parts[part].item(row, sentences[number])
-
-        return LazySequence(len(places), item)
-
-    def _places(self, sentences: Sequence[Sentence]) -> np.ndarray:
-        """Part of each sentence and place in it, -1 where it was left out; axes sentence, 2."""
-        numbers = {sentence.name: number for number, sentence in enumerate(sentences)}
-        places = np.full((len(sentences), 2), -1, np.int32)
-        for at, part in enumerate(self.parts):
-            for row, name in enumerate(part.names):
-                places[numbers[name]] = at, row
-        return places
-
-
-def _starts(sizes: Sequence[int]) -> np.ndarray:
-    """Where each of so many begins, one after the other, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        theirs = self.items if self.control is None else self.control.items
+        names = [each.name for each in sentences if each.name in self.items.keys() & theirs.keys()]
+        twin = None if self.control is None else [theirs[name] for name in names]
+        return [self.items[name] for name in names], twin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,15 +247,22 @@ class ProbeJob(ModelJob):
         return ReadPart(facts_of(unwrapped(measurer.model)).name)
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> StoredSentences:
-        """The sentences of all parts, which stay in their files."""
-        model, parts = "", []
+        """The sentences of all parts, whose arrays stay in their files."""
+        model, items = "", {}
         for state, arrays in finished.stored_parts():
-            if state["sentences"]:
-                model = state["model"]
-                parts.append(PartOfSentences(state, arrays))
-        check_measured(finished, any_text=bool(parts))
+            model, first = state["model"] or model, dict.fromkeys(arrays, 0)
+            rows = zip(state["sentences"], state["pieces"], state["shapes"], strict=True)
+            for given, pieces, shapes in rows:
+                own: dict[str, Any] = {}
+                for name, shape in shapes.items():
+                    own[name] = arrays[name].within(first[name], tuple(shape))
+                    first[name] += math.prod(shape)
+                of_words = tuple(map(tuple, pieces))
+                item = ProbeItem(sentence=sentence_of(given), pieces=of_words, **own)
+                items[item.sentence.name] = item
+        check_measured(finished, any_text=bool(items))
         left_out = {each["text"]["name"]: each["error"] for each in finished.failed}
-        return StoredSentences(model, tuple(parts), left_out)
+        return StoredSentences(model, items, left_out)
 
     def with_control(self, result: StoredSentences, control: StoredSentences) -> StoredSentences:
         """The sentences with what random weights made of them."""
@@ -367,7 +290,7 @@ class ProbeMeasurer:
         self._job = job
 
     def values_of(
-        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
+        self, texts: Sequence[CorpusText], failed: Failed
     ) -> Iterator[tuple[int, ProbeItem]]:
         """Each sentence with what the model made of it; see `headscope.corpus.Measurer`."""
         sentences = [sentence_of(text.given) for text in texts]
@@ -380,14 +303,13 @@ class ProbeMeasurer:
                     yield number, item
 
     def _states(
-        self, sentences: Sequence[Sentence], failed: Callable[[int, Exception], None]
+        self, sentences: Sequence[Sentence], failed: Failed
     ) -> Iterator[tuple[int, ProbeItem]]:
         unknown = self._job.reading["max_unknown"]
-        readers = self.model, self.tokenizer
-        return with_states(*readers, sentences, on_error=failed, max_unknown=unknown)
+        return with_states(self.model, self.tokenizer, sentences, failed, max_unknown=unknown)
 
     def _maps(
-        self, sentences: Sequence[Sentence], failed: Callable[[int, Exception], None]
+        self, sentences: Sequence[Sentence], failed: Failed
     ) -> Iterator[tuple[int, ProbeItem]]:
         given = [sentence.text for sentence in sentences]
         how: dict[str, Any] = self._job.reading | {"keep": "weights", "on_error": failed}
@@ -427,13 +349,14 @@ class ReadPart:
             "model": self._model,
             "sentences": [given_of(item.sentence) for item in items],
             "pieces": [list(map(list, item.pieces)) for item in items],
-            "shapes": {},
+            "shapes": [{} for _ in items],
         }
         arrays = {}
         for name in ARRAYS:
-            of = [getattr(item, name) for item in items]
-            if any(array is not None for array in of):
-                document["shapes"][name] = [list(array.shape) for array in of]
+            of = [array for item in items if (array := getattr(item, name)) is not None]
+            if of:
+                for shapes, array in zip(document["shapes"], of, strict=True):
+                    shapes[name] = array.shape
                 arrays[name] = np.concatenate([array.ravel() for array in of])
         return document, arrays or {"none": np.zeros(0)}
 
@@ -465,7 +388,8 @@ def read_over(
         own = {**how, "has_workers": has_workers}
         job = checked_job(ProbeJob, given, options, running, how=own)
         run_ = running.with_control if random_weights else running.result
-        yield run_(job, _texts(sentences), {})
+        texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
+        yield run_(job, texts, {})
 
 
 def named(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
@@ -479,8 +403,3 @@ def named(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
         listed.append(replace(sentence, name=sentence.name or f"sentence {number}"))
     check_unique((sentence.name for sentence in listed), "sentence")
     return tuple(listed)
-
-
-def _texts(sentences: Iterable[Sentence]) -> Iterator[CorpusText]:
-    for sentence in sentences:
-        yield CorpusText(given_of(sentence), sentence.document or None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,15 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
-from headscope.evidence import parse_groups, redrawn_interval
+from headscope.evidence import parse_groups, redrawn_interval, redrawn_ratios
 from headscope.linguistics.probe_scores import LENGTHS
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of
-
-RESAMPLES = 2000
-AT_ONCE = 256
-SEED = 0
-"""Of the draws; all scores of one study are redrawn alike, so that their differences are paired."""
 
 PROBE, CONTROL, SELECTIVITY = "probe", "control task", "selectivity"
 
@@ -53,20 +48,15 @@ class Score:
     @cached_property
     def value(self) -> float:
         """Over all sentences."""
-        return float(self._values(np.ones((1, len(self.hits))))[0])
+        above = [hits for hits in (self.hits, self.less) if hits is not None]
+        values = [float(self._ratio(hits, drawn=False)[0]) for hits in above]
+        return values[0] - sum(values[1:])
 
     @cached_property
     def redrawn(self) -> Float[np.ndarray, " resample"]:
         """Over documents, or sentences where these are not known, drawn anew with replacement."""
-        # Drawing documents with replacement gives each a number of times, which are multinomial.
-        rng, document = np.random.default_rng(SEED), self._documents
-        count = int(document.max(initial=-1)) + 1
-        sizes = [min(AT_ONCE, RESAMPLES - first) for first in range(0, RESAMPLES, AT_ONCE)]
-        drawn = (
-            rng.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
-            for size in sizes
-        )
-        return np.concatenate([self._values(times[:, document]) for times in drawn])
+        drawn = self._ratio(self.hits)
+        return drawn if self.less is None else drawn - self._ratio(self.less)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Lower and upper end of the interval over documents or sentences; NaN for fewer than two
@@ -74,15 +64,11 @@ class Score:
 
         Quantiles as of `headscope.evidence.interval`.
         """
-        sizes = np.bincount(self._documents, weights=self.hits[:, 1])[:, None]
+        numbers = parse_groups(self.groups, len(self.hits), "sentence")
+        documents = np.arange(len(self.hits)) if numbers is None else numbers
+        sizes = np.bincount(documents, weights=self.hits[:, 1])[:, None]
         low, high = redrawn_interval(self.redrawn[:, None], sizes, confidence=confidence)[0]
         return float(low), float(high)
-
-    @property
-    def _documents(self) -> Int[np.ndarray, " sentence"]:
-        """The number of each sentence's document; without documents each is its own."""
-        numbers = parse_groups(self.groups, len(self.hits), "sentence")
-        return np.arange(len(self.hits)) if numbers is None else numbers
 
     def minus(self, other: Score, of: str) -> Score:
         """The difference of two scores over the same sentences.
@@ -90,78 +76,35 @@ class Score:
         Raises:
             RecordError: where they are of others, or one is a difference itself.
         """
-        same = (
-            self.task == other.task
-            and self.measure == other.measure
-            and len(self.hits) == len(other.hits)
-        )
-        if not same or self.less is not None or other.less is not None:
+        mine, theirs = ((each.task, each.measure, len(each.hits)) for each in (self, other))
+        if mine != theirs or self.less is not None or other.less is not None:
             raise RecordError(
                 f"{other.task}, {other.measure} cannot be taken off {self.task}, {self.measure}"
             )
         pairs = zip(self.seeds, other.seeds, strict=False)
         return replace(self, of=of, less=other.hits, seeds=tuple(one - less for one, less in pairs))
 
-    def _values(
-        self, times: Float[np.ndarray, "resample sentence"]
+    def _ratio(
+        self, hits: Float[np.ndarray, "sentence 2"], *, drawn: bool = True
     ) -> Float[np.ndarray, " resample"]:
-        values = _ratio(self.hits, times, self.lengths)
-        return values if self.less is None else values - _ratio(self.less, times, self.lengths)
+        """The ratio of the sums, or its mean over lengths, of each draw; or of all sentences."""
+        # Without lengths all sentences form one group, the mean over which is its own ratio.
+        lengths = np.zeros(len(hits), int) if self.lengths is None else self.lengths
+        first, last = (0, 0) if self.lengths is None else LENGTHS
+        member = (lengths[:, None] == np.arange(first, last + 1)).astype(np.float64)
+        above, below = hits[:, :1] * member, hits[:, 1:] * member
+        with np.errstate(invalid="ignore"):
+            if drawn:
+                ratios = redrawn_ratios(above, below, groups=self.groups)
+            else:
+                ratios = above.sum(axis=0, keepdims=True) / below.sum(axis=0, keepdims=True)
+            # A length that was not drawn has no ratio, and is left out of the mean.
+            there = ~np.isnan(ratios)
+            return np.where(there, ratios, 0).sum(axis=1) / there.sum(axis=1)
 
 
-def over_seeds(scores: Sequence[Score]) -> Score:
-    """The mean over seeds of one score."""
-    hits = np.mean([score.hits for score in scores], axis=0)
-    return replace(scores[0], hits=hits, seeds=tuple(score.value for score in scores))
-
-
-def _ratio(
-    hits: Float[np.ndarray, "sentence 2"],
-    times: Float[np.ndarray, "resample sentence"],
-    lengths: Int[np.ndarray, " sentence"] | None,
-) -> Float[np.ndarray, " resample"]:
-    """The ratio of the sums; or its mean over lengths."""
-    # Without lengths all sentences form one group, the mean over which is its own ratio.
-    groups = np.zeros(len(hits), int) if lengths is None else lengths
-    first, last = (0, 0) if lengths is None else LENGTHS
-    member = (groups[:, None] == np.arange(first, last + 1)).astype(np.float64)
-    above, below = times @ (hits[:, :1] * member), times @ (hits[:, 1:] * member)
-    ratios = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
-    # A length that was not drawn has no ratio, and is left out of the mean.
-    there = ~np.isnan(ratios)
-    counts = there.sum(axis=1)
-    return np.divide(
-        np.where(there, ratios, 0).sum(axis=1),
-        counts,
-        out=np.full(len(ratios), np.nan),
-        where=counts > 0,
-    )
-
-
-FIELDS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
 PER_LAYER = "layer"
-
-
-SCORE: dict[str, Any] = {
-    "task": str,
-    "measure": str,
-    "of": str,
-    "sentences": int,
-    "seeds": [float],
-    "lengths": bool,
-    "less": bool,
-    "groups": ([(str, None)], None),
-}
-DOCUMENT: dict[str, Any] = {
-    "probe": str,
-    "model": str,
-    "sentences": [int, int, int],
-    "seeds": [int],
-    "confidence": Finite,
-    "left_out": {str: str},
-    "words": (Finite, None),
-    "scores": [SCORE],
-}
+KEPT = ("model", "sentences", "seeds", "confidence", "words")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -183,7 +126,18 @@ class Probing(Result):
     """
 
     KIND: ClassVar[str] = "probing"
-    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
+    DOCUMENT: ClassVar[dict[str, Any]] = {
+        "probe": str,
+        "model": str,
+        "sentences": [int, int, int],
+        "seeds": [int],
+        "confidence": Finite,
+        "words": (Finite, None),
+        "facts": {},
+        "left_out": {str: str},
+        "scores": [{"task": str, "measure": str, "of": str, "seeds": [float], "by_length": bool}],
+        "groups": ([(str, None)], None),
+    }
 
     kind: str
     model: str
@@ -224,13 +178,12 @@ class Probing(Result):
         Liang 2019).
         """
         # A probe that does as well on labels drawn at random has learnt words by heart.
-        known = {(each.task, each.measure, each.of): each for each in self.scores}
-        pairs = [
-            (each, known.get((each.task, each.measure, CONTROL)))
+        known = {(each.task, each.measure): each for each in self.scores if each.of == CONTROL}
+        return tuple(
+            each.minus(known[each.task, each.measure], SELECTIVITY)
             for each in self.scores
-            if each.of == PROBE
-        ]
-        return tuple(each.minus(less, SELECTIVITY) for each, less in pairs if less is not None)
+            if each.of == PROBE and (each.task, each.measure) in known
+        )
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -248,7 +201,7 @@ class Probing(Result):
         return {
             int(each.of.split()[-1]): each
             for each in self.scores
-            if each.task == task and each.measure == measure and each.of.startswith(PER_LAYER)
+            if self._is_of(each, task, measure) and each.of.startswith(PER_LAYER)
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -257,39 +210,59 @@ class Probing(Result):
         ``deviation`` is over seeds; ``learnt_from`` and ``set_aside`` are sentences, ``words`` the
         median length of those that were scored, the same in every row.
         """
-        rows = []
-        for each in (*self.scores, *self.selectivity):
-            deviation = float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan")
-            named = (self.kind, each.task, each.measure, each.of)
-            rows.append(
-                (*named, each.value, *each.interval(self.confidence), deviation, len(each.hits))
-            )
-        columns: dict[str, list[Any]] = {
-            name: [row[index] for row in rows] for index, name in enumerate(FIELDS)
-        }
+        scores = (*self.scores, *self.selectivity)
+        ends = [each.interval(self.confidence) for each in scores]
         learnt, aside, _ = self.sentences
-        columns |= {"learnt_from": [learnt] * len(rows), "set_aside": [aside] * len(rows)}
-        columns["words"] = [self.words] * len(rows)
+        columns: dict[str, list[Any]] = {"probe": [self.kind] * len(scores)}
+        for name in ("task", "measure", "of", "value"):
+            columns[name] = [getattr(each, name) for each in scores]
+        columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
+        columns["deviation"] = [
+            float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan") for each in scores
+        ]
+        columns["sentences"] = [len(each.hits) for each in scores]
+        for name, value in (("learnt_from", learnt), ("set_aside", aside), ("words", self.words)):
+            columns[name] = [value] * len(scores)
         return columns
 
     def _kept(self) -> Kept:
-        return _kept_of(self)
+        document = {name: getattr(self, name) for name in KEPT} | {"probe": self.kind}
+        document |= {"facts": _plain(self.facts), "left_out": dict(self.left_out)}
+        # Every score is of the same sentences.
+        document["groups"] = self.scores[0].groups if self.scores else None
+        document["scores"] = []
+        arrays: dict[str, Any] = {"hits": np.array([score.hits for score in self.scores], float)}
+        for score in self.scores:
+            said = {name: getattr(score, name) for name in ("task", "measure", "of")}
+            said |= {"seeds": list(map(float, score.seeds)), "by_length": score.lengths is not None}
+            document["scores"].append(said)
+            if score.lengths is not None:
+                arrays["lengths"] = np.asarray(score.lengths, np.int64)
+        return document, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Probing:
         if not 0 < document["confidence"] < 1:
             raise ValueError(f"its confidence is {document['confidence']}")
-        scores = [_score(number, each, arrays) for number, each in enumerate(document["scores"])]
+        hits = array_of(arrays, "hits", "f", (len(document["scores"]), None, 2))
+        groups = None if document["groups"] is None else tuple(document["groups"])
+        if groups is not None and len(groups) != hits.shape[1]:
+            raise ValueError(f"it has {len(groups)} documents of {hits.shape[1]} sentences")
+        scores = []
+        for own, said in zip(hits, document["scores"], strict=True):
+            lengths = None
+            if said.pop("by_length"):
+                lengths = array_of(arrays, "lengths", "i", (len(own),))
+            seeds = tuple(said.pop("seeds"))
+            scores.append(Score(hits=own, lengths=lengths, seeds=seeds, groups=groups, **said))
+        facts = {name: document[name] for name in ("model", "confidence", "words", "facts")}
         return Probing(
             kind=document["probe"],
-            model=document["model"],
             scores=tuple(scores),
             sentences=tuple(document["sentences"]),
             seeds=tuple(document["seeds"]),
-            confidence=document["confidence"],
-            facts=dict(document["facts"]),
             left_out=document["left_out"],
-            words=document["words"],
+            **facts,
         )
 
     def __repr__(self) -> str:
@@ -303,16 +276,15 @@ class Probing(Result):
         parts = []
         for task in self.tasks:
             measure = self.measures(task)[0]
-            known = {
-                each.of: each
-                for each in self.scores
-                if (each.task, each.measure) == (task, measure)
-            }
+            known = {each.of: each for each in self.scores if self._is_of(each, task, measure)}
             lines = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
-            if lines:
-                parts.append(f"{task}, {measure}: {', '.join(lines)}")
+            parts += [f"{task}, {measure}: {', '.join(lines)}"] if lines else []
         first = f"{self.kind} probe of {self.model or 'a model'}"
         return f"{first}. {'; '.join(parts)}" if parts else first
+
+    @staticmethod
+    def _is_of(score: Score, task: str, measure: str) -> bool:
+        return (score.task, score.measure) == (task, measure)
 
     def _blocks(self) -> list[TextTable | str]:
         learnt, aside, test = self.sentences
@@ -354,20 +326,12 @@ class Probing(Result):
     def _cell(self, score: Score | None) -> str:
         if score is None or np.isnan(score.value):
             return "-"
-        low, high = score.interval(self.confidence)
         # Means over lengths are of correlations (DSpr, NSpr), which are no shares.
-        shown = _number if score.lengths is not None else _percent
-        ends = "" if np.isnan(low) else f" [{shown(low)}, {shown(high)}]"
-        spread = f" ±{shown(float(np.std(score.seeds)))}" if len(score.seeds) > 1 else ""
-        return f"{shown(score.value)}{spread}{ends}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}"
+        shown, by = ("{:.3f}".format, 1) if score.lengths is not None else ("{:.1f}".format, 100)
+        low, high = score.interval(self.confidence)
+        ends = "" if np.isnan(low) else f" [{shown(by * low)}, {shown(by * high)}]"
+        spread = f" ±{shown(by * float(np.std(score.seeds)))}" if len(score.seeds) > 1 else ""
+        return f"{shown(by * score.value)}{spread}{ends}"
 
 
 def _fact(value: Any) -> str:
@@ -376,41 +340,6 @@ def _fact(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(_fact, value))
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _kept_of(probing: Probing) -> Kept:
-    document = {
-        "probe": probing.kind,
-        "model": probing.model,
-        "sentences": probing.sentences,
-        "seeds": probing.seeds,
-        "confidence": probing.confidence,
-        "facts": _plain(probing.facts),
-        "left_out": dict(probing.left_out),
-        "words": probing.words,
-        "scores": [_document_of(score) for score in probing.scores],
-    }
-    arrays = {}
-    for number, score in enumerate(probing.scores):
-        arrays[f"{number}.hits"] = np.asarray(score.hits, np.float64)
-        if score.lengths is not None:
-            arrays[f"{number}.lengths"] = np.asarray(score.lengths, np.int64)
-        if score.less is not None:
-            arrays[f"{number}.less"] = np.asarray(score.less, np.float64)
-    return document, arrays
-
-
-def _document_of(score: Score) -> dict[str, Any]:
-    return {
-        "task": score.task,
-        "measure": score.measure,
-        "of": score.of,
-        "sentences": len(score.hits),
-        "seeds": [float(seed) for seed in score.seeds],
-        "lengths": score.lengths is not None,
-        "less": score.less is not None,
-        "groups": score.groups,
-    }
 
 
 def _plain(value: Any) -> Any:
@@ -423,26 +352,3 @@ def _plain(value: Any) -> Any:
         return value.item()
     # Facts are only read by people, and so may lose their kind.
     return value if isinstance(value, str | int | float | None) else str(value)
-
-
-def _score(number: int, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Score:
-    # The document says which arrays there are and how long, so that none is read with other sizes.
-    size = document["sentences"]
-    lengths = less = None
-    if document["lengths"]:
-        lengths = array_of(arrays, f"{number}.lengths", "i", (size,))
-    if document["less"]:
-        less = array_of(arrays, f"{number}.less", "f", (size, 2))
-    groups = None if document["groups"] is None else tuple(document["groups"])
-    if groups is not None and len(groups) != size:
-        raise ValueError(f"a score has {len(groups)} documents of {size} sentences")
-    return Score(
-        task=document["task"],
-        measure=document["measure"],
-        of=document["of"],
-        hits=array_of(arrays, f"{number}.hits", "f", (size, 2)),
-        lengths=lengths,
-        seeds=tuple(document["seeds"]),
-        less=less,
-        groups=groups,
-    )
