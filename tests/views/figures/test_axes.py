@@ -15,7 +15,7 @@ RECORD = hs.from_weights(
 
 @pytest.fixture
 def axes():
-    return Figure(figsize=(7, 4)).subplots(1, 2)
+    return Figure(figsize=(7, 5)).subplots(1, 2)
 
 
 @pytest.mark.parametrize("view", ["head", "matrix", "model", "text"])
@@ -35,7 +35,7 @@ def test_a_view_is_drawn_into_given_axes_as_on_its_own_paper(view, axes):
     # a millimetre is one on both papers, and in both directions
     scale = (
         np.diff(left.get_xlim())[0] / width,
-        -np.diff(left.get_ylim())[0] / (left.get_position().height * 4 * 25.4),
+        -np.diff(left.get_ylim())[0] / (left.get_position().height * 5 * 25.4),
     )
     assert np.allclose(scale, 1)
 

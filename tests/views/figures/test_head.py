@@ -1,19 +1,22 @@
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 import headscope as hs
 from headscope.testing import random_record, random_weights
-from headscope.views.figures import _lines
+from headscope.views.constants import KIND_COLOURS
+from headscope.views.figures import _head
 
 
-def test_there_is_one_line_for_each_weight_that_can_be_seen(see):
+def test_there_is_one_line_for_each_weight_above_even(see):
     record = random_record(queries=5, keys=7)
     seen = see(hs.figure(record, heads=[0, 2]))
-    drawn = seen.curves
-    assert f"{len(drawn):,} lines" in seen.said
     weights = record["cross"].weights(0)[[0, 2]]
-    assert len(drawn) <= weights.size
-    assert len(drawn) >= (weights > 0.005).sum()
+    assert len(seen.curves) == (weights > 1 / 7).sum()
+    assert f"{len(seen.curves):,} lines" in seen.said
+    assert "lines: above even attention" in seen.said
+    focused = see(hs.figure(record, heads=[0, 2], query=1))
+    assert len(focused.curves) > (weights[:, 1] > 1 / 7).sum()
 
 
 def test_lines_run_from_the_query_to_the_key(rng, see):
@@ -54,25 +57,25 @@ def test_the_curve_is_that_of_the_live_viewer(see):
 def test_darker_lines_are_larger_weights(see):
     weights = np.array([[[[0.05, 0.1, 0.25, 0.6]]]], np.float32)
     record = hs.from_weights(cross=weights, decoder_tokens=["q"], encoder_tokens=list("abcd"))
-    seen = see(hs.figure(record))
+    seen = see(hs.figure(record, top_percent=100))
     by_key = seen.opacities[np.argsort(seen.curves[:, 3, 1])]
     assert (np.diff(by_key) > 0).all()
-    assert by_key == pytest.approx(1 - np.exp(-2.8 * weights[0, 0, 0]), rel=0.13)
 
 
-def test_heads_leave_a_token_in_order_and_in_their_colours(see):
-    record = random_record(heads=3, queries=1, keys=1)
-    figure = hs.figure(record)
-    paths = [patch for patch in see(figure)._paths() if np.ptp(patch.get_path().vertices[:, 0]) > 6]
-    heights = sorted(
-        (patch.get_path().vertices[0, 1], patch.get_edgecolor()[:3]) for patch in paths
-    )
-    assert len(heights) == 3
-    wanted = [
-        tuple(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        for c in ("#3c9ffb", "#a00b27", "#9a973f")
-    ]
-    assert np.array([colour for _, colour in heights]) == pytest.approx(np.array(wanted))
+def test_heads_have_the_hue_of_what_they_do_and_a_shade_of_their_own(see):
+    size = 12
+    maps = [np.eye(size, k=-1), np.eye(size, k=1), 0.9 * np.eye(size, k=-1)]
+    weights = np.stack([0.95 * each + 0.05 for each in maps])
+    weights /= weights.sum(axis=-1, keepdims=True)
+    record = hs.from_weights([weights], list("abcdefghijkl"))
+    seen = see(hs.figure(record))
+    assert {"previous token", "next token", "0", "1", "2"} <= set(seen.texts)
+    colours = {to_hex(path.get_edgecolor()) for path in seen._paths()}
+    assert len(colours - {"#15181d"}) == 3
+    one = {to_hex(path.get_edgecolor()) for path in see(hs.figure(record, head=1))._paths()}
+    assert one == {KIND_COLOURS["next"][0]}
+    assert KIND_COLOURS["next"][0] in colours
+    assert KIND_COLOURS["previous"][0] not in colours
 
 
 def test_the_share_that_is_printed_is_the_share_that_is_drawn(see, rng):
@@ -93,10 +96,10 @@ def test_the_share_that_is_printed_is_the_share_that_is_drawn(see, rng):
 
 
 def test_no_more_lines_than_can_be_printed_unless_asked(see, monkeypatch):
-    monkeypatch.setattr(_lines, "BUDGET", 20)
-    record = random_record(queries=5, keys=7)
+    monkeypatch.setattr(_head, "BUDGET", 12)
+    record = random_record(heads=2, queries=5, keys=7)
     few, many = see(hs.figure(record)), see(hs.figure(record, top_percent=100))
-    assert len(few.curves) <= 20 < len(many.curves)
+    assert len(few.curves) <= 12 < len(many.curves)
     assert "of each row" in few.said
     assert "of each row" not in many.said
 

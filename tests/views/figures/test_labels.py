@@ -6,8 +6,7 @@ from matplotlib import font_manager
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._labels import readable
-from headscope.views.figures._words import (
+from headscope.views.figures._style import (
     counted,
     ordinal,
     percent,
@@ -15,7 +14,14 @@ from headscope.views.figures._words import (
     short_weight,
     two_digits,
 )
-from headscope.views.figures.fonts import em_width, families, installed, missing_words, writable
+from headscope.views.figures.fonts import (
+    em_width,
+    families,
+    installed,
+    missing_words,
+    readable,
+    writable,
+)
 
 
 @pytest.mark.parametrize(

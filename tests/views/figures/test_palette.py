@@ -3,22 +3,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from headscope.views.figures import _palette
-from headscope.views.figures._palette import DARK_HEADS, LIGHT_HEADS
-from headscope.views.figures._scale import Scale
-from headscope.views.figures._style import style_for
+from headscope.views.constants import KIND_COLOURS
+from headscope.views.figures import _style
+from headscope.views.figures._style import Scale, style_for
 
 
 def lightness(colours):
-    return np.array([_palette._oklab(colour)[0] for colour in colours])
+    return np.array([_style._oklab(colour)[0] for colour in colours])
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_ramp_runs_evenly_from_paper_to_the_far_end(dark):
     style = style_for(dark=dark, colour=True, size=8.0, font=None)
-    colours = (DARK_HEADS if dark else LIGHT_HEADS)[12].split()
+    colours = [both[dark] for both in KIND_COLOURS.values()]
     for colour in (*colours, style.accent):
-        ramp = lightness(_palette.sequential(style.paper, colour, dark=dark))
+        ramp = lightness(_style.sequential(style.paper, colour, dark=dark))
         steps = np.diff(ramp) if dark else -np.diff(ramp)
         assert (steps > -0.003).all()
         assert abs(ramp[-1] - ramp[0]) > 0.6
@@ -66,8 +65,7 @@ def test_the_bar_of_weights_has_readable_ticks():
 def test_greys_stay_apart():
     for dark in (False, True):
         greys = [
-            _palette.luminance(_palette.parse_hex(grey))
-            for grey in _palette.head_greys(4, dark=dark)
+            _style.luminance(_style.parse_hex(grey)) for grey in _style.head_greys(4, dark=dark)
         ]
         assert len(set(greys)) == 4
         assert greys == sorted(greys, reverse=dark)

@@ -112,7 +112,7 @@ def test_words_beside_a_picture_are_on_the_same_scale(see, rng):
     record = pictured(rng, weights)
     style = style_for(dark=False, colour=True, size=8.0, font=None)
     seen = see(hs.figure(record, view="text", head=0, query=0))
-    ink = style.weight_scale(1.0, style.heads((0,), 4)[0]).colours[173].astype(float)
+    ink = style.weight_scale(1.0, style.accent).colours[173].astype(float)
     fills = {
         tuple(np.rint(255 * np.array(box.get_facecolor()[:3])).astype(int))
         for box in seen.rounded()

@@ -10,8 +10,7 @@ from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures._numbers import numbers_of
 from headscope.views.figures._options import parse_options
-from headscope.views.figures._style import style_for
-from headscope.views.figures._words import short_score
+from headscope.views.figures._style import short_score, style_for
 
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
 VIEWS = ("head", "model", "matrix", "text", "pair")
@@ -95,7 +94,7 @@ def test_numbers_of_your_own_have_both_signs(record, see, rng):
 
 def test_one_colour_stands_for_all_heads(record, see):
     seen = see(hs.figure(record, view="head", quantity="contribution-heads"))
-    assert {to_hex(patch.get_edgecolor()) for patch in seen._paths()} == {STYLE.accent}
+    assert {to_hex(patch.get_edgecolor()) for patch in seen._paths()} == {STYLE.muted}
 
 
 def test_what_the_record_has_not_is_refused(record):

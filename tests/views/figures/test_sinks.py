@@ -6,8 +6,8 @@ import pytest
 import headscope as hs
 from headscope import FigureError
 from headscope.testing import random_weights
+from headscope.views.figures._numbers import find_sinks, without_keys
 from headscope.views.figures._options import parse_options
-from headscope.views.figures._sinks import find_sinks, without_keys
 
 
 @pytest.fixture

@@ -4,23 +4,23 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from headscope.views.figure_options import FigureOptions
-from headscope.views.figures._ablation_figure import ablation_figure
-from headscope.views.figures._alignment_figure import alignment_figure
 from headscope.views.figures._answer_figure import answer_figure
-from headscope.views.figures._best_heads_figure import (
+from headscope.views.figures._faithfulness_figure import faithfulness_figure
+from headscope.views.figures._figure import FORMATS, Figure, Recipe, ResultOptions, figure
+from headscope.views.figures._heads_figure import heads_figure
+from headscope.views.figures._maps_figure import (
+    ablation_figure,
+    alignment_figure,
+    difference_figure,
+    mechanism_figure,
+)
+from headscope.views.figures._studies_figure import (
     coreference_figure,
     groups_figure,
+    norms_figure,
+    probing_figure,
     relations_figure,
 )
-from headscope.views.figures._difference_figure import difference_figure
-from headscope.views.figures._faithfulness_figure import faithfulness_figure
-from headscope.views.figures._figure import FORMATS, Figure, figure
-from headscope.views.figures._heads_figure import heads_figure
-from headscope.views.figures._mechanism_figure import mechanism_figure
-from headscope.views.figures._norms_figure import norms_figure
-from headscope.views.figures._probing_figure import probing_figure
-from headscope.views.figures._recipe import Recipe
-from headscope.views.figures._result import ResultOptions
 
 __all__ = [
     "FORMATS",

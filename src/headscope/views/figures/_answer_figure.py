@@ -5,27 +5,22 @@ words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
-from headscope.views.figures._figure import Figure
+from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._picture_heat import PictureHeat, veiled
-from headscope.views.figures._result import ResultOptions, draw_result
-from headscope.views.figures._scale import Scale
-from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import POINT
+from headscope.views.figures._sheet import Box, Sheet
+from headscope.views.figures._style import POINT, Scale
 
 MOST_PANELS = 24
 """Number of words whose picture is drawn unless others are chosen: a page has room for no more."""
-PANEL = 27.0
-"""Smallest width of a picture in millimetres."""
-GAP = 2.4
-"""Millimetres between pictures."""
+PANEL, GAP = 27.0, 2.4
+"""Smallest width of a picture, and millimetres between pictures."""
 SINK_MARK = 0.35
 """Half of the cross on a sink, as a part of its patch."""
 
@@ -39,30 +34,6 @@ class AnswerFigureOptions(ResultOptions, total=False):
     """Numbers of the words whose picture is drawn, from 0; by default all, of a long answer the 24
     whose heat differs most from the mean over words.
     """
-
-
-@dataclass(frozen=True)
-class AnswerPlan:
-    """The parts of an answer that are drawn.
-
-    Args:
-        answer: a `PictureAnswer`.
-        words: numbers of the words that have a picture.
-        values: ``[word patch]`` of all words; NaN at sinks that are left out.
-        relative: whether these are differences to the mean over words.
-    """
-
-    answer: Any
-    words: tuple[int, ...]
-    values: np.ndarray
-    relative: bool
-
-    @property
-    def scale_of_words(self) -> str:
-        """The label of the colour bar."""
-        if self.relative:
-            return "attention on the patch, less the mean over all words"
-        return "attention on the patch"
 
 
 @draws("answer")
@@ -87,16 +58,26 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
     relative, wanted = bool(options.pop("relative", False)), options.pop("words", None)
     if not answer.words:
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
-    plan = AnswerPlan(
-        answer, _chosen(answer, wanted), answer.values(relative=relative), relative=relative
-    )
+    words, values = _chosen(answer, wanted), answer.values(relative=relative)
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        style, largest = sheet.style, float(np.nanmax(np.abs(values[list(words)]), initial=0.0))
+        scale = style.score_scale(largest) if relative else style.weight_scale(largest)
+        # A record may hold no pixels: then patches are drawn as plain cells.
+        if answer.pictures:
+            scale = PictureHeat.of(scale, style)
+        y = _strip(sheet, answer, y)
+        y = _panels(sheet, answer, words, values=values, scale=scale, y=y)
+        label = "attention on the patch" + ", less the mean over all words" * relative
+        return colour_bar(sheet, scale, label, y=y), _notes(answer, words)
+
     chosen = ", relative=True" if relative else ""
     if wanted is not None:
-        chosen += f", words={list(plan.words)}"
+        chosen += f", words={list(words)}"
     return draw_result(
         answer,
         options,
-        lambda sheet, y: _draw(sheet, plan, y),
+        draw,
         title=answer.question,
         note=f"{answer.model}: “{answer.text.strip()}”",
         layers=[layer for layer, _ in answer.chosen],
@@ -121,30 +102,12 @@ def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted(np.argsort(-apart, kind="stable")[:MOST_PANELS].tolist()))
 
 
-def _draw(sheet: Sheet, plan: AnswerPlan, y: float) -> tuple[float, list[str]]:
-    """Strip, pictures, scale; return the next y and the notes."""
-    style = sheet.style
-    largest = float(np.nanmax(np.abs(plan.values[list(plan.words)]), initial=0.0))
-    if plan.relative:
-        plain = style.score_scale(largest)
-    else:
-        plain = style.weight_scale(largest)
-    # A record may hold no pixels: then patches are drawn as plain cells.
-    scale = PictureHeat.of(plain, style) if plan.answer.pictures else plain
-    y = _strip(sheet, plan.answer, y)
-    y = _panels(sheet, plan, scale, y)
-    y = colour_bar(sheet, scale, plan.scale_of_words, y=y)
-    return y, _notes(plan)
-
-
 def _strip(sheet: Sheet, answer: Any, y: float) -> float:
     """The words in a row, each with its share below it and as a bar; return the next y."""
-    style = sheet.style
-    shares = answer.word_shares
+    style, shares = sheet.style, answer.word_shares
     most = float(max(shares.max(), answer.word_even.max())) or 1.0
     small, tall = 1.2 * style.small * POINT, 1.2 * style.em
-    pitch = 1.5 * style.em + small + tall + 0.6 * style.em
-    x = 0.0
+    pitch, x = 2.1 * style.em + small + tall, 0.0
     for word, share, even in zip(answer.words, shares, answer.word_even, strict=True):
         text, percent = sheet.fitted(sheet.shown(word.text), sheet.width), f"{100 * share:.1f} %"
         width = max(sheet.width_of(text), sheet.width_of(percent, style.small))
@@ -159,78 +122,52 @@ def _strip(sheet: Sheet, answer: Any, y: float) -> float:
     return y + pitch + 0.6 * style.em
 
 
-def _panels(sheet: Sheet, plan: AnswerPlan, scale: Scale, y: float) -> float:
+def _panels(
+    sheet: Sheet, answer: Any, words: Sequence[int], *, values: np.ndarray, scale: Scale, y: float
+) -> float:
     """A picture for each word, its word below it; return the next y."""
-    style, answer = sheet.style, plan.answer
-    sizes = [_size_of(answer, number) for number in range(len(answer.grids))]
-    # Several pictures stand below each other in the panel of a word, all of one width.
-    columns = max(1, min(len(plan.words), int((sheet.width + GAP) // (PANEL + GAP))))
+    em, small = sheet.style.em, sheet.style.small
+    # Several pictures stand below each other in the panel of a word, all of one width; of a picture
+    # without pixels the rows and columns of its patches are its size.
+    sizes = [each.shape[:2] for each in answer.pictures] or answer.grids
+    columns = max(1, min(len(words), int((sheet.width + GAP) // (PANEL + GAP))))
     width = min((sheet.width - (columns - 1) * GAP) / columns, 1.6 * PANEL)
     heights = [width * tall / wide for tall, wide in sizes]
-    row = sum(heights) + 0.5 * (len(heights) - 1) + 2.2 * style.em
-    for index, word in enumerate(plan.words):
+    row = sum(heights) + 0.5 * (len(heights) - 1) + 2.2 * em
+    for index, word in enumerate(words):
         x, top = (index % columns) * (width + GAP), y + (index // columns) * row
         for number, height in enumerate(heights):
-            values = answer.laid_out(plan.values[word], number)
-            box = (x, top, width, height)
-            _panel(sheet, plan, number=number, values=values, scale=scale, box=box)
+            heat = answer.laid_out(values[word], number)
+            pixels = answer.pictures[number] if answer.pictures else None
+            _panel(sheet, pixels, heat, scale=scale, box=(x, top, width, height))
             top += height + 0.5
         percent = f"{100 * answer.word_shares[word]:.1f} %"
-        room = width - sheet.width_of(percent, style.small) - 0.5 * style.em
-        text = sheet.fitted(sheet.shown(answer.words[word].text), room)
-        sheet.text(x, top + 0.4 * style.em, text)
-        sheet.text(
-            x + width,
-            top + 0.4 * style.em,
-            percent,
-            size=style.small,
-            colour=style.muted,
-            anchor="right",
-        )
-    return y + -(-len(plan.words) // columns) * row + 0.6 * style.em
-
-
-def _size_of(answer: Any, number: int) -> tuple[int, int]:
-    """Height and width of a picture, or rows and columns of its patches where it has no pixels."""
-    if answer.pictures:
-        return answer.pictures[number].shape[:2]
-    return answer.grids[number]
+        room = width - sheet.width_of(percent, small) - 0.5 * em
+        sheet.text(x, top + 0.4 * em, sheet.fitted(sheet.shown(answer.words[word].text), room))
+        sheet.note(x + width, top + 0.4 * em, percent, anchor="right")
+    return y + -(-len(words) // columns) * row + 0.6 * em
 
 
 def _panel(
-    sheet: Sheet,
-    plan: AnswerPlan,
-    *,
-    number: int,
-    values: np.ndarray,
-    scale: Scale,
-    box: tuple[float, float, float, float],
+    sheet: Sheet, pixels: np.ndarray | None, values: np.ndarray, *, scale: Scale, box: Box
 ) -> None:
     """One picture under the heat of one word; a cross on each sink that is left out."""
     x, y, width, height = box
-    rows, columns = values.shape
     shown = np.nan_to_num(values)
-    if isinstance(scale, PictureHeat):
-        rgb = veiled(plan.answer.pictures[number], shown, scale)
-    else:
-        rgb = scale.rgb(shown)
-    sheet.cells(rgb, at=(x, y), size=(width, height))
-    sheet.rect(x, y, width, height, edge=sheet.style.edge, line=0.35, layer=3)
-    across, down = width / columns, height / rows
+    is_pictured = pixels is not None and isinstance(scale, PictureHeat)
+    rgb = veiled(pixels, shown, scale) if is_pictured else scale.rgb(shown)
+    sheet.framed_cells(rgb, at=(x, y), size=(width, height))
+    across, down = width / values.shape[1], height / values.shape[0]
     for row, column in np.argwhere(np.isnan(values)):
-        middle = x + (column + 0.5) * across, y + (row + 0.5) * down
-        reach = SINK_MARK * across, SINK_MARK * down
-        for turn in (1, -1):
-            sheet.line(
-                (middle[0] - reach[0], middle[0] + reach[0]),
-                (middle[1] - turn * reach[1], middle[1] + turn * reach[1]),
-                colour=sheet.style.muted,
-                line=0.5,
-            )
+        place = x + (column + 0.5) * across, y + (row + 0.5) * down
+        for turn in (SINK_MARK, -SINK_MARK):
+            xs = (place[0] - SINK_MARK * across, place[0] + SINK_MARK * across)
+            ys = (place[1] - turn * down, place[1] + turn * down)
+            sheet.line(xs, ys, colour=sheet.style.muted, line=0.5)
 
 
-def _notes(plan: AnswerPlan) -> list[str]:
-    answer, (heads, sinks) = plan.answer, plan.answer.in_words
+def _notes(answer: Any, words: Sequence[int]) -> list[str]:
+    heads, sinks = answer.in_words
     notes = [
         f"mean over {heads}, of the row that wrote the word",
         "bar and number: share of the attention on the picture, sinks too; line: were it even",
@@ -238,9 +175,9 @@ def _notes(plan: AnswerPlan) -> list[str]:
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
         notes.append("a cross: a sink")
-    if len(plan.words) < len(answer.words):
+    if len(words) < len(answer.words):
         notes.append(
-            f"{len(plan.words)} of {len(answer.words)} words have a picture: those whose heat "
+            f"{len(words)} of {len(answer.words)} words have a picture: those whose heat "
             "differs most from the mean, or that were asked for"
         )
     return notes

@@ -10,31 +10,28 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._axis import (
-    Axis,
-    apart,
-    draw_level_grid,
-    draw_upright_grid,
+from headscope.views.figures._sheet import Box, Sheet
+from headscope.views.figures._style import (
+    POINT,
     number_written,
-    write_below,
+    text_on,
 )
-from headscope.views.figures._palette import head_colours, head_greys, text_on
-from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import POINT, Style
 
 Cell = tuple[int, int]
-Mark = Callable[[Sheet, float, float], None]
-"""A function that draws a mark around a point."""
-ROOM = 1.5
-"""Room to either side of a mark's centre in a legend, in millimetres."""
+Look = tuple[str, str]
+"""Colour and shape of a mark; the shapes are ``"dot"``, ``"ring"``, ``"tick"`` and `HOLLOW`."""
+HOLLOW: Mapping[str, tuple[tuple[float, float], ...]] = {
+    "diamond": ((0.0, -0.6), (0.6, 0.0), (0.0, 0.6), (-0.6, 0.0)),
+    "triangle": ((0.0, -0.6), (0.55, 0.45), (-0.55, 0.45)),
+    "square": ((-0.45, -0.45), (0.45, -0.45), (0.45, 0.45), (-0.45, 0.45)),
+}
+"""Corners of a shape whose edge is drawn, in units of its size."""
 ROW = 1.75
 """Height of a row of dots, in units of the font size."""
 MARK = 1.7
 """Diameter of a mark in millimetres."""
 MOST_SIDE = 0.4
 """Largest share of the width for the names of rows."""
-COLOURS = (0, 1, 2, 5, 8, 10)
-"""Indices of the colours, in a palette of twelve, that are easiest to distinguish."""
 DOT = 0.9
 BAND = 0.2
 """Opacity of a band."""
@@ -44,6 +41,94 @@ LARGEST_CELL = 7.0
 """Millimetres of a cell of a matrix."""
 COLOUR_BAR = 2.2
 """Height of a colour bar in millimetres."""
+STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
+ZERO = 1e-9
+"""Numbers nearer to 0 than this count as 0: they differ from it by rounding errors only."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: the positions of its ends in millimetres, and the numbers there."""
+
+    start: float
+    stop: float
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """Position of a number in millimetres."""
+        part = (value - self.low) / (self.high - self.low)
+        return float(self.start + (self.stop - self.start) * part)
+
+    def within(self, values: Sequence[float] | np.ndarray) -> list[float]:
+        """Positions of numbers, those outside at the ends."""
+        return [self.at(each) for each in np.clip(values, self.low, self.high)]
+
+    def ticks(self, least: int = 3) -> list[float]:
+        """A few round numbers between the ends."""
+        span = self.high - self.low
+        # For numbers far above 1 the steps are 50, 25, 10 ...
+        unit = 10.0 ** max(0.0, np.ceil(np.log10(span / 2))) if span > 2 else 1.0
+        steps = [unit * step for step in STEPS]
+        step = next((size for size in steps if span / size >= least), steps[-1])
+        # Ticks are multiples of the step and not sums of it, which would add up rounding errors.
+        first = int(np.ceil(self.low / step - ZERO))
+        return [number * step for number in range(first, int(self.high / step + ZERO) + 1)]
+
+
+def draw_upright_grid(
+    sheet: Sheet,
+    axis: Axis,
+    ends: tuple[float, float],
+    written: Callable[[float], str] = number_written,
+) -> None:
+    """Upright lines at the ticks of an axis from left to right, their numbers below.
+
+    Args:
+        sheet: what is drawn on.
+        axis: of millimetres from the left.
+        ends: where the lines begin and end, in millimetres from above.
+        written: how a number is written.
+    """
+    style = sheet.style
+    for tick in axis.ticks():
+        colour, line = (style.muted, 0.7) if abs(tick) < ZERO else (style.edge, 0.4)
+        sheet.line([axis.at(tick)] * 2, ends, colour=colour, line=line)
+    words = {axis.at(tick): written(tick) for tick in axis.ticks()}
+    write_below(sheet, words, ends[1] + 0.8 * style.em)
+
+
+def write_below(sheet: Sheet, words: Mapping[float, str], y: float) -> None:
+    """Write numbers below an axis, by their middle in millimetres; without those that have no
+    room.
+    """
+    style, end = sheet.style, -np.inf
+    for x, written in words.items():
+        half = sheet.width_of(written, style.small) / 2
+        if x - half > end:
+            sheet.note(x, y, written, anchor="center")
+            end = x + half + 0.3 * style.em
+
+
+def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
+    """Heights of names, moved apart so that none overlap and none is below the lowest."""
+    # Neighbours that touch become a group around the mean of their heights, and groups that touch
+    # are joined in turn: so names stay as near to their lines as they can.
+    groups: list[tuple[list[str], float]] = []
+    for name in sorted(heights, key=heights.__getitem__):
+        groups.append(([name], min(heights[name], lowest)))
+        while len(groups) > 1:
+            (first, above), (second, below) = groups[-2:]
+            if below - above >= least * (len(first) + len(second)) / 2:
+                break
+            both = (above * len(first) + below * len(second)) / (len(first) + len(second))
+            names = first + second
+            groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
+    return {
+        name: middle + (index - (len(names) - 1) / 2) * least
+        for names, middle in groups
+        for index, name in enumerate(names)
+    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +154,9 @@ class Matrix:
     words: Mapping[Cell, str] = field(default_factory=dict)
 
 
-def draw_matrix(sheet: Sheet, matrix: Matrix, *, at: tuple[float, float], cell: float) -> None:
+def draw_matrix(
+    sheet: Sheet, matrix: Matrix, *, at: tuple[float, float], cell: float, tall: float | None = None
+) -> None:
     """Draw the cells, their frame and marks, and the names of rows and columns.
 
     Args:
@@ -77,28 +164,31 @@ def draw_matrix(sheet: Sheet, matrix: Matrix, *, at: tuple[float, float], cell: 
         matrix: what is shown.
         at: x and y of the upper left corner of the cells.
         cell: millimetres of a cell.
+        tall: its height, where it is another.
     """
     style, (x, y), (rows, heads) = sheet.style, at, matrix.rgb.shape[:2]
-    high, wide = rows * cell, heads * cell
-    sheet.cells(matrix.rgb, at=at, size=(wide, high), hidden=matrix.hidden)
-    sheet.rect(x, y, wide, high, edge=style.edge, line=0.35, layer=3)
-    dots = np.zeros((rows, heads), bool) if matrix.dots is None else matrix.dots
-    for row, column in np.argwhere(dots):
-        middle = (x + (column + 0.5) * cell, y + (row + 0.5) * cell)
-        sheet.dot(*middle, 0.28 * cell, fill=text_on(matrix.rgb[row, column]), layer=4)
-    for row, column in matrix.frames:
-        corner = (x + column * cell, y + row * cell)
-        sheet.rect(*corner, cell, cell, edge=style.ink, line=1.0, layer=4)
-    for (row, column), words in matrix.words.items():
-        middle = (x + (column + 0.5) * cell, y + (row + 0.5) * cell)
+    tall = tall or cell
+    high, wide = rows * tall, heads * cell
+
+    def middle(row: int, column: int) -> tuple[float, float]:
+        return x + (column + 0.5) * cell, y + (row + 0.5) * tall
+
+    sheet.framed_cells(matrix.rgb, at=at, size=(wide, high), hidden=matrix.hidden)
+    for row, column in [] if matrix.dots is None else np.argwhere(matrix.dots):
         ink = text_on(matrix.rgb[row, column])
-        sheet.text(*middle, words, size=style.small, colour=ink, anchor="center")
-    draw_row_names(sheet, matrix.rows, at=at, cell=cell)
+        sheet.dot(*middle(row, column), 0.28 * cell, fill=ink, layer=4)
+    for row, column in matrix.frames:
+        corner = (x + column * cell, y + row * tall)
+        sheet.rect(*corner, cell, tall, edge=style.ink, line=1.0, layer=4)
+    for place, words in matrix.words.items():
+        ink = text_on(matrix.rgb[place])
+        sheet.text(*middle(*place), words, size=style.small, colour=ink, anchor="center")
+    draw_row_names(sheet, matrix.rows, at=at, cell=tall)
     columns = [str(each) for each in matrix.columns or range(heads)]
     room = max(sheet.width_of(columns[-1], style.small), style.small * POINT)
     for column in range(0, heads, max(1, int(np.ceil(1.3 * room / cell)))):
-        middle = x + (column + 0.5) * cell
-        sheet.note(middle, y + high + 0.7 * style.em, columns[column], anchor="center")
+        place = (middle(0, column)[0], y + high + 0.7 * style.em)
+        sheet.note(*place, columns[column], anchor="center")
 
 
 def draw_row_names(
@@ -131,8 +221,7 @@ def draw_colour_bar(
         line: whether a line marks the place of the second.
     """
     style, (x, y) = sheet.style, at
-    sheet.cells(rgb, at=at, size=(width, COLOUR_BAR))
-    sheet.rect(x, y, width, COLOUR_BAR, edge=style.edge, line=0.35, layer=3)
+    sheet.framed_cells(rgb, at=at, size=(width, COLOUR_BAR))
     below = y + COLOUR_BAR + 0.85 * style.em
     gap = 0.5 * style.em
     ends = [sheet.width_of(words, style.small) + gap for part, words in marks if part in (0, 1)]
@@ -150,13 +239,20 @@ def draw_colour_bar(
 
 
 @dataclass(frozen=True)
+class Value:
+    """A number, and the ends of its interval; NaN where they are unknown."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True)
 class Bar:
-    """A bar: its name on the left, its value and interval, and the words on its right."""
+    """A bar: its name on the left, its value, and the words on its right."""
 
     name: str
-    value: float
-    low: float
-    high: float
+    value: Value
     words: str
     colour: str
 
@@ -184,50 +280,23 @@ def draw_bars(
     """
     style = sheet.style
     for number, bar in enumerate(bars):
-        middle = y + (number + 0.5) * pitch
+        middle, shown = y + (number + 0.5) * pitch, bar.value
         sheet.note(axis.start - 0.5 * style.em, middle, bar.name, anchor="right")
-        if np.isnan(bar.value):
+        if np.isnan(shown.value):
             continue
-        value = max(bar.value, axis.low)
+        value = max(shown.value, axis.low)
         first, last = sorted((axis.at(0.0), axis.at(value)))
         top = middle - share * pitch / 2
         sheet.rect(first, top, last - first, share * pitch, fill=bar.colour)
-        end = value
-        if np.isfinite(bar.low):
-            ends = np.clip((bar.low, bar.high), axis.low, axis.high)
-            places = [axis.at(each) for each in ends]
+        end = axis.at(value)
+        if np.isfinite(shown.low):
+            places = axis.within((shown.low, shown.high))
             sheet.line(places, [middle, middle], colour=style.ink, line=0.8)
-            end = max(end, float(ends[1]))
+            end = max(end, places[1])
         if edge is None:
-            sheet.note(axis.at(end) + 0.5 * style.em, middle, bar.words)
+            sheet.note(end + 0.5 * style.em, middle, bar.words)
         else:
             sheet.note(edge, middle, bar.words, anchor="right")
-
-
-def draw_legend(sheet: Sheet, marks: Mapping[str, Mark], y: float) -> float:
-    """Draw each mark and its name side by side, in as many lines as they need; return the next
-    y.
-    """
-    style = sheet.style
-    x, pitch = 0.0, 1.5 * style.em
-    for name, mark in marks.items():
-        words = sheet.shown(name)
-        wide = 2 * ROOM + 0.3 * style.em + sheet.width_of(words, style.small)
-        if x > 0 and x + wide > sheet.width:
-            x, y = 0.0, y + pitch
-        mark(sheet, x + ROOM, y + pitch / 2)
-        sheet.note(x + 2 * ROOM + 0.3 * style.em, y + pitch / 2, words)
-        x += wide + 1.4 * style.em
-    return y + pitch
-
-
-@dataclass(frozen=True)
-class Value:
-    """A number, and the ends of its interval; NaN where they are unknown."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -237,31 +306,6 @@ class Row:
     name: str
     values: Mapping[str, Value] = field(default_factory=dict)
     note: str = ""
-
-
-def series_colours(style: Style, count: int) -> list[str]:
-    """A colour for each of several series, or a grey where there are no colours."""
-    if not style.colour:
-        return head_greys(count, dark=style.dark)
-    palette = head_colours(12, dark=style.dark)
-    return [palette[COLOURS[number % len(COLOURS)]] for number in range(count)]
-
-
-def marks_of(style: Style, names: Sequence[str]) -> dict[str, tuple[str, Mark]]:
-    """Colour and mark of each series: the first is a filled dot, its first baseline an upright
-    line, and the others are hollow.
-    """
-    colours = [style.accent, style.ink, *series_colours(style, len(names) + 2)[1:]]
-    shapes = (dot, _tick, _diamond, _triangle, hollow_square)
-    return {
-        name: (colours[number], shapes[number % len(shapes)](colours[number]))
-        for number, name in enumerate(names)
-    }
-
-
-def names_of(rows: Sequence[Row]) -> list[str]:
-    """The series of all rows, in the order in which they come."""
-    return list(dict.fromkeys(name for row in rows for name in row.values))
 
 
 def draw_dots(
@@ -281,85 +325,63 @@ def draw_dots(
         ends: the numbers at the left and the right end of every line.
         written: how numbers are written below.
     """
-    style, marks = sheet.style, marks_of(sheet.style, names_of(rows))
-    y = draw_legend(sheet, {name: mark for name, (_, mark) in marks.items()}, y) + 0.4 * style.em
+    style, series = sheet.style, list(dict.fromkeys(name for row in rows for name in row.values))
+    # The first is a filled dot, its first baseline an upright line, and the others are hollow.
+    colours = [style.accent, style.ink, *style.series(len(series) + 2)[1:]]
+    shapes = ("dot", "tick", "diamond", "triangle", "square")
+    looks = {name: (colours[number], shapes[number % 5]) for number, name in enumerate(series)}
+    legend = [(look, sheet.shown(name)) for name, look in looks.items()]
+    y = sheet.legend(legend, y, draw_mark) + 0.4 * style.em
     names = [sheet.fitted(sheet.shown(row.name), MOST_SIDE * sheet.width) for row in rows]
     side = max(map(sheet.width_of, names)) + 1.2 * style.em
     notes = max(sheet.width_of(row.note, style.small) for row in rows)
     # Half of the last number is to the right of the axis.
     right = max(notes + 0.8 * style.em, 1.2 * style.em) if notes else 1.2 * style.em
-    axis = Axis(side, sheet.width - right, *ends)
-    pitch = ROW * style.em
+    axis, pitch = Axis(side, sheet.width - right, *ends), ROW * style.em
     bottom = y + len(rows) * pitch
     draw_upright_grid(sheet, axis, (y, bottom), written)
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         middle = y + (number + 0.5) * pitch
         sheet.text(side - 0.8 * style.em, middle, name, anchor="right")
-        if row.note:
-            sheet.note(sheet.width - notes, middle, row.note)
+        sheet.note(sheet.width - notes, middle, row.note)
         # Drawn last to first, so that the series in question lies over its baselines.
-        for series in reversed(list(marks)):
-            if series in row.values:
-                draw_value(sheet, row.values[series], marks[series], at=(axis, middle))
+        for of in reversed(series):
+            if of in row.values:
+                draw_value(sheet, row.values[of], looks[of], at=(axis, middle))
     return bottom + 2.0 * style.em
 
 
 def draw_value(
-    sheet: Sheet, shown: Value, look: tuple[str, Mark], *, at: tuple[Axis, float]
+    sheet: Sheet, shown: Value, look: Look, *, at: tuple[Axis, float], size: float = MARK
 ) -> None:
-    """Draw a mark with its interval.
+    """Draw a mark with its interval; no mark where the number is unknown.
 
     Args:
         sheet: what is drawn on.
-        shown: the number; without a mark where it is unknown.
-        look: colour of the interval, and the mark.
+        shown: the number.
+        look: of the mark; the interval has its colour.
         at: the axis, and the middle of the row in millimetres.
+        size: of the mark.
     """
-    (colour, mark), (axis, middle) = look, at
+    axis, middle = at
     if np.isfinite(shown.low) and np.isfinite(shown.high):
-        ends = [axis.at(end) for end in np.clip((shown.low, shown.high), axis.low, axis.high)]
-        sheet.line(ends, [middle, middle], colour=colour, line=1.1)
+        ends = axis.within((shown.low, shown.high))
+        sheet.line(ends, [middle, middle], colour=look[0], line=1.1)
     if np.isfinite(shown.value):
-        mark(sheet, axis.at(shown.value), middle)
+        draw_mark(sheet, look, axis.at(shown.value), middle, size=size)
 
 
-def dot(colour: str, *, size: float = MARK, is_hollow: bool = False) -> Mark:
-    """A filled dot of a colour, or its edge alone."""
-
-    def draw(sheet: Sheet, x: float, y: float) -> None:
-        fill = sheet.style.paper if is_hollow else colour
+def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, size: float = MARK) -> None:
+    """Draw a mark around a point."""
+    (colour, shape), paper = look, sheet.style.paper
+    if shape == "tick":
+        sheet.line([x, x], [y - 0.75 * size, y + 0.75 * size], colour=colour, line=1.6)
+    elif shape in HOLLOW:
+        points = [(x + size * across, y + size * down) for across, down in HOLLOW[shape]]
+        sheet.polygon(points, fill=paper, edge=colour, line=0.9, layer=3)
+    else:
+        fill = paper if shape == "ring" else colour
         sheet.dot(x, y, size, fill=fill, edge=colour, line=0.9, layer=4)
-
-    return draw
-
-
-def _tick(colour: str) -> Mark:
-    def draw(sheet: Sheet, x: float, y: float) -> None:
-        sheet.line([x, x], [y - 0.75 * MARK, y + 0.75 * MARK], colour=colour, line=1.6)
-
-    return draw
-
-
-def _diamond(colour: str) -> Mark:
-    return _hollow(colour, ((0.0, -0.6), (0.6, 0.0), (0.0, 0.6), (-0.6, 0.0)))
-
-
-def _triangle(colour: str) -> Mark:
-    return _hollow(colour, ((0.0, -0.6), (0.55, 0.45), (-0.55, 0.45)))
-
-
-def hollow_square(colour: str, *, size: float = MARK) -> Mark:
-    """The edge of a square."""
-    corners = ((-0.45, -0.45), (0.45, -0.45), (0.45, 0.45), (-0.45, 0.45))
-    return _hollow(colour, corners, size)
-
-
-def _hollow(colour: str, corners: Sequence[tuple[float, float]], size: float = MARK) -> Mark:
-    def draw(sheet: Sheet, x: float, y: float) -> None:
-        points = [(x + size * across, y + size * down) for across, down in corners]
-        sheet.polygon(points, fill=sheet.style.paper, edge=colour, line=0.9, layer=3)
-
-    return draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,16 +392,6 @@ class Line:
     colour: str
     values: Float[np.ndarray, " layer"]
     ends: Float[np.ndarray, "layer 2"]
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle on the sheet: its left and upper edge, width and height in millimetres."""
-
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 def draw_lines(
@@ -404,47 +416,42 @@ def draw_lines(
         below: what is written below which of the numbers; the axis then begins at 0. By default
             the numbers of layers, or some of them.
     """
-    style, bottom = sheet.style, box.y + box.height
-    heights = Axis(bottom, box.y, *ends)
+    style, (x, y, width, height) = sheet.style, box
+    bottom, right = y + height, x + width
+    heights = Axis(bottom, y, *ends)
     # A single layer still needs an axis of some length.
-    across = Axis(box.x + 0.8, box.x + box.width, layers[0], max(layers[-1], layers[0] + 1))
+    across = Axis(x + 0.8, right, layers[0], max(layers[-1], layers[0] + 1))
     if below is not None:
-        across = Axis(box.x, box.x + box.width, 0.0, layers[-1])
-    draw_level_grid(sheet, heights, (box.x, box.x + box.width), written)
+        across = Axis(x, right, 0.0, layers[-1])
+    for tick in heights.ticks():
+        level, colour = heights.at(tick), style.muted if abs(tick) < ZERO else style.edge
+        sheet.line([x, right], [level, level], colour=colour, line=0.4)
+        sheet.note(x - 0.5 * style.em, level, written(tick), anchor="right")
     every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
     known = {layer: str(layer) for layer in list(layers)[::every]} if below is None else below
-    words = {across.at(layer): written for layer, written in known.items()}
-    write_below(sheet, words, bottom + 0.9 * style.em)
-    heights_of: dict[str, float] = {}
+    write_below(
+        sheet, {across.at(layer): text for layer, text in known.items()}, bottom + 0.9 * style.em
+    )
+    names: dict[str, float] = {}
     for line in reversed(lines):
-        xs = [across.at(layer) for layer in layers]
-        _draw_line(sheet, line, xs, heights)
+        _draw_line(sheet, line, [across.at(layer) for layer in layers], heights)
         if line.name and not np.isnan(line.values[-1]):
-            heights_of[line.name] = heights.at(line.values[-1])
+            names[line.name] = heights.at(line.values[-1])
     colours = {line.name: line.colour for line in lines}
-    _draw_names(sheet, heights_of, colours, box)
+    for name, level in apart(names, 1.25 * style.small * POINT, bottom).items():
+        sheet.text(right + 0.8 * style.em, level, name, size=style.small, colour=colours[name])
     return bottom + 1.9 * style.em
 
 
 def _draw_line(sheet: Sheet, line: Line, xs: Sequence[float], heights: Axis) -> None:
-    ends = np.clip(line.ends, heights.low, heights.high)
-    known = np.flatnonzero(~np.isnan(ends).any(axis=1))
-    upper = [(xs[column], heights.at(ends[column, 1])) for column in known]
-    lower = [(xs[column], heights.at(ends[column, 0])) for column in known[::-1]]
+    known = np.flatnonzero(~np.isnan(line.ends).any(axis=1))
+    upper = zip((xs[at] for at in known), heights.within(line.ends[known, 1]), strict=True)
+    lower = zip((xs[at] for at in known), heights.within(line.ends[known, 0]), strict=True)
     if len(known) > 1:
-        sheet.polygon([*upper, *lower], fill=line.colour, opacity=BAND, layer=1)
-    drawn = np.flatnonzero(~np.isnan(line.values))
-    ys = [heights.at(line.values[column]) for column in drawn]
-    sheet.line([xs[column] for column in drawn], ys, colour=line.colour, line=1.2)
-    for column, y in zip(drawn, ys, strict=True):
-        sheet.dot(xs[column], y, DOT, fill=line.colour)
-
-
-def _draw_names(
-    sheet: Sheet, heights_of: Mapping[str, float], colours: Mapping[str, str], box: Box
-) -> None:
-    style = sheet.style
-    least = 1.25 * style.small * POINT
-    x = box.x + box.width + 0.8 * style.em
-    for name, y in apart(heights_of, least, box.y + box.height).items():
-        sheet.text(x, y, name, size=style.small, colour=colours[name])
+        points = [*upper, *reversed(list(lower))]
+        sheet.polygon(points, fill=line.colour, opacity=BAND, layer=1)
+    drawn = [(xs[at], heights.at(line.values[at])) for at in np.flatnonzero(~np.isnan(line.values))]
+    if drawn:
+        sheet.line(*zip(*drawn, strict=True), colour=line.colour, line=1.2)
+    for x, y in drawn:
+        sheet.dot(x, y, DOT, fill=line.colour)

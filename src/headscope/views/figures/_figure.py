@@ -1,40 +1,199 @@
-"""A record as a figure for print."""
+"""A record as a figure for print, and the recipe in its files."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack, cast
 
+from headscope._version import __version__
 from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
-from headscope.views.figure_options import FigureOptions
-from headscope.views.figures._frame import Drawing
+from headscope.views.figure_options import FigureOptions, FigureTheme
+from headscope.views.figures._frame import OF_ALL_LAYERS, Drawing
 from headscope.views.figures._head import draw_head
+from headscope.views.figures._heads_plane import draw_scatter
 from headscope.views.figures._input import draw_input
 from headscope.views.figures._matrix import draw_matrix
-from headscope.views.figures._model import draw_model
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import between, check_names, parse_options, plain_options
-from headscope.views.figures._overview import draw_overview
-from headscope.views.figures._pair import draw_pair
-from headscope.views.figures._recipe import Recipe, metadata, recipe_of
-from headscope.views.figures._scatter import draw_scatter
-from headscope.views.figures._sheet import drawing_onto, our_settings, size_of
-from headscope.views.figures._text import draw_text
-from headscope.views.figures._texts import draw_texts
+from headscope.views.figures._options import (
+    FigurePlan,
+    between,
+    check_names,
+    parse_options,
+    parse_style,
+    parse_width,
+    plain_options,
+)
+from headscope.views.figures._overview import draw_overview, draw_pair
+from headscope.views.figures._sheet import Sheet, drawing_onto, our_settings, size_of
+from headscope.views.figures._style import Style
+from headscope.views.figures._text import draw_text, draw_texts
 from headscope.views.figures._tray import draw_tray
+
+Body = Callable[[Sheet, float], tuple[float, list[str]]]
+"""A function that draws a result from a y on, and returns the next y and the notes below."""
+WIDTH_OF_RESULTS = 180.0
+"""Millimetres: both columns of most journals."""
+NO_VERSIONS: Mapping[str, str] = {}
+TOO_LONG = ("quantities", "evidence")
+"""Options whose values are too long to be written into a call."""
+
+
+class ResultOptions(TypedDict, total=False):
+    """Options of figures of results; they mean what they mean in `FigureOptions`."""
+
+    theme: FigureTheme
+    """``"light"`` (default) or ``"dark"``."""
+    title: str
+    """Title over the figure; by default what is shown. ``""`` for none."""
+    width: float
+    """Width in millimetres, 40 to 1000; by default 180, both columns of most journals."""
+    font_size: float
+    """Size of text in points, 4 to 24; by default 8."""
+    font: str
+    """Font family that is tried first."""
+    colour: bool
+    """False for greys only."""
+
+
+class Recipe(TypedDict):
+    """How a figure was made, and from which record."""
+
+    call: str
+    """The Python call that draws it again from the same record."""
+    view: str
+    stack: str
+    layers: list[int]
+    heads: list[int]
+    query: int | None
+    key: int | None
+    quantity: str
+    words: NotRequired[bool]
+    """Whether pieces were joined to words."""
+    mean_layers: NotRequired[list[int]]
+    """The layers whose mean was drawn; empty for one layer."""
+    mean_heads: NotRequired[bool]
+    """Whether the mean of ``heads`` was drawn."""
+    model: str
+    revision: str | None
+    model_type: str
+    dtype: str
+    text_sha256: str
+    """Of the texts, or of the tokens where there are no texts, as one JSON list in UTF-8."""
+    tokens: list[int]
+    """Number of queries and of keys."""
+    verified: float | None
+    fonts: list[str]
+    versions: dict[str, str]
+
+
+def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
+    """The recipe of a planned figure."""
+    model, combined = plan.record.model, plan.shown.combined
+    arguments = ["record"]
+    for name, value in options.items():
+        if name not in TOO_LONG:
+            arguments.append(f"{name}={_literal(value)}")
+    arguments += [f"{name}=..." for name in TOO_LONG if name in options]
+    layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
+    heads, means = list(plan.heads), layers if len(layers) > 1 else []
+    if plan.view in (*OF_ALL_LAYERS, "scatter"):
+        layers, heads = [layer.layer for layer in plan.layers], list(range(plan.stack.heads))
+    shows_mean = plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1
+    return _recipe(
+        plan.style,
+        call=f"headscope.figure({', '.join(arguments)})",
+        view="compare" if plan.panel is not None else plan.view,
+        stack=plan.stack.name,
+        layers=layers,
+        heads=heads,
+        query=plan.query,
+        key=plan.key,
+        quantity=plan.shown.name,
+        words=combined.words is not None,
+        mean_layers=means,
+        mean_heads=bool(combined.heads) or (shows_mean and not plan.shown.whole),
+        model=model.name,
+        revision=model.revision,
+        model_type=model.model_type,
+        dtype=model.dtype,
+        text_sha256=text_hash(plan.record),
+        tokens=[len(plan.stack.query), len(plan.stack.key)],
+        verified=plan.record.verified,
+        versions=model.versions,
+    )
+
+
+def _recipe(style: Style, versions: Mapping[str, str] = NO_VERSIONS, **known: Any) -> Recipe:
+    """A recipe, empty in what a result over many texts does not have."""
+    ours = {"headscope": __version__, "matplotlib": version("matplotlib")}
+    empty = {"stack": "", "query": None, "key": None, "revision": None, "verified": None}
+    of_model = {"model_type": "", "dtype": "", "tokens": [], "fonts": list(style.families[:2])}
+    return cast("Recipe", {**empty, **of_model, **known, "versions": {**versions, **ours}})
+
+
+def _literal(value: Any) -> str:
+    """A value as it is written in a call; another record in a tray becomes ``...``."""
+    if isinstance(value, Record):
+        return "..."
+    if isinstance(value, Mapping):
+        entries = ", ".join(f"{name!r}: {_literal(of)}" for name, of in value.items())
+        return f"{{{entries}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, tuple):
+        # A comma after the last entry, without which a tuple of one entry is not a tuple.
+        entries = " ".join(f"{_literal(of)}," for of in value)
+        return f"({entries})"
+    return repr(value)
+
+
+def text_hash(record: Record) -> str:
+    """SHA-256 of the texts, or of the tokens where there are none, as one JSON list."""
+    hashed: list[Any] = list(record.texts)
+    if not hashed:
+        for stack in record.stacks.values():
+            hashed += [list(stack.query.pieces), list(stack.key.pieces)]
+    return _hash(hashed)
+
+
+def _hash(texts: Iterable[Any]) -> str:
+    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
+
+
+def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
+    """The metadata of a file in the form of matplotlib's writers; without a date, so that files are
+    the same each time.
+    """
+    document = json.dumps(recipe)
+    title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
+    if recipe["layers"]:
+        first, last = recipe["layers"][0], recipe["layers"][-1]
+        title += f", layer {first}" if first == last else f", layer {first}-{last}"
+    # XML and PDF refuse control characters, which the name of a model may hold.
+    title = "".join(character if character.isprintable() else "?" for character in title)
+    made = f"headscope {__version__}"
+    if kind == "svg":
+        return {"Title": title, "Creator": made, "Description": document, "Date": None}
+    if kind == "pdf":
+        return {"Title": title, "Creator": made, "Subject": document, "CreationDate": None}
+    return {"Title": title, "Software": made, "Description": document}
+
 
 FORMATS = ("svg", "pdf", "png")
 DRAWINGS: dict[str, Drawing] = {
     "overview": draw_overview,
     "head": draw_head,
-    "model": draw_model,
+    "model": draw_overview,
     "matrix": draw_matrix,
     "neuron": draw_neuron,
     "text": draw_text,
@@ -168,3 +327,61 @@ def _not_drawn(given: Any) -> str:
         f"figure draws a Record, and was given a {type(given).__name__}; capture one: "
         "figure(headscope.capture(model, tokenizer, text))"
     )
+
+
+def draw_result(  # noqa: PLR0913 - what a recipe holds
+    result: Any,
+    options: ResultOptions,
+    body: Body,
+    *,
+    title: str,
+    note: str = "",
+    kind: str = "",
+    layers: Iterable[int] = (),
+    heads: Iterable[int] = (),
+    texts: Iterable[str] = (),
+    chosen: str = "",
+) -> Figure:
+    """The figure of a result: title and note, what the body draws, notes; and its recipe.
+
+    Args:
+        result: that is drawn.
+        options: as given by the user.
+        body: draws it.
+        title: the default title.
+        note: the line below it.
+        kind: of result, in a word; by default its own.
+        layers: numbers of the layers that are drawn.
+        heads: numbers of the heads that are drawn.
+        texts: the texts that the result is based on.
+        chosen: options of this kind of figure alone, as they are written in a call.
+
+    Raises:
+        FigureError: an unknown option or value, or matplotlib is missing.
+    """
+    for name in options:
+        if name not in ResultOptions.__annotations__:
+            raise FigureError(
+                f"A figure of a result has no option {name!r}; there are "
+                f"{', '.join(ResultOptions.__annotations__)}"
+            )
+    with our_settings():
+        style = parse_style(options)
+        sheet = Sheet(parse_width(options, WIDTH_OF_RESULTS), style)
+        y, title = 0.0, options.get("title", title)
+        if title:
+            y = sheet.titles(y, [(0.0, title)], sheet.width, bold=True) + 0.1 * style.em
+        y, notes = body(sheet, sheet.paragraph(y, [note] if note else []) + 0.5 * style.em)
+        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+    written = "".join(f", {name}={value!r}" for name, value in options.items())
+    recipe = _recipe(
+        style,
+        call=f"headscope.figure(result{chosen}{written})",
+        view=kind or result.KIND,
+        layers=sorted(set(layers)),
+        heads=sorted(set(heads)),
+        quantity=kind or result.KIND,
+        model=getattr(result, "model", ""),
+        text_sha256=_hash(texts),
+    )
+    return Figure(sheet.matplotlib, recipe, "".join(sorted(sheet.missing)))

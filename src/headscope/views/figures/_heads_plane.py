@@ -1,9 +1,11 @@
-"""Heads as points in a plane: by two of their measures, or on the map of like heads."""
+"""Heads as points in a plane, by two of their measures or on the map of like heads; view scatter
+and figures of heads draw it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from jaxtyping import Float
@@ -11,9 +13,11 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.measures import stress
 from headscope.patterns import CLASSES, Heads
-from headscope.views.figures._palette import head_colours, head_greys
+from headscope.views.figures._charts import Axis
+from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import POINT
+from headscope.views.figures._style import POINT, counted
 
 DOT = 1.7
 """Millimetres across a head."""
@@ -22,12 +26,50 @@ RING = 2.9
 TALLEST = 95.0
 UNITS = {"entropy": "nats", "distance": "tokens"}
 MAP = "map"
+KIND_OF_LABEL = {
+    "next": "next",
+    "positional-next": "next",
+    "previous": "previous",
+    "positional-previous": "previous",
+    "previous-token": "previous",
+    "same": "same",
+    "same-other": "same",
+    "delimiter": "resting",
+    "first-token": "resting",
+    "sink": "resting",
+    "sink-elsewhere": "resting",
+    "bag": "broad",
+}
+"""The kind that a label says, as in the browser; several labels are one kind."""
 Cell = tuple[int, int]
 Point = tuple[float, float]
-Box = tuple[float, float, float, float]
 
 
-def rarest_labels(result: Heads) -> dict[tuple[int, int], str]:
+def draw_scatter(plan: FigurePlan) -> Sheet:
+    """Draw a dot for each head in the colour of its label, with a ring around chosen heads."""
+    evidence = plan.evidence
+    if evidence is None:
+        raise FigureError("View 'scatter' needs evidence=")
+    sheet = Sheet(plan.width, plan.style)
+    title = f"{counted(len(evidence.cells), 'head')} over {counted(evidence.texts, 'text')}"
+    y = heading(sheet, plan, title)
+    chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
+    if plan.axes[0] == MAP:
+        y = draw_map(sheet, evidence, y, chosen=chosen)
+    else:
+        y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
+    y, notes = draw_labels(sheet, evidence, y, plain=plan.style.faint)
+    if evidence.texts == 1:
+        notes.append("seen on one text only, which is no evidence for others")
+    if shows_candidates(evidence):
+        notes.append("candidates only: too few texts to tell")
+    if chosen:
+        notes.append("rings: the chosen heads")
+    closing(sheet, plan, y, notes)
+    return sheet
+
+
+def rarest_labels(result: Heads) -> dict[Cell, str]:
     """The rarest label of each head, which says most about it; candidates where no label holds."""
     held = result.labels or result.candidates
     counts = Counter(label.pattern for label in held)
@@ -43,20 +85,28 @@ def shows_candidates(result: Heads) -> bool:
 
 
 def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
-    """One colour for each label that some head holds, whatever other labels there are."""
+    """One colour for each label that some head holds: a shade of the kind that it says, or one of
+    its own.
+    """
     names = [pattern.name for pattern in result.tally.patterns]
     held = [name for name in names if name in set(rarest_labels(result).values())]
-    style = sheet.style
-    if not style.colour:
-        return dict(zip(held, head_greys(len(held), dark=style.dark), strict=True)) if held else {}
-    palette = head_colours(len(names), dark=style.dark)
-    return {name: palette[names.index(name)] for name in held}
+    style, of_kinds, colours = sheet.style, {}, {}
+    for name in held:
+        of_kinds.setdefault(KIND_OF_LABEL.get(name, "") if style.colour else "", []).append(name)
+    for kind, labels in of_kinds.items():
+        shades = style.shades(kind, len(labels)) if kind else style.series(len(labels))
+        colours |= zip(labels, shades, strict=True)
+    return {name: colours[name] for name in held}
 
 
-def axis_names(result: Heads) -> list[str]:
-    """Names of the axes: the layer, measures, shares of Kovaleva's classes, scores of patterns."""
+def axis_names(result: Heads, *, of_maps: bool = False) -> list[str]:
+    """Names of the axes: the layer, measures, shares of Kovaleva's classes, scores of patterns; or
+    of the maps of layers and heads: patterns and measures.
+    """
     measured = [name for name, values in result.measures.items() if not np.isnan(values).all()]
     scored = list(dict.fromkeys(label.pattern for label in result.all_labels))
+    if of_maps:
+        return [*scored, *measured]
     return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
 
 
@@ -76,11 +126,8 @@ def axis_values(result: Heads, name: str) -> Float[np.ndarray, " head"]:
         return np.asarray(result.measures[name], float)
     if name.removeprefix("class ") in CLASSES:
         return np.asarray(result.classes[name.removeprefix("class ")], float)
-    scores = {
-        (label.layer, label.head): label.score
-        for label in result.all_labels
-        if label.pattern == name
-    }
+    mine = [label for label in result.all_labels if label.pattern == name]
+    scores = {(label.layer, label.head): label.score for label in mine}
     return np.array([scores.get(cell, np.nan) for cell in result.cells])
 
 
@@ -88,125 +135,69 @@ def draw_by_measures(
     sheet: Sheet, result: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
 ) -> float:
     """Heads by two of their measures, with ticks and titles; return the next y."""
-    style = sheet.style
+    style, line = sheet.style, 1.35 * sheet.style.em
     values = [axis_values(result, name) for name in axes]
     known = ~np.isnan(values[0] + values[1])
     if not known.any():
         raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
     ends = [_ends(each[known]) for each in values]
     ticks = [_ticks(*each) for each in ends]
-    line = 1.35 * style.em
     left = max(sheet.width_of(_tick(tick), style.small) for tick in ticks[1]) + 0.9 * style.em
-    right = sheet.width - DOT
-    top, tall = y + 1.15 * line, min(0.62 * (right - left), TALLEST)
-    sheet.note(0, y + line / 2, _title(sheet, axes[1]))
-    sheet.rect(left, top, right - left, tall, edge=style.edge, line=0.4)
-
-    across = left + _parts(np.array(ticks[0]), ends[0]) * (right - left)
-    up = top + tall - _parts(np.array(ticks[1]), ends[1]) * tall
-    _draw_ticks(sheet, zip(ticks[0], across.tolist(), strict=True), below=top + tall)
-    _draw_ticks(sheet, zip(ticks[1], up.tolist(), strict=True), left_of=left)
-    bottom = top + tall + 0.9 * style.em + line
-    sheet.note(right, bottom, _title(sheet, axes[0]), anchor="right")
-    xs = left + _parts(values[0], ends[0]) * (right - left)
-    heights = top + tall - _parts(values[1], ends[1]) * tall
-    each_head = zip(result.cells, xs.tolist(), heights.tolist(), known, strict=True)
-    dots = {cell: (x, height) for cell, x, height, there in each_head if there}
-    _dots(sheet, result, dots, chosen)
-    _names(sheet, result, dots, chosen, between=(left, right))
+    right, top = sheet.width - DOT, y + 1.15 * line
+    bottom = top + min(0.62 * (right - left), TALLEST)
+    across, up = Axis(left, right, *ends[0]), Axis(bottom, top, *ends[1])
+    sheet.note(0, y + line / 2, _axis_title(sheet, axes[1]))
+    sheet.rect(left, top, right - left, bottom - top, edge=style.edge, line=0.4)
+    below = bottom + 0.9 * style.em
+    for tick in ticks[0]:
+        x = across.at(tick)
+        sheet.line((x, x), (bottom, bottom + 0.8), colour=style.muted, line=0.4)
+        sheet.note(x, below, _tick(tick), anchor="center")
+    for tick in ticks[1]:
+        level = up.at(tick)
+        sheet.line((left - 0.8, left), (level, level), colour=style.muted, line=0.4)
+        sheet.note(left - 0.5 * style.em, level, _tick(tick), anchor="right")
+    sheet.note(right, below + line, _axis_title(sheet, axes[0]), anchor="right")
+    dots = {}
+    for cell, *numbers in zip(result.cells, *values, strict=True):
+        if not np.isnan(sum(numbers)):
+            dots[cell] = (across.at(numbers[0]), up.at(numbers[1]))
+    _dots(sheet, result, dots, chosen, between=(left, right))
     missing = int((~known).sum())
     note = [f"{missing} heads have no such number and are left out"] if missing else []
-    return sheet.paragraph(bottom + 0.8 * line, note) if note else bottom + 0.8 * line
-
-
-def _draw_ticks(
-    sheet: Sheet,
-    ticks: Iterable[tuple[float, float]],
-    *,
-    below: float | None = None,
-    left_of: float = 0.0,
-) -> None:
-    """Write the numbers of an axis, below the plane or on its left."""
-    style = sheet.style
-    for tick, at in ticks:
-        if below is not None:
-            sheet.line((at, at), (below, below + 0.8), colour=style.muted, line=0.4)
-            sheet.note(at, below + 0.9 * style.em, _tick(tick), anchor="center")
-        else:
-            sheet.line((left_of - 0.8, left_of), (at, at), colour=style.muted, line=0.4)
-            sheet.note(left_of - 0.5 * style.em, at, _tick(tick), anchor="right")
+    return sheet.paragraph(below + 1.8 * line, note)
 
 
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
     """All heads, like heads close together (Clark et al. 2019, section 6); return the next y."""
-    style = sheet.style
-    plane = result.map
-    sheet.text(0, y + 0.6 * style.em, "map of all heads")
+    style, plane, middle = sheet.style, result.map, y + 0.6 * sheet.style.em
+    sheet.text(0, middle, "map of all heads")
     apart = f"like heads close together, {result.texts} texts"
-    sheet.note(
-        sheet.width,
-        y + 0.6 * style.em,
-        f"{apart}; stress {stress(result.distances, plane):.2f}",
-        anchor="right",
-    )
+    words = f"{apart}; stress {stress(result.distances, plane):.2f}"
+    sheet.note(sheet.width, middle, words, anchor="right")
     top = y + 1.8 * style.em
     low, span = plane.min(axis=0), np.maximum(np.ptp(plane, axis=0), 1e-9)
     room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
     scale = min(room / span[0], TALLEST / span[1])
     left = (room - scale * span[0]) / 2 + 2 * DOT
     points = np.array([left, top + DOT]) + scale * (plane - low)
-    dots = {
-        cell: (float(x), float(height))
-        for cell, (x, height) in zip(result.cells, points, strict=True)
-    }
-    _dots(sheet, result, dots, chosen)
-    _names(sheet, result, dots, chosen, between=(0.0, sheet.width))
+    dots = dict(zip(result.cells, map(tuple, points.tolist()), strict=True))
+    _dots(sheet, result, dots, chosen, between=(0.0, sheet.width))
     return top + scale * span[1] + 2 * DOT + 0.6 * style.em
 
 
-def draw_legend(
-    sheet: Sheet, result: Heads, y: float, notes: Iterable[str], *, plain: str
-) -> float:
-    """What the colours of labels mean, that of no label too, and notes; return the next y."""
-    style, colours = sheet.style, label_colours(result, sheet)
+def draw_labels(sheet: Sheet, result: Heads, y: float, *, plain: str) -> tuple[float, list[str]]:
+    """What the colours of labels mean, that of no label too; return the next y and the notes."""
     counts = Counter(rarest_labels(result).values())
-    entries = [
-        (colour, f"{sheet.shown(name)} ({counts[name]})") for name, colour in colours.items()
-    ]
-    entries.append((plain, "no label"))
-    x, pitch = 0.0, 1.5 * style.small * POINT
-    for colour, words in entries:
-        wide = DOT + 0.5 * style.em + sheet.width_of(words, style.small) + 1.2 * style.em
-        if x + wide > sheet.width and x > 0:
-            x, y = 0.0, y + pitch
-        sheet.rect(x, y + (pitch - DOT) / 2, DOT, DOT, fill=colour, edge=style.edge, line=0.3)
-        sheet.note(x + DOT + 0.5 * style.em, y + pitch / 2, words)
-        x += wide
-    more = (
-        ["a head with several labels shows the rarest"]
-        if len(set(counts)) < _patterns(result)
-        else []
-    )
-    return sheet.paragraph(y + 1.3 * pitch, [*notes, *more])
-
-
-def _patterns(result: Heads) -> int:
-    return len({label.pattern for label in result.labels})
+    entries = []
+    for name, colour in label_colours(result, sheet).items():
+        entries.append((colour, f"{sheet.shown(name)} ({counts[name]})"))
+    y = sheet.legend([*entries, (plain, "no label")], y) + 0.2 * sheet.style.em
+    several = len(counts) < len({label.pattern for label in result.labels})
+    return y, ["a head with several labels shows the rarest"] if several else []
 
 
 def _dots(
-    sheet: Sheet, result: Heads, points: Mapping[Cell, Point], chosen: Collection[Cell]
-) -> None:
-    """A dot for each head in the colour of its label, a ring around each that is chosen."""
-    style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
-    for cell, (x, y) in points.items():
-        fill = colours[labels[cell]] if cell in labels else style.faint
-        sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
-        if cell in chosen:
-            sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
-
-
-def _names(
     sheet: Sheet,
     result: Heads,
     points: Mapping[Cell, Point],
@@ -214,32 +205,38 @@ def _names(
     *,
     between: tuple[float, float],
 ) -> None:
-    """Names next to the dots where there is room, of chosen heads and rare labels first."""
-    labels = rarest_labels(result)
+    """A dot for each head in the colour of its label, a ring around each that is chosen; and names
+    next to the dots where there is room, of chosen heads and rare labels first.
+    """
+    style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
+    taken = []
+    for cell, (x, y) in points.items():
+        fill = colours[labels[cell]] if cell in labels else style.faint
+        sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
+        if cell in chosen:
+            sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
+        taken.append((x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2))
     counts = Counter(labels.values())
-    order = sorted(
-        points, key=lambda cell: (cell not in chosen, counts.get(labels.get(cell, ""), len(points)))
-    )
-    size = sheet.style.small
-    high = size * POINT
-    taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
-    for cell in order:
-        x, y = points[cell]
-        name, away = "{}-{}".format(*cell), 0.7 * (RING if cell in chosen else DOT)
-        wide = sheet.width_of(name, size)
+
+    def order(cell: Cell) -> tuple[bool, int]:
+        return cell not in chosen, counts.get(labels.get(cell, ""), len(points))
+
+    high = style.small * POINT
+    for cell in sorted(points, key=order):
+        (x, y), name = points[cell], "{}-{}".format(*cell)
+        wide, away = sheet.width_of(name, style.small), 0.7 * (RING if cell in chosen else DOT)
         # On the right of its dot, else on the left, else not at all.
         for left in (x + away, x - away - wide):
             box = (left, y - high / 2, left + wide, y + high / 2)
-            inside = between[0] <= left and left + wide <= between[1]
-            if inside and not _overlaps(box, taken):
+            is_inside = between[0] <= left and left + wide <= between[1]
+            if is_inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 sheet.note(left, y, name)
                 break
 
 
-def _overlaps(box: Box, others: Collection[Box]) -> bool:
-    left, top, right, bottom = box
-    return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:
@@ -248,11 +245,6 @@ def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:
     # All heads may have the same value: the axis then still needs a length.
     room = 0.06 * (high - low) or 0.5 * max(abs(high), 1e-6)
     return low - room, high + room
-
-
-def _parts(values: Float[np.ndarray, " n"], ends: tuple[float, float]) -> Float[np.ndarray, " n"]:
-    """Positions between the ends, 0 for the lower end and 1 for the upper one."""
-    return (values - ends[0]) / (ends[1] - ends[0])
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -267,5 +259,5 @@ def _tick(tick: float) -> str:
     return f"{round(tick, 9) + 0.0:g}"
 
 
-def _title(sheet: Sheet, name: str) -> str:
+def _axis_title(sheet: Sheet, name: str) -> str:
     return f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from headscope.errors import FigureError
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._options import FigurePlan
-from headscope.views.figures._palette import head_colours
 from headscope.views.figures._sheet import Sheet
 
 PITCH = 1.7
@@ -61,7 +60,7 @@ def draw_input(plan: FigurePlan) -> Sheet:
 def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
     """The rows: tokens; for a pair of texts the text of each token; and positions."""
     style, tokens = sheet.style, plan.stack.query
-    blue, orange = head_colours(2, dark=style.dark) if style.colour else (style.muted, style.faint)
+    blue, orange = (style.positive, style.negative) if style.colour else (style.muted, style.faint)
     names = [sheet.fitted(sheet.shown(label), 30 * style.em) for label in tokens.labels]
     edges = [style.faint if special else style.edge for special in tokens.special]
     lanes = [InputRow("token", names, edges)]

@@ -10,19 +10,19 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
-from headscope.views.figures._combined import Combined
 from headscope.views.figures._frame import (
     closing,
     colour_bar,
     heading,
+    named_every,
     spaced,
     token_size,
     where,
 )
-from headscope.views.figures._numbers import largest_of
+from headscope.views.figures._numbers import Combined, largest_of
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._words import ordinal, percent, short_score, short_weight
+from headscope.views.figures._style import POINT, percent, short_score, short_weight
 
 PITCH = 1.3
 TALLEST = 190.0
@@ -87,13 +87,12 @@ class NeuronLayout:
     pitch: float
     keys: int
 
-    def picture_at(self, number: int) -> float:
-        """Left edge of the first or second picture."""
-        return self.names + number * (self.picture + self.gap)
-
-    def bar_at(self, number: int) -> float:
-        """Left edge of a column of bars."""
-        return self.picture_at(2) + number * (self.bar + self.gap)
+    def left(self, column: int) -> float:
+        """Left edge of a picture (0, 1) or of a column of bars (2, 3, 4)."""
+        bars = max(0, column - 2)
+        return (
+            self.names + (column - bars) * (self.picture + self.gap) + bars * (self.bar + self.gap)
+        )
 
     @property
     def bottom(self) -> float:
@@ -116,46 +115,41 @@ def draw_neuron(plan: FigurePlan) -> Sheet:
     """Query, keys, their products, and the dot product, score and weight that follow."""
     layer = of_tokens(plan)
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
-    sheet = Sheet(plan.width, plan.style, plan.panel)
-    style = plan.style
+    sheet, style = Sheet(plan.width, plan.style, plan.panel), plan.style
     y = heading(sheet, plan, where(plan))
-    table = _table(sheet, plan, y)
-    ranges = (
-        max(largest_of(neurons.query), largest_of(neurons.keys)),
-        largest_of(neurons.products),
-    )
-    both, products = (style.score_scale(largest) for largest in ranges)
+    table, high = _table(sheet, plan, y), QUERY_HEIGHT * style.em
+    both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
+    products = style.score_scale(largest_of(neurons.products))
     order = ordered(neurons, layer, plan.neurons)
-    _titles(sheet, table)
-    _query(sheet, table, both.rgb(neurons.query[None, order]))
-    for number, (scale, values) in enumerate(
-        ((both, neurons.keys[:, order]), (products, neurons.products[:, order]))
-    ):
-        size = (table.picture, table.keys * table.pitch)
-        sheet.cells(
-            scale.rgb(values),
-            at=(table.picture_at(number), table.top),
-            size=size,
-            hidden=np.isnan(values),
-        )
-    every = _names(sheet, plan, table)
-    _bars(sheet, plan, table, neurons)
-    hidden = bool(np.isnan(neurons.scores).any())
-    first = table.bottom + 1.5 * style.em
-    beside = sheet.width > BESIDE
-    y = colour_bar(
-        sheet,
-        both,
-        "q, k",
-        y=first,
-        span=(0.0, sheet.width * (0.5 if beside else 1)),
-        masked=hidden,
-    )
-    if beside:
-        y = colour_bar(sheet, products, "q × k", y=first, span=(0.55 * sheet.width, sheet.width))
+    for column, words in enumerate(("key k", "q × k", "q · k", "score", "weight")):
+        sheet.note(table.left(column), table.top - 0.8 * style.em, words)
+    # The query's features stand above those of the keys.
+    sheet.note(table.names - 0.4 * style.em, y + high / 2, "query q", anchor="right")
+    row = both.rgb(neurons.query[None, order])
+    sheet.cells(row, at=(table.names, y), size=(table.picture, high))
+    for column, (scale, values) in enumerate(((both, neurons.keys), (products, neurons.products))):
+        size, hidden = (table.picture, table.bottom - table.top), np.isnan(values)
+        at = (table.left(column), table.top)
+        sheet.cells(scale.rgb(values[:, order]), at=at, size=size, hidden=hidden)
+    tokens, size = plan.stack.key, token_size(table.pitch, style.size)
+    every = spaced(len(tokens), table.pitch, size)
+    for token in range(0, len(tokens), every):
+        name = sheet.fitted(sheet.shown(tokens.labels[token]), WIDEST_NAME * sheet.width, size)
+        colour = style.muted if tokens.special[token] else style.ink
+        at = (table.names - 0.4 * style.em, table.top + (token + 0.5) * table.pitch)
+        sheet.text(*at, name, size=size, colour=colour, anchor="right")
+    _signed_bars(sheet, table, neurons.dots, table.left(2))
+    _signed_bars(sheet, table, neurons.scores, table.left(3))
+    _weights(sheet, plan, table, neurons.weights)
+    y, hidden = table.bottom + 1.5 * style.em, bool(np.isnan(neurons.scores).any())
+    if sheet.width > BESIDE:
+        half = sheet.width / 2
+        colour_bar(sheet, both, "q, k", y=y, span=(0.0, half), masked=hidden)
+        y = colour_bar(sheet, products, "q × k", y=y, span=(1.1 * half, sheet.width))
     else:
+        y = colour_bar(sheet, both, "q, k", y=y, masked=hidden)
         y = colour_bar(sheet, products, "q × k", y=y)
-    closing(sheet, plan, y, _notes(plan, neurons, every))
+    closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
     return sheet
 
 
@@ -205,79 +199,31 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
 
 def _table(sheet: Sheet, plan: FigurePlan, y: float) -> NeuronLayout:
     style, tokens = plan.style, plan.stack.key
-    keys = len(tokens)
-    pitch = min(PITCH * style.em, TALLEST / keys)
+    pitch, gap = min(PITCH * style.em, TALLEST / len(tokens)), GAP * style.em
     size = token_size(pitch, style.size)
-    names = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
-    names = (
-        max(min(WIDEST_NAME * sheet.width, names), sheet.width_of("query q", style.small))
-        + 0.4 * style.em
-    )
-    gap = GAP * style.em
+    widest = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
+    widest = min(WIDEST_NAME * sheet.width, widest)
+    names = max(widest, sheet.width_of("query q", style.small)) + 0.4 * style.em
     rest = sheet.width - names - 4 * gap
     bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
     top = y + QUERY_HEIGHT * style.em + 1.6 * style.em
-    return NeuronLayout(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, keys)
+    return NeuronLayout(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, len(tokens))
 
 
-def _query(sheet: Sheet, table: NeuronLayout, rgb: np.ndarray) -> None:
-    """The query's features, above those of the keys."""
-    style, height = sheet.style, QUERY_HEIGHT * sheet.style.em
-    y = table.top - 1.6 * style.em - height
-    sheet.note(table.names - 0.4 * style.em, y + height / 2, "query q", anchor="right")
-    sheet.cells(rgb, at=(table.names, y), size=(table.picture, height))
-
-
-def _titles(sheet: Sheet, table: NeuronLayout) -> None:
-    style = sheet.style
-    y = table.top - 0.8 * style.em
-    for number, words in enumerate(("key k", "q × k")):
-        sheet.note(table.picture_at(number), y, words)
-    for number, words in enumerate(("q · k", "score", "weight")):
-        sheet.note(table.bar_at(number), y, words)
-
-
-def _names(sheet: Sheet, plan: FigurePlan, table: NeuronLayout) -> int:
-    tokens, style = plan.stack.key, plan.style
-    size = token_size(table.pitch, style.size)
-    every = spaced(len(tokens), table.pitch, size)
-    for token in range(0, len(tokens), every):
-        name = sheet.fitted(sheet.shown(tokens.labels[token]), WIDEST_NAME * sheet.width, size)
-        colour = style.muted if tokens.special[token] else style.ink
-        y = table.top + (token + 0.5) * table.pitch
-        sheet.text(table.names - 0.4 * style.em, y, name, size=size, colour=colour, anchor="right")
-    return every
-
-
-def _bars(sheet: Sheet, plan: FigurePlan, table: NeuronLayout, neurons: Neurons) -> None:
-    for number, values in enumerate((neurons.dots, neurons.scores)):
-        _signed_bars(sheet, table, values, table.bar_at(number))
-    style, left = plan.style, table.bar_at(2)
-    words = sheet.width_of("<.001", style.small)
-    room = table.bar - words - 0.3 * style.em
-    size = min(style.small, token_size(table.pitch, style.size))
-    largest = largest_of(neurons.weights) or 1.0
-    numbered = table.pitch > 0.9 * size * style.em / style.size
-    for key, weight in enumerate(neurons.weights):
+def _weights(sheet: Sheet, plan: FigurePlan, table: NeuronLayout, weights: np.ndarray) -> None:
+    """A bar for each weight, with its number where it fits."""
+    style, left, pitch = plan.style, table.left(4), table.pitch
+    room = table.bar - sheet.width_of("<.001", style.small) - 0.3 * style.em
+    size = min(style.small, token_size(pitch, style.size))
+    largest, is_numbered = largest_of(weights) or 1.0, pitch > 0.9 * size * POINT
+    for key, weight in enumerate(weights):
         if np.isnan(weight):
             continue
-        y = table.top + (key + 0.5) * table.pitch
-        length = room * weight / largest
-        sheet.rect(
-            left,
-            y - 0.28 * table.pitch,
-            length,
-            0.56 * table.pitch,
-            fill=plan.colours[plan.heads[0]],
-        )
-        if numbered:
-            sheet.text(
-                left + length + 0.3 * style.em,
-                y,
-                short_weight(weight),
-                size=size,
-                colour=style.muted,
-            )
+        y, length = table.top + (key + 0.5) * pitch, room * weight / largest
+        sheet.rect(left, y - 0.28 * pitch, length, 0.56 * pitch, fill=plan.colour)
+        if is_numbered:
+            at = (left + length + 0.3 * style.em, y)
+            sheet.text(*at, short_weight(weight), size=size, colour=style.muted)
     sheet.line((left, left), (table.top, table.bottom), colour=style.faint, line=0.4)
 
 
@@ -301,7 +247,7 @@ def _signed_bars(sheet: Sheet, table: NeuronLayout, values: np.ndarray, left: fl
             sheet.note(x, y, short_score(value), anchor=anchor)
 
 
-def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
+def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
     layer = of_tokens(plan)
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
@@ -324,5 +270,3 @@ def _notes(plan: FigurePlan, neurons: Neurons, every: int) -> Iterator[str]:
         yield f"keys of key/value head {plan.heads[0] // (layer.heads // layer.kv_heads)}"
     if np.isnan(neurons.scores).any():
         yield "keys that the query may not look at are masked"
-    if every > 1:
-        yield f"every {ordinal(every)} token is named"

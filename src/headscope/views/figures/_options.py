@@ -1,35 +1,56 @@
-"""Checked options of a figure, and the plan that follows from them."""
+"""One picture in a row of pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Bool
 
 from headscope.errors import FigureError, PageError
-from headscope.patterns import Heads
+from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
-from headscope.views.figures._combined import Combined, mean_layer
-from headscope.views.figures._labels import readable
-from headscope.views.figures._panel import Panel
-from headscope.views.figures._quantity import DrawnQuantity, shown_quantity
-from headscope.views.figures._sinks import find_sinks
-from headscope.views.figures._style import Style, style_for
-from headscope.views.figures._words import percent
-from headscope.views.figures.fonts import installed
+from headscope.views.figures._numbers import (
+    Combined,
+    DrawnQuantity,
+    find_sinks,
+    mean_layer,
+    shown_quantity,
+)
+from headscope.views.figures._style import Style, head_greys, percent, style_for
+from headscope.views.figures.fonts import installed, readable
 from headscope.views.options import Filter
 from headscope.views.view_table import VIEWS, FigureView
 
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A picture in a row of pictures, on a sheet that all of them share.
+
+    Args:
+        matplotlib: the figure of the row.
+        letter: the letter of the picture.
+        narrow: whether there is room for little more than the picture.
+        kind: the kind of heads that it is the clearest of; empty in any other row.
+        titles: height of the highest title of the row, in millimetres.
+        notes: takes the notes of the picture, which the row writes once for all pictures.
+    """
+
+    matplotlib: Any
+    letter: str
+    narrow: bool = False
+    kind: str = ""
+    titles: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
 WIDTH = 85.0
 """Millimetres: one column of most journals."""
-WIDEST = 1000.0
-NARROWEST = 40.0
 
 
 KNOWN = tuple(FigureOptions.__annotations__)
@@ -63,6 +84,7 @@ class FigurePlan:
         title: the title; None for a description of what is shown, ``""`` for none.
         width: width in millimetres.
         style: colours and type.
+        kinds: what each head that is drawn one by one does on this text; empty for a mean.
         panel: the part of a row of pictures; None for a figure of its own.
     """
 
@@ -87,21 +109,32 @@ class FigurePlan:
     title: str | None
     width: float
     style: Style
+    kinds: Mapping[int, str]
     panel: Panel | None = None
 
     @property
-    def head(self) -> int | None:
-        """The head, where there is only one."""
-        return self.heads[0] if len(self.heads) == 1 and not self.shown.whole else None
+    def colours(self) -> dict[int, str]:
+        """Colour of each head that is drawn: the hue of what it does, in a shade of its own where
+        several do it; grey for the mean of heads or layers, which has no kind.
+        """
+        kinds, style = self.kinds, self.style
+        if len(kinds) > 1 and not style.colour:
+            return dict(zip(kinds, head_greys(len(kinds), dark=style.dark), strict=True))
+        colours = {}
+        for kind in dict.fromkeys(kinds.values()):
+            heads = [head for head, of in kinds.items() if of == kind]
+            colours |= zip(heads, style.shades(kind, len(heads)), strict=True)
+        return colours
 
     @property
-    def colours(self) -> dict[int, str]:
-        """Colour of each head that is drawn."""
-        if self.panel is not None and self.panel.kind:
-            return dict.fromkeys(self.heads, self.style.kind(self.panel.kind))
-        if self.shown.whole:
-            return dict.fromkeys(self.heads, self.style.accent)
-        return self.style.heads(self.heads, self.stack.heads)
+    def colour(self) -> str:
+        """The colour of the head, or grey for the mean of several."""
+        return self.colours[self.maps[0]] if len(self.heads) == 1 else self.style.muted
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for little more than the picture."""
+        return self.panel is not None and self.panel.narrow
 
     @property
     def maps(self) -> tuple[int, ...]:
@@ -172,9 +205,23 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", "distance"), options.get("y", "entropy")),
         title=options.get("title"),
-        width=between("width", options.get("width", WIDTH), NARROWEST, WIDEST),
-        style=_style(options),
+        width=parse_width(options, WIDTH),
+        style=parse_style(options),
+        kinds=_kinds(record[stack.name], combined, whole=shown.whole, heads=heads, number=number),
     )
+
+
+def _kinds(
+    stack: Stack, combined: Combined, *, whole: bool, heads: tuple[int, ...], number: int
+) -> dict[int, str]:
+    """The kind of each head that is drawn one by one, told of tokens also where words are drawn."""
+    if whole:
+        return {heads[0]: ""}
+    if len(combined.layers[number]) > 1:
+        return dict.fromkeys(heads, "")
+    layer, facts = stack.layer(number), text_facts(stack)
+    numbers = [head_numbers(layer.weights_of(head), layer.visible, facts) for head in heads]
+    return {head: KINDS[int(of["kind"])] for head, of in zip(heads, numbers, strict=True)}
 
 
 def _combined(
@@ -255,7 +302,12 @@ def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | No
     return evidence
 
 
-def _style(options: Mapping[str, Any]) -> Style:
+def parse_style(options: Mapping[str, Any]) -> Style:
+    """Colours and type.
+
+    Raises:
+        FigureError: an unknown theme or font, or another size.
+    """
     theme = _one_of("theme", options.get("theme", "light"), get_args(FigureTheme))
     font = options.get("font")
     if font is not None and installed(font) is None:
@@ -397,6 +449,11 @@ def _one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
     if given not in known:
         raise FigureError(f"{name} must be one of {', '.join(map(repr, known))}, not {given!r}")
     return given
+
+
+def parse_width(options: Mapping[str, Any], usual: float) -> float:
+    """The width in millimetres."""
+    return between("width", options.get("width", usual), 40, 1000)
 
 
 def between(name: str, given: Any, low: float | int, high: float | int) -> float:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._palette import parse_hex
-from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import Style
+from headscope.views.figures._style import Scale, Style, parse_hex
 
 LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
 """Millimetres."""

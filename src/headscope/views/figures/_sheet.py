@@ -5,7 +5,7 @@ matplotlib.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -14,15 +14,15 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
-from headscope.views.figures._labels import LONGEST, readable
-from headscope.views.figures._palette import parse_hex
-from headscope.views.figures._panel import Panel
-from headscope.views.figures._style import POINT, Style
-from headscope.views.figures.fonts import em_width, writable
+from headscope.views.figures._options import Panel
+from headscope.views.figures._style import POINT, Style, parse_hex
+from headscope.views.figures.fonts import LONGEST, em_width, readable, writable
 
 Anchor = Literal["left", "center", "right"]
 Length = float | int
 """Millimetres."""
+Box = tuple[float, float, float, float]
+"""Left and upper edge, width and height in millimetres."""
 
 RISE = 0.31
 """Distance of the baseline below the middle of a line of text, in units of the font size."""
@@ -270,51 +270,37 @@ class Sheet:
         """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres),
         ``layer``.
         """
-        from matplotlib.patches import FancyBboxPatch, Rectangle
-
-        common = {
-            "facecolor": look.get("fill", "none"),
-            "edgecolor": look.get("edge", "none"),
-            "linewidth": look.get("line", 0.5),
-            "zorder": look.get("layer", 2),
-        }
-        radius = min(look.get("round", 0.0), width / 2, height / 2)
+        radius = min(look.pop("round", 0.0), width / 2, height / 2)
         if radius > 0:
             box = f"round,pad=0,rounding_size={radius}"
-            self._axes.add_patch(
-                FancyBboxPatch((x, y), width, height, boxstyle=box, mutation_aspect=1, **common)
-            )
+            place = ((x, y), width, height)
+            self._add("FancyBboxPatch", look, *place, boxstyle=box, mutation_aspect=1)
         else:
-            self._axes.add_patch(Rectangle((x, y), width, height, **common))
+            self._add("Rectangle", look, (x, y), width, height)
 
     def dot(self, x: Length, y: Length, across: Length, **look: Any) -> None:
         """A circle around a point; ``fill``, ``edge`` (colours), ``line`` (points), ``layer``."""
-        from matplotlib.patches import Circle
-
-        look = {"fill": "none", "edge": "none", "line": 0.5, "layer": 3} | look
-        colours = {"facecolor": look["fill"], "edgecolor": look["edge"]}
-        self._axes.add_patch(
-            Circle((x, y), across / 2, linewidth=look["line"], zorder=look["layer"], **colours)
-        )
+        self._add("Circle", {"layer": 3} | look, (x, y), across / 2)
 
     def polygon(self, points: Sequence[tuple[float, float]], **look: Any) -> None:
         """A closed shape through points; ``fill``, ``edge`` (colours), ``line`` (points),
         ``opacity``, ``layer``.
         """
-        from matplotlib.patches import Polygon
+        self._add("Polygon", look, points, closed=True)
 
-        look = {"fill": "none", "edge": "none", "line": 0.5, "opacity": 1.0, "layer": 2} | look
-        colours = {"facecolor": look["fill"], "edgecolor": look["edge"]}
-        self._axes.add_patch(
-            Polygon(
-                points,
-                closed=True,
-                linewidth=look["line"],
-                alpha=look["opacity"],
-                zorder=look["layer"],
-                **colours,
-            )
+    def _add(self, shape: str, look: Mapping[str, Any], *place: Any, **more: Any) -> None:
+        from matplotlib import patches
+
+        patch = getattr(patches, shape)(
+            *place,
+            facecolor=look.get("fill", "none"),
+            edgecolor=look.get("edge", "none"),
+            linewidth=look.get("line", 0.5),
+            alpha=look.get("opacity"),
+            zorder=look.get("layer", 2),
+            **more,
         )
+        self._axes.add_patch(patch)
 
     def line(
         self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5
@@ -374,6 +360,50 @@ class Sheet:
             large[under & (diagonal % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
         extent = (at[0], at[0] + width, at[1] + height, at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
+
+    def framed_cells(
+        self,
+        rgb: UInt8[np.ndarray, "row column 3"],
+        *,
+        at: tuple[float, float],
+        size: tuple[float, float],
+        hidden: Bool[np.ndarray, "row column"] | None = None,
+    ) -> None:
+        """A picture of cells with a thin line around it."""
+        self.cells(rgb, at=at, size=size, hidden=hidden)
+        self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
+
+    def legend(
+        self,
+        entries: Sequence[tuple[Any, str]],
+        y: float,
+        draw: Callable[[Sheet, Any, float, float], None] | None = None,
+        *,
+        x: float = 0.0,
+    ) -> float:
+        """Write words behind their marks side by side, in as many lines as they need; return the
+        next y.
+
+        Args:
+            entries: a mark and its words.
+            y: the upper edge.
+            draw: draws a mark around a point; by default marks are colours of squares.
+            x: the left edge.
+        """
+        style, left, pitch, side = self.style, x, 1.5 * self.style.em, 0.9 * self.style.em
+        for mark, words in entries:
+            wide = side + 0.5 * style.em + self.width_of(words, style.small)
+            if x > left and x + wide > self.width:
+                x, y = left, y + pitch
+            middle = y + pitch / 2
+            if draw is None:
+                square = (x, middle - side / 2, side, side)
+                self.rect(*square, fill=mark, edge=style.edge, line=0.3)
+            else:
+                draw(self, mark, x + side / 2, middle)
+            self.note(x + side + 0.5 * style.em, middle, words)
+            x += wide + 1.4 * style.em
+        return y + pitch
 
     def lines(
         self, parts: Sequence[str], room: float, size: float | None = None, *, bold: bool = False

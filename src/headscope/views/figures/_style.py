@@ -1,15 +1,286 @@
-"""The look of a figure: colours and type."""
+"""The look of a figure: numbers as text, colours, and scales from numbers to colours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from jaxtyping import Float, UInt8
 
 from headscope.views.constants import KIND_COLOURS, NEGATIVE, POSITIVE
-from headscope.views.figures._palette import diverging, head_colours, head_greys, sequential
-from headscope.views.figures._scale import Scale
-from headscope.views.figures._words import short_weight
 from headscope.views.figures.fonts import families
+
+
+def short_weight(weight: float) -> str:
+    """``".21"``, ``".004"``, ``"<.001"``: an attention weight in a narrow column."""
+    if weight >= 0.995:
+        return "1.0"
+    if weight >= 0.0095:
+        return f"{weight:.2f}"[1:]
+    if weight >= 0.0005:
+        return f"{weight:.3f}"[1:]
+    return "<.001" if weight > 0 else "0"
+
+
+def two_digits(weight: float) -> str:
+    """``".86"``, ``".015"``, ``"1.0"``: the end of a scale."""
+    if weight >= 0.995:
+        return "1.0"
+    return (f"{weight:.2f}" if weight >= 0.095 else f"{weight:.2g}").removeprefix("0")
+
+
+def times(multiple: float) -> str:
+    """``"31 ×"``, ``"1.2 ×"``, ``"<.1 ×"``: how often the even share."""
+    if 0 < multiple < 0.05:
+        return "<.1 ×"
+    text = f"{multiple:,.0f}" if multiple >= 9.95 else f"{multiple:.1f}".removesuffix(".0")
+    return f"{text.removeprefix('0') or '0'} ×"
+
+
+def short_score(score: float) -> str:
+    """``"12"``, ``"3.4"``, ``"−0.21"``, with a true minus."""
+    size = abs(score)
+    if size >= 9.95:
+        digits = 0
+    else:
+        digits = 1 if size >= 0.995 else 2
+    text = f"{size:.{digits}f}"
+    return f"−{text}" if score < 0 and float(text) else text
+
+
+def percent(part: float) -> str:
+    """``"86 %"``, and never 0 % or 100 % for something in between."""
+    if 0 < part < 0.005:
+        return "<1 %"
+    if 0.995 <= part < 1:
+        return "100 %" if part >= 0.9995 else ">99 %"
+    return f"{100 * part:.0f} %"
+
+
+def number_written(value: float) -> str:
+    """``"−0.5"``: at most two digits behind the point, and a true minus."""
+    text = f"{abs(value):.2f}".rstrip("0").rstrip(".") or "0"
+    return f"−{text}" if value < -1e-9 else text
+
+
+def percent_written(value: float) -> str:
+    """``"25 %"``."""
+    return f"{number_written(100 * value)} %"
+
+
+def short_change(value: float, largest: float) -> str:
+    """``"−0.013"``: with as many digits as show the largest change with two, and a true minus."""
+    digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 6)) if largest > 0 else 1
+    text = f"{abs(value):.{digits}f}"
+    # No minus before a number that was rounded to zero.
+    return f"−{text}" if value < 0 and float(text) else text
+
+
+def counted(number: int, noun: str) -> str:
+    """``"1 head"``, ``"12 heads"``, ``"1,120 lines"``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def ordinal(number: int) -> str:
+    """``"2nd"``, ``"11th"``."""
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number}{ending}"
+
+
+Colours = UInt8[np.ndarray, "step 3"]
+
+# Chosen so that any two can be distinguished with normal and with colour-blind eyes: by simulated
+# annealing in OKLCH over normal, protan, deutan and tritan vision.
+SERIES = {
+    False: "#3c9ffb #a00b27 #9a973f #d665b0 #a95c10 #008c74 #2e48b5 #fd99a4 #47cfe4 #a5cc36 "
+    "#753b79 #7e63da",
+    True: "#9cc1ff #d56407 #d1e26c #b764a5 #b68ffe #4ccf7d #6b7ae5 #d3a500 #1af4fb #73a26e "
+    "#f47aba #ffb2bd",
+}
+"""Colours of series on light and on dark paper, those first that are easiest to distinguish."""
+
+
+def head_greys(heads: int, *, dark: bool) -> list[str]:
+    """One grey for each of the heads that a figure shows, from the one that stands out most to the
+    palest.
+    """
+    first, last = (0.95, 0.45) if dark else (0.05, 0.6)
+    return ["#" + f"{round(255 * level):02x}" * 3 for level in np.linspace(first, last, heads)]
+
+
+def sequential(paper: str, colour: str, *, dark: bool) -> Colours:
+    """256 colours from paper through a colour to near black (near white on dark), even in
+    lightness.
+    """
+    start, middle = _oklab(parse_hex(paper)), _oklab(parse_hex(colour))
+    end = np.array([0.96, 0.3 * middle[1], 0.3 * middle[2]]) if dark else _deep(middle)
+    # The colour itself is placed by its lightness, so that lightness changes evenly along the
+    # scale.
+    turn = np.clip((middle[0] - start[0]) / (end[0] - start[0]), 0.25, 0.75)
+    return _between([(0.0, start), (float(turn), middle), (1.0, end)])
+
+
+def diverging(negative: str, middle: str, positive: str) -> Colours:
+    """256 colours from one pole through the middle to the other."""
+    colour_stops = zip((0.0, 0.5, 1.0), (negative, middle, positive), strict=True)
+    return _between([(stop, _oklab(parse_hex(colour))) for stop, colour in colour_stops])
+
+
+def text_on(colour: UInt8[np.ndarray, " 3"]) -> str:
+    """Black or white, whichever can be read better on a colour."""
+    # Black has the higher WCAG contrast where (L + .05) / .05 > 1.05 / (L + .05).
+    return "#000000" if (luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
+
+
+def luminance(colour: UInt8[np.ndarray, " 3"]) -> float:
+    """Relative luminance as WCAG defines it, 0 to 1."""
+    return float(_linear(colour / 255) @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+@cache
+def parse_hex(colour: str) -> UInt8[np.ndarray, " 3"]:
+    """Red, green, blue of ``#rrggbb``."""
+    return np.frombuffer(bytes.fromhex(colour[1:]), np.uint8)
+
+
+def _deep(middle: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
+    lightness = min(0.24, 0.6 * middle[0])
+    return np.array([lightness, 0.45 * middle[1], 0.45 * middle[2]])
+
+
+def _between(colour_stops: list[tuple[float, np.ndarray]]) -> Colours:
+    at = np.linspace(0, 1, 256)
+    stops = np.array([stop for stop, _ in colour_stops])
+    lab = np.stack(
+        [np.interp(at, stops, [colour[axis] for _, colour in colour_stops]) for axis in range(3)],
+        axis=1,
+    )
+    return _srgb(lab)
+
+
+# OKLab (Ottosson 2020), a colour space in which equal steps look equal.
+TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
+def _oklab(colour: UInt8[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
+    return TO_LAB @ np.cbrt(TO_CONES @ _linear(colour / 255))
+
+
+def _srgb(lab: Float[np.ndarray, "step 3"]) -> Colours:
+    linear = (lab @ np.linalg.inv(TO_LAB).T) ** 3 @ np.linalg.inv(TO_CONES).T
+    linear = np.clip(linear, 0, 1)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return np.rint(255 * encoded).astype(np.uint8)
+
+
+def _linear(channel: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
+    return np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
+
+
+WEIGHT_TICKS = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
+CLOSEST_TICKS = 0.16
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Colours of weights (from 0) or of signed numbers (symmetric around 0).
+
+    Args:
+        colours: colours of the whole range, from its lower to its upper end.
+        largest: the number that gets the last colour.
+        signed: whether the range begins at ``-largest`` instead of 0.
+        power: colour moves with ``|number| ** power``.
+        masked: colour of NaN: where a query may not look.
+        lifts: whether the numbers are multiples of the even share, coloured by their doublings from
+            1 on.
+        written: writes numbers from 0 below the bar.
+    """
+
+    colours: Colours
+    largest: float
+    signed: bool
+    power: float
+    masked: str
+    written: Callable[[float], str] = short_weight
+    lifts: bool = False
+
+    @property
+    def words(self) -> str:
+        """A note about the scale besides its bar."""
+        if self.lifts:
+            return "even: the same weight on every key that a query may attend to"
+        return "colour on a square-root scale" if self.power == 0.5 else ""
+
+    def position(self, values: np.ndarray) -> np.ndarray:
+        """Positions of numbers on the bar, from 0 to 1."""
+        if self.lifts:
+            return np.log2(np.clip(values, 1, self.largest)) / np.log2(self.largest)
+        size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
+        return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
+
+    def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
+        """Red, green, blue of each number."""
+        hidden = np.isnan(values)
+        steps = np.rint(255 * self.position(np.where(hidden, 0.0, values))).astype(int)
+        return np.where(hidden[..., None], parse_hex(self.masked), self.colours[steps])
+
+    def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
+        """Red, green, blue of the bar that explains it, from its lower to its upper end.
+
+        Args:
+            squares: how many squares of half its height go into its length.
+        """
+        # Only a scale over a picture draws squares below its bar; callers need not know which it
+        # is.
+        del squares
+        return self.colours[np.linspace(0, 255, 128).astype(int)][None]
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Position on the bar and text of each number that is written below it."""
+        if self.lifts:
+            marks = (1.0, 2.0 ** round(np.log2(self.largest) / 2), self.largest)
+            return [(float(self.position(np.array([mark]))[0]), times(mark)) for mark in marks]
+        if self.signed:
+            return [(0.0, short_score(-self.largest)), (0.5, "0"), (1.0, short_score(self.largest))]
+        if self.largest == 0:
+            return [(0.0, "0")]
+        if self.written is not short_weight or self.power == 1:
+            written = two_digits if self.written is short_weight else self.written
+            # The number whose colour is in the middle of the bar.
+            middle = 0.5 ** (1 / self.power) * self.largest
+            return [(0.0, "0"), (0.5, written(middle)), (1.0, written(self.largest))]
+        return self._ticks_of_weights()
+
+    def _ticks_of_weights(self) -> list[tuple[float, str]]:
+        """Round weights that stand far enough from each other and from the ends."""
+        ticks = [(0.0, "0")]
+        for mark in WEIGHT_TICKS:
+            share = float(self.position(np.array([mark]))[0])
+            if (
+                mark < self.largest
+                and share - ticks[-1][0] > CLOSEST_TICKS
+                and share < 1 - CLOSEST_TICKS
+            ):
+                ticks.append((share, short_weight(mark)))
+        return [*ticks, (1.0, two_digits(self.largest))]
+
 
 POINT = 25.4 / 72
 """One point in millimetres."""
@@ -60,16 +331,23 @@ class Style:
         """The size of text in millimetres."""
         return self.size * POINT
 
-    def heads(self, chosen: tuple[int, ...], count: int) -> dict[int, str]:
-        """Colour of each chosen head of a layer with so many heads."""
-        if not self.colour:
-            return dict(zip(chosen, head_greys(len(chosen), dark=self.dark), strict=True))
-        colours = head_colours(count, dark=self.dark)
-        return {head: colours[head] for head in chosen}
-
     def kind(self, kind: str) -> str:
-        """Colour of a kind of heads."""
-        return KIND_COLOURS[kind][self.dark] if self.colour else self.muted
+        """Colour of a kind of heads, grey for none."""
+        return KIND_COLOURS[kind][self.dark] if self.colour and kind else self.muted
+
+    def series(self, count: int) -> list[str]:
+        """A colour for each of several series, or a grey where there are no colours."""
+        if not self.colour:
+            return head_greys(count, dark=self.dark)
+        colours = SERIES[self.dark].split()
+        return [colours[number % len(colours)] for number in range(count)]
+
+    def shades(self, kind: str, count: int) -> list[str]:
+        """Colours of so many heads of a kind, from the one that stands out most to the palest."""
+        if count == 1:
+            return [self.kind(kind)]
+        ramp = sequential(self.paper, self.kind(kind), dark=self.dark)
+        return ["#" + bytes(ramp[int(step)]).hex() for step in np.linspace(205, 95, count)]
 
     def weight_scale(
         self,
@@ -91,7 +369,7 @@ class Style:
         """Paper up to the even share, through a colour, to the darkest for so many times that."""
         return replace(self.weight_scale(largest, colour), lifts=True)
 
-    def score_scale(self, largest: float) -> Scale:
+    def score_scale(self, largest: float, *, power: float = 0.7) -> Scale:
         """Two colours for the largest numbers of both signs; paper for 0, or middle grey where only
         greys are used.
         """
@@ -99,7 +377,7 @@ class Style:
             colours = diverging(self.negative, self.paper, self.positive)
         else:
             colours = diverging("#ffffff", "#9b9b9b", "#000000")
-        return Scale(colours, largest, signed=True, power=0.7, masked=self.masked)
+        return Scale(colours, largest, signed=True, power=power, masked=self.masked)
 
 
 LIGHT = {

@@ -1,28 +1,33 @@
-"""View text: the running text, with attention as the colour behind each word."""
+"""View text: the running text, with attention as the colour behind each word; view texts: many
+texts below each other, with their labels and predictions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import FigureError
-from headscope.record import Tokens
+from headscope.record import Record, Tokens
 from headscope.views.figures._frame import (
     closing,
     colour_bar,
+    draw_generation,
+    first_written,
+    generation_notes,
     heading,
     heads_in_words,
+    layers_in_words,
     quoted,
     where,
 )
-from headscope.views.figures._generation import draw_generation, first_written, generation_notes
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
-from headscope.views.figures._options import FigurePlan
-from headscope.views.figures._palette import text_on
+from headscope.views.figures._options import FigurePlan, parse_options
 from headscope.views.figures._picture_heat import (
     LONGEST,
     LONGEST_OF_SEVERAL,
@@ -31,17 +36,22 @@ from headscope.views.figures._picture_heat import (
     draw_pictured,
     framed,
 )
-from headscope.views.figures._scale import Scale
 from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import Scale, text_on
 
-PITCH = 1.75
-PADDING = 0.16
-SPACE = 0.3
-PATCH_GAP = 0.1
-GAP = 0.5
+PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
 """In units of the font size."""
 NEW_LINES = ("\n", "\u010a")
 """A line break in a token: itself, or the character that byte-level vocabularies write for it."""
+WIDTH = 174.0
+"""Millimetres of many texts: two columns of most journals."""
+MOST = 60
+"""Number of texts; more do not fit on one page."""
+COLUMNS = ("labels", "predictions")
+WIDEST_COLUMN = 0.2
+"""Largest share of the width for a column of labels."""
+WRONG = "≠ "
+"""Mark before a prediction that is not the label."""
 
 
 @dataclass(frozen=True)
@@ -63,66 +73,66 @@ def draw_text(plan: FigurePlan) -> Sheet:
         raise FigureError(
             "View 'text' shows one query or one key, and both were given; view 'pair' shows both"
         )
-    sheet = Sheet(plan.width, plan.style, plan.panel)
-    style = plan.style
-    side = "query" if plan.key is not None else "key"
-    tokens: Tokens = getattr(plan.stack, side)
-    heat = heat_of(plan)
-    scale = heat_scale(plan, largest_of(heat), plan.layer.size[1])
-    y = heading(sheet, plan, _title(sheet, plan))
-    placed, pictures, y = _set(sheet, plan, tokens, y)
-    veil = PictureHeat.of(scale, style)
-    scale = veil if pictures else scale
-    chosen = _chosen(plan)
-    takes_part = plan.from_ if side == "query" else plan.to
+    sheet, style = Sheet(plan.width, plan.style, plan.panel), plan.style
+    tokens, takes_part = _written(plan)
+    heat = _heat_of(plan)
+    scale = _heat_scale(plan, largest_of(heat), plan.layer.size[1])
+    veil, title = PictureHeat.of(scale, style), plan.shown.received
+    if plan.query is not None:
+        title = f"Where {quoted(sheet, plan, 'query')} looks"
+    if plan.key is not None:
+        title = f"What looks at {quoted(sheet, plan, 'key')}"
+    y = heading(sheet, plan, title)
+    placed, pictures, y = _place(sheet, plan, tokens, y)
+    scale, chosen = veil if pictures else scale, _framed_token(plan)
     for picture in pictures:
         draw_pictured(sheet, picture, heat, veil, takes_part=takes_part)
         if chosen in picture.tokens:
             sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
-    for word in placed:
-        rgb = scale.rgb(heat[word.token : word.token + 1])[0]
-        draw_word(sheet, word, rgb, takes_part=bool(takes_part[word.token]))
-        if word.token == chosen:
-            _frame(sheet, word)
-        if word.token == first_written(plan, tokens):
-            ends = (word.y - 0.8 * style.em, word.y + 0.8 * style.em)
-            sheet.line((word.x - 0.1 * style.em,) * 2, ends, colour=style.accent, line=1.2)
-    y = colour_bar(
-        sheet,
-        scale,
-        plan.shown.scale_label,
-        y=y + 0.6 * style.em,
-        masked=bool(np.isnan(heat[takes_part]).any()),
-    )
+    _draw_words(sheet, plan, placed, heat=heat, scale=scale)
+    masked = bool(np.isnan(heat[takes_part]).any())
+    label = plan.shown.scale_label
+    y = colour_bar(sheet, scale, label, y=y + 0.6 * style.em, masked=masked)
     y = draw_generation(sheet, plan, y)
-    closing(sheet, plan, y, [*_notes(plan, scale), *generation_notes(plan)])
+    place, one = where(plan).rpartition(" · ")[0], plan.query is not None or plan.key is not None
+    over = "" if one else f", mean over {int(plan.from_.sum())} queries"
+    which = [f"{side} {getattr(plan, side)}" for side in ("query", "key")]
+    notes = [
+        f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
+        scale.words,
+        "what is large hides more of the picture" if pictures else "",
+        which[plan.query is None] if one else "",
+        *generation_notes(plan),
+    ]
+    closing(sheet, plan, y, notes)
     return sheet
 
 
-def heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
-    """Colours of the numbers of `heat_of`, up to the largest, among so many keys."""
-    colour = plan.colours[plan.head] if plan.head is not None else None
-    one = plan.query is not None or plan.key is not None
-    # What many queries give is more even than what one gives, and needs no square root to be seen.
-    power = 0.5 if one else 1.0
-    return plan.shown.scale(plan.style, largest, keys, colour, power=power)
+def _written(plan: FigurePlan) -> tuple[Tokens, np.ndarray]:
+    """The tokens that are written, and which of them take part."""
+    if plan.key is not None:
+        return plan.stack.query, plan.from_
+    return plan.stack.key, plan.to
 
 
-def _chosen(plan: FigurePlan) -> int | None:
-    """The token that is framed: the chosen one, where queries and keys are the same tokens."""
+def _framed_token(plan: FigurePlan) -> int | None:
+    """The chosen token, where queries and keys are the same tokens."""
     if plan.stack.query != plan.stack.key:
         return None
     return plan.query if plan.query is not None else plan.key
 
 
-def _frame(sheet: Sheet, word: PlacedToken) -> None:
-    em = sheet.style.em
-    height = 1.36 * em
-    box = (word.x, word.y - height / 2, word.width, height)
-    sheet.rect(*box, edge=sheet.style.ink, line=0.9, round=0.2 * em)
+def _heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
+    """Colours of the numbers of `_heat_of`, up to the largest, among so many keys."""
+    one, colour = plan.query is not None or plan.key is not None, plan.colour
+    if plan.record.pictures and colour in map(plan.style.kind, ("", "resting", "none")):
+        # Grey would not be seen over a picture.
+        colour = plan.style.accent
+    # What many queries give is more even than what one gives, and needs no square root to be seen.
+    return plan.shown.scale(plan.style, largest, keys, colour, power=0.5 if one else 1.0)
 
 
-def heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
+def _heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, of weights a multiple of the even share; NaN where
     it is masked or takes no part.
     """
@@ -143,15 +153,7 @@ def _of_tokens(plan: FigurePlan, values: Float[np.ndarray, "query key"]) -> np.n
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
 
-def _title(sheet: Sheet, plan: FigurePlan) -> str:
-    if plan.query is not None:
-        return f"Where {quoted(sheet, plan, 'query')} looks"
-    if plan.key is not None:
-        return f"What looks at {quoted(sheet, plan, 'key')}"
-    return plan.shown.received
-
-
-def _set(
+def _place(
     sheet: Sheet, plan: FigurePlan, tokens: Tokens, y: float
 ) -> tuple[list[PlacedToken], list[PlacedPicture], float]:
     """Place the tokens as running text, and patches over their picture, or in rows and columns
@@ -159,78 +161,49 @@ def _set(
     """
     placed: list[PlacedToken] = []
     pictured: list[PlacedPicture] = []
-    pictures = tokens.pictures or (None,) * len(tokens)
+    known, pictures = plan.record.pictures, tokens.pictures or (None,) * len(tokens)
     for picture, words in groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]]):
-        if picture is not None and plan.record.pictures:
-            shown = _framed(
-                sheet,
-                plan.record.pictures,
-                tokens,
-                [token for word in words for token in word],
-                y=y,
-            )
+        if picture is None:
+            more, y = _set_text(sheet, tokens, list(words), y, room=sheet.width)
+            placed += more
+            continue
+        patches = [token for word in words for token in word]
+        places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
+        if known:
+            room = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
+            grid = tokens.grids[picture]
+            shown = framed(known[picture], grid, places, tokens=patches, room=room, y=y)
             pictured.append(shown)
             y += shown.size[1] + GAP * sheet.style.em
             continue
-        put = set_text if picture is None else _picture
-        lines, y = put(sheet, tokens, words, y)
-        placed += lines
+        # In rows and columns, with their names where there is room.
+        em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
+        rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
+        widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
+        pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
+        width = pitch - PATCH_GAP * em
+        for token, name, (row, column) in zip(patches, names, places, strict=True):
+            at = (column * pitch, y + (row + 0.5) * PITCH * em)
+            placed.append(PlacedToken(token, name if widest <= width else "", *at, width))
+        y += rows * PITCH * em
     return placed, pictured, y
 
 
-def _framed(
-    sheet: Sheet, pictures: tuple[np.ndarray, ...], tokens: Tokens, patches: list[int], *, y: float
-) -> PlacedPicture:
-    picture = (tokens.pictures or ())[patches[0]] or 0
-    places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
-    room = min(sheet.width, LONGEST if len(pictures) == 1 else LONGEST_OF_SEVERAL)
-    return framed(pictures[picture], tokens.grids[picture], places, tokens=patches, room=room, y=y)
-
-
-def _picture(
-    sheet: Sheet, tokens: Tokens, words: Iterable[Sequence[int]], y: float
+def _set_text(
+    sheet: Sheet, tokens: Tokens, words: Sequence[Sequence[int]], y: float, *, room: float
 ) -> tuple[list[PlacedToken], float]:
-    """Place patches in rows and columns, with their names where there is room."""
-    em, patches = sheet.style.em, [token for word in words for token in word]
-    places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
-    names = [sheet.shown(tokens.labels[token]) for token in patches]
-    rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
-    widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
-    pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
-    width = pitch - PATCH_GAP * em
-    placed = [
-        PlacedToken(
-            token,
-            name if widest <= width else "",
-            column * pitch,
-            y + (row + 0.5) * PITCH * em,
-            width,
-        )
-        for token, name, (row, column) in zip(patches, names, places, strict=True)
-    ]
-    return placed, y + rows * PITCH * em
-
-
-def set_text(
-    sheet: Sheet,
-    tokens: Tokens,
-    words: Iterable[Sequence[int]],
-    y: float,
-    *,
-    room: float | None = None,
-) -> tuple[list[PlacedToken], float]:
-    """Place running text in this room, or over the whole width; pieces of a word stay together, and
-    the second text of a pair begins a new line.
+    """Place running text in this room; pieces of a word stay together, and the second text of a
+    pair begins a new line.
     """
-    em = sheet.style.em
-    room = sheet.width if room is None else room
-    placed, x = [], 0.0
-    line = y + 0.5 * PITCH * em
+    em, segments = sheet.style.em, tokens.segments
+    placed, x, line = [], 0.0, y + 0.5 * PITCH * em
     for word in words:
-        texts, widths = _pieces(sheet, tokens, word, room - em)
-        gap = SPACE * em if _spaced(tokens, word[0]) else 0.04 * em
-        full = x > 0 and x + gap + sum(widths) > room
-        if full or (placed and _begins_text(tokens, word[0])):
+        first = word[0]
+        texts = [sheet.fitted(sheet.shown(tokens.labels[each]), room - em) for each in word]
+        widths = [sheet.width_of(text) + 2 * PADDING * em for text in texts]
+        gap = SPACE * em if _spaced(tokens, first) else 0.04 * em
+        begins_text = bool(placed) and first > 0 and segments[first] != segments[first - 1]
+        if begins_text or (x > 0 and x + gap + sum(widths) > room):
             x, line = 0.0, line + PITCH * em
         elif x > 0:
             x += gap
@@ -242,20 +215,6 @@ def set_text(
         if any(mark in tokens.pieces[word[-1]] for mark in NEW_LINES):
             x, line = 0.0, line + PITCH * em
     return placed, max(word.y for word in placed) + 0.5 * PITCH * em
-
-
-def _pieces(
-    sheet: Sheet, tokens: Tokens, word: Sequence[int], room: float
-) -> tuple[list[str], list[float]]:
-    """The text of each piece of a word, cut to this room, and its width with its padding."""
-    texts = [sheet.fitted(sheet.shown(tokens.labels[token]), room) for token in word]
-    widths = [sheet.width_of(text) + 2 * PADDING * sheet.style.em for text in texts]
-    return texts, widths
-
-
-def _begins_text(tokens: Tokens, token: int) -> bool:
-    """Whether a token is the first of the second text of a pair."""
-    return token > 0 and tokens.segments[token] != tokens.segments[token - 1]
 
 
 def _spaced(tokens: Tokens, token: int) -> bool:
@@ -270,33 +229,128 @@ def _spaced(tokens: Tokens, token: int) -> bool:
     return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
 
 
-def draw_word(sheet: Sheet, word: PlacedToken, rgb: np.ndarray, *, takes_part: bool) -> None:
-    """A token on its colour; faint where it takes no part."""
-    style = sheet.style
-    height = 1.36 * style.em
-    if takes_part:
-        fill = "#" + bytes(rgb).hex()
-        sheet.rect(word.x, word.y - height / 2, word.width, height, fill=fill, round=0.2 * style.em)
-    colour = text_on(rgb) if takes_part else style.faint
-    sheet.text(word.x + PADDING * style.em, word.y, word.text, colour=colour)
+def _draw_words(
+    sheet: Sheet,
+    plan: FigurePlan,
+    placed: Sequence[PlacedToken],
+    *,
+    heat: np.ndarray,
+    scale: Scale,
+) -> None:
+    """Each token on its colour, faint where it takes no part; the chosen one is framed, and a line
+    stands before what the model wrote.
+    """
+    style, em, (tokens, takes_part) = sheet.style, sheet.style.em, _written(plan)
+    first, chosen, colours = first_written(plan, tokens), _framed_token(plan), scale.rgb(heat)
+    for word in placed:
+        box, rgb = (word.x, word.y - HEIGHT / 2 * em, word.width, HEIGHT * em), colours[word.token]
+        colour = style.faint
+        if takes_part[word.token]:
+            sheet.rect(*box, fill="#" + bytes(rgb).hex(), round=0.2 * em)
+            colour = text_on(rgb)
+        sheet.text(word.x + PADDING * em, word.y, word.text, colour=colour)
+        if word.token == chosen:
+            sheet.rect(*box, edge=style.ink, line=0.9, round=0.2 * em)
+        if word.token == first:
+            ends = (word.y - 0.8 * em, word.y + 0.8 * em)
+            sheet.line((word.x - 0.1 * em,) * 2, ends, colour=style.accent, line=1.2)
 
 
-def _where_of(plan: FigurePlan) -> str:
-    if plan.query is not None:
-        return f"query {plan.query}"
-    return f"key {plan.key}" if plan.key is not None else ""
+def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, FigurePlan]:
+    """Draw all texts on one sheet and one scale; return it with the plan of the first of them.
+
+    Raises:
+        FigureError: something that is not a record, too many texts, labels that are not one for
+            each text, or an option that view ``text`` does not have.
+        RecordError: a stack, layer or head that a record does not have.
+    """
+    records, columns = [record, *_beside(options.get("beside"))], {}
+    common: dict[str, Any] = {"width": WIDTH, **options, "view": "text"}
+    common.pop("beside", None)
+    for name in COLUMNS:
+        if name in common:
+            columns[name] = _column(name, common.pop(name), len(records))
+    plans = [replace(parse_options(of, common), view="texts") for of in records]
+    first, heats = plans[0], [_heat_of(plan) for plan in plans]
+    sheet, em = Sheet(first.width, first.style), first.style.em
+    # One scale for the words of all texts, so that equal colours are equal numbers.
+    largest = max(map(largest_of, heats))
+    scale = _heat_scale(first, largest, max(plan.layer.size[1] for plan in plans))
+    title = first.shown.received
+    if first.query is not None:
+        title = "Where the framed token looks"
+    elif first.key is not None:
+        title = "What looks at the framed token"
+    y = heading(sheet, first, title)
+    widths = [_width_of(sheet, name, cells) for name, cells in columns.items()]
+    room = sheet.width - sum(widths)
+    lefts = [room + sum(widths[:at]) for at in range(len(widths))]
+    for name, left in zip(columns, lefts, strict=True):
+        sheet.note(left, y + 0.5 * em, name.removesuffix("s"))
+    y += 1.3 * em if columns else 0.0
+    for at, (plan, heat) in enumerate(zip(plans, heats, strict=True)):
+        sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
+        y += 0.25 * em
+        is_wrong = len(columns) == 2 and columns["labels"][at] != columns["predictions"][at]
+        for (name, cells), left, width in zip(columns.items(), lefts, widths, strict=True):
+            marked = name == "predictions" and is_wrong
+            text = sheet.fitted(f"{WRONG * marked}{sheet.shown(cells[at])}", width - 0.5 * em)
+            sheet.text(left, y + 0.5 * PITCH * em, text, bold=marked)
+        tokens, _ = _written(plan)
+        if tokens.places is not None:
+            raise FigureError(
+                "View 'texts' shows texts, and a record is of a picture; leave it out"
+            )
+        placed, y = _set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - em)
+        _draw_words(sheet, plan, placed, heat=heat, scale=scale)
+        y += 0.25 * em
+    y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
+    differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
+    place = f"{layers_in_words(first)}, {heads_in_words(first, mean=True)}"
+    closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ])
+    return sheet, first
 
 
-def _notes(plan: FigurePlan, scale: Scale) -> list[str]:
-    over = (
-        ""
-        if plan.query is not None or plan.key is not None
-        else f", mean over {int(plan.from_.sum())} queries"
-    )
-    where_it_is = where(plan).rpartition(" · ")[0]
-    return [
-        f"{where_it_is[0].lower()}{where_it_is[1:]}, {heads_in_words(plan, mean=True)}{over}",
-        scale.words,
-        "what is large hides more of the picture" if isinstance(scale, PictureHeat) else "",
-        _where_of(plan),
-    ]
+def _width_of(sheet: Sheet, name: str, cells: Sequence[str]) -> float:
+    """Width of a column in millimetres: of its widest cell, but at most a fifth of the sheet."""
+    texts = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in cells)]
+    widest = 1.1 * max(map(sheet.width_of, texts)) + sheet.style.em
+    return min(widest, WIDEST_COLUMN * sheet.width)
+
+
+def _beside(given: Any) -> list[Record]:
+    """The further records, in their order.
+
+    Raises:
+        FigureError: what is not a list or mapping of records, or too many.
+    """
+    if given is None:
+        return []
+    if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
+        raise FigureError(f"beside is a {type(given).__name__}; give records: beside=[other]")
+    records = list(given.values() if isinstance(given, Mapping) else given)
+    if len(records) >= MOST:
+        raise FigureError(
+            f"View 'texts' shows up to {MOST} texts, and {len(records) + 1} were given; leave some "
+            "out"
+        )
+    for record in records:
+        if not isinstance(record, Record):
+            raise FigureError(f"beside has a {type(record).__name__}; give records: beside=[other]")
+    return records
+
+
+def _column(name: str, given: Any, texts: int) -> list[str]:
+    """A word for each text.
+
+    Raises:
+        FigureError: where they are not one for each.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise FigureError(f"{name} is a {type(given).__name__}; give one for each text, as a list")
+    if len(given) != texts:
+        raise FigureError(
+            f"{name} has {len(given)} and there are {texts} texts; give one for each, in their "
+            "order"
+        )
+    return [" ".join(str(cell).split()) for cell in given]

@@ -15,8 +15,12 @@ from headscope.views._beside import records_beside
 from headscope.views._tray import no_record, parse_entries
 from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures._frame import panel_left, where
-from headscope.views.figures._options import NARROWEST, WIDEST, FigurePlan, between, parse_options
-from headscope.views.figures._panel import Panel
+from headscope.views.figures._options import (
+    FigurePlan,
+    Panel,
+    parse_options,
+    parse_width,
+)
 from headscope.views.figures._sheet import MARGIN, Sheet
 
 WIDTH = 174.0
@@ -43,7 +47,7 @@ def draw_tray(
     """
     kinds, tray = _kinds_and_tray(record, options["tray"])
     entries = _entries(record, tray, options.get("beside"))
-    width = between("width", options.get("width", WIDTH), NARROWEST, WIDEST)
+    width = parse_width(options, WIDTH)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
     common = {
         name: options[name]
