@@ -15,7 +15,6 @@ from torch import nn
 
 from headscope.capturing import capture_encoded
 from headscope.capturing.calls.call import Call
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._watch import Watch
 
 Inputs = Mapping[str, torch.Tensor]
@@ -65,26 +64,6 @@ def watch_only(model: nn.Module, inputs: Inputs) -> object:
     return watched(model, inputs, lambda _: None)
 
 
-def engine_alone(model: nn.Module, inputs: Inputs, **asked: int) -> object:
-    """Statistics without the record around them: neither the check of every layer nor the
-    projection.
-    """
-    ids = inputs["input_ids"]
-    plan = StatisticsPlan(
-        special=torch.isin(ids, torch.tensor(NUMBERS.all_special_ids)), ids=ids, **asked
-    )
-    real = [torch.arange(ids.shape[1])] * len(ids)
-    statistics: list = []
-    watched(
-        model,
-        inputs,
-        lambda call: statistics.append(
-            statistics_of_call(call, plan, kept_queries=real, kept_keys=real)
-        ),
-    )
-    return statistics
-
-
 def captured(model: nn.Module, inputs: Inputs, **options: object) -> object:
     """Through the public interface, records and checks included."""
     return capture_encoded(model, NUMBERS, inputs, **options)
@@ -123,14 +102,10 @@ def cached(model: Any, inputs: Inputs) -> object:
         )
 
 
-ENGINE = "engine: "
 VARIANTS = (
     Variant("plain", plain),
     Variant("watch only", watch_only),
     Variant('keep="qk"', partial(captured, keep="qk")),
-    Variant(ENGINE + "statistics", engine_alone),
-    Variant(ENGINE + "statistics, 64 rows", partial(engine_alone, rows=64)),
-    Variant(ENGINE + "statistics, top 8", partial(engine_alone, top=8)),
     Variant('keep="statistics"', partial(captured, keep="statistics")),
     Variant('keep="statistics", rows=64', partial(captured, keep="statistics", rows=64)),
     Variant('keep="statistics", top=8', partial(captured, keep="statistics", top=8)),

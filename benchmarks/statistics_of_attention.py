@@ -15,8 +15,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.keep import KeepChoice
+from headscope.capturing.statistics import Marks, statistics_of_call
+from headscope.record import Tokens
 
 SHAPES = ((12, 12, 32, False), (12, 12, 64, False), (12, 4, 64, True))
 """Heads, heads of keys, size of a head, and whether later keys are hidden: of MiniLM, of BERT and
@@ -73,16 +77,17 @@ def main() -> None:
     # with the frequencies of text: about 2 % of the pairs are equal
     frequencies = torch.arange(1, WORDS).float() ** -1.05
     ids = torch.multinomial(frequencies, options.tokens, replacement=True)[None]
-    plan = StatisticsPlan(ids=ids)
-    real = [torch.arange(options.tokens)]
+    tokens = Tokens(pieces=("x",) * options.tokens, ids=tuple(ids[0].tolist()))
+    side = SideTokens((tokens,), (torch.arange(options.tokens),))
     print("| heads | of keys | size | causal | attention | statistics | ratio |")
     print("| ---: | ---: | ---: | --- | ---: | ---: | ---: |")
     for heads, kv_heads, size, causal in SHAPES:
         call = call_of(heads, kv_heads, size, options.tokens, causal=causal)
+        marks = Marks(call, (side, side), KeepChoice())
         works = {
             "attention": lambda call=call: attention_of(call),
-            "statistics": lambda call=call: statistics_of_call(
-                call, plan, kept_queries=real, kept_keys=real
+            "statistics": lambda call=call, marks=marks: statistics_of_call(
+                call, visibility_of(call), marks
             ),
         }
         seconds = shortest(works, options.rounds)

@@ -7,8 +7,7 @@ import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_batches
 from headscope.capturing import equal_lengths as _batches
-from headscope.capturing.building import _together, _waiting_calls
-from headscope.capturing.calls import tiles
+from headscope.capturing.building import _together
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -102,22 +101,22 @@ def test_an_encoder_decoder_is_run_on_one_text_at_a_time(tokenizer):
 @pytest.fixture
 def spoiled(monkeypatch):
     """Function that spoils weights after they are computed and before they are checked."""
-    original = _waiting_calls.fill_weights
+    original = _together.fill
 
     def spoil_with(spoil):
-        def fill_weights(*given, into, **options):
-            are_ones = original(*given, into=into, **options)
+        def fill(call, visibility, into):
+            original(call, visibility, into)
             spoil(into)
-            return are_ones
 
-        monkeypatch.setattr(_waiting_calls, "fill_weights", fill_weights)
+        monkeypatch.setattr(_together, "fill", fill)
 
     return spoil_with
 
 
 def test_weights_that_are_not_the_models_own_are_refused(tokenizer, spoiled, monkeypatch):
     def wrong(weights):
-        weights[:, -1] = weights[:, -1].flip(-1)
+        for own in weights:
+            own[-1] = own[-1].flip(-1)
 
     spoiled(wrong)
     found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog", "a cow"]))
@@ -127,60 +126,18 @@ def test_weights_that_are_not_the_models_own_are_refused(tokenizer, spoiled, mon
     assert all(isinstance(each.batch, TextBatch) for each in found)
 
 
-@pytest.mark.parametrize("family", ["bert", "llama"])
-@pytest.mark.parametrize("by_layer", [True, False])
-def test_the_numbers_of_a_text_do_not_depend_on_how_many_are_weighed_at_once(
-    family, by_layer, tokenizer, spoiled, monkeypatch
-):
-    model = tiny_model(family)
-    texts = ["the cat sat.", "the dog sat.", "the cow ran.", "the owl saw a", "all of us."] * 3
-    whole = by_number(capture_batches(model, tokenizer, texts))
-    weighed = []
-    spoiled(lambda weights: weighed.append(len(weights)))
-    if by_layer:
-        monkeypatch.setattr(_together, "AT_ONCE", 1)
-    else:  # one text in a tile, or a few shorter ones
-        largest = max(own.size for weights in whole.values() for own in weights.values())
-        for name in ("TILE", "TILE_OF_LONG"):
-            monkeypatch.setattr(tiles, name, largest)
-    sizes, some = [], {}
-    for batch in capture_batches(model, tokenizer, texts):
-        sizes.append(len(batch.numbers))
-        some |= by_number([batch])
-    assert max(weighed) == (1 if by_layer else 2) * max(sizes)
-    for number, weights in whole.items():
-        for where, own in weights.items():
-            assert_close(some[number][where], own)
-
-
 @pytest.mark.parametrize("place", [0, 4, 8])
-@pytest.mark.parametrize("at_once", [1, _together.AT_ONCE])
-def test_a_wrong_weight_of_any_text_is_seen(place, at_once, tokenizer, spoiled, monkeypatch):
+def test_a_wrong_weight_of_any_text_is_seen(place, tokenizer, spoiled):
     """Whichever of the texts that are weighed together it is in."""
     texts, model = ["a cat"] * 10, tiny_model("bert")
 
     def wrong(weights):
-        weights[place, -1] = weights[place, -1].flip(-1)
+        weights[place][-1] = weights[place][-1].flip(-1)
 
-    monkeypatch.setattr(_together, "AT_ONCE", at_once)
     batches = capture_batches(model, tokenizer, texts)
     next(batches)  # the first text is a batch of its own
     spoiled(wrong)
     assert all(isinstance(each.batch, Record) for each in batches)
-
-
-def test_rows_that_are_no_weights_are_refused(tokenizer, monkeypatch):
-    original = _waiting_calls.fill_weights
-
-    def half(*given, into, **options):
-        original(*given, into=into, **options)
-        into *= 0.5
-        return False
-
-    monkeypatch.setattr(_waiting_calls, "fill_weights", half)
-    monkeypatch.setattr(_waiting_calls, "verified", lambda *_: [])
-    found = list(capture_batches(tiny_model("bert"), tokenizer, ["a cat", "a dog"]))
-    assert all(isinstance(each.batch, Record) for each in found)
 
 
 def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):

@@ -478,12 +478,11 @@ def test_kept_weights_of_which_one_is_wrong_are_refused(tokenizer, monkeypatch):
     model, inputs = tiny_model("bert"), long_batch(tokenizer)
     row = inputs["input_ids"].shape[1] - 1  # the last one is always checked
 
-    def wrong(*given, original=_build.kept_weights):
-        arrays, are_checked = original(*given)
-        arrays[1][1, row, :2] = arrays[1][1, row, 1::-1] + 0.1
-        return arrays, are_checked
+    def wrong(call, visibility, into, *, original=_build.fill):
+        original(call, visibility, into)
+        into[1][1, row, :2] += 0.1
 
-    monkeypatch.setattr(_build, "kept_weights", wrong)
+    monkeypatch.setattr(_build, "fill", wrong)
     with pytest.raises(CaptureError, match="differs from the model's own"):
         capture_encoded(model, tokenizer, inputs, keep="auto")
 

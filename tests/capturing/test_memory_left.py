@@ -1,8 +1,5 @@
 """Too little memory is an error that says what to choose, wherever it runs out."""
 
-import errno
-import mmap
-
 import numpy as np
 import pytest
 import torch
@@ -111,25 +108,8 @@ def test_what_runs_out_while_layers_are_made_is_told_too(model, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("headscope.capturing.building._real_tokens.stored", fail)
-    monkeypatch.setattr("headscope.capturing.building._short_text.stored", fail)
-    monkeypatch.setattr(
-        "headscope.capturing.building._short_text.ShortTextBuilder._of_layers", fail
-    )
+    monkeypatch.setattr("headscope.capturing.building._build.stored", fail)
     with pytest.raises(
         CaptureError, match=r"too little memory for 1 x [\d,]+ tokens: give shorter"
     ):
         hs.capture(model, tokenizer, TEXTS[0], keep="qk")
-
-
-def test_pages_that_the_system_refuses_are_told_too(monkeypatch):
-    """Weights of a long text are in pages of memory that the system gives by a call of its own."""
-    model, tokenizer = tiny_model("gpt2", n_positions=1200), tiny_tokenizer()
-
-    def refused(*_, **__):
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    monkeypatch.setattr(mmap, "mmap", refused)
-    told = r"too little memory, [\d,]+ bytes more, for 1 x 1,\d\d\d tokens: give shorter .*keep="
-    with pytest.raises(CaptureError, match=told):
-        hs.capture(model, tokenizer, "the cat sat " * 120, keep="weights")

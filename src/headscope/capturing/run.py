@@ -17,7 +17,6 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
 from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.building._short_text import ShortTextBuilder
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._norm_sites import NORM_SITES, NormSite, norm_sites_of_pass
@@ -36,7 +35,6 @@ from headscope.capturing.walk import arguments_of, modules_of, one_pass
 from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.deferred_work import OverwrittenError
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.capturing.watching.watch_plan import (
     PLANS,
@@ -244,12 +242,6 @@ def _planned(
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
-    can_wait = inputs.count == 1 and keeping.heads is None and keeping.put is None
-    if make is Builder and can_wait and not plan.overwrites:
-        try:
-            return _planned(modules, plan, inputs, keeping, make=ShortTextBuilder, may_end=may_end)
-        except OverwrittenError:
-            plan.overwrites = True
     model, watched = modules.model, plan.watched(modules, ends=may_end)
     norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
     if len(norm_sites) == len(plan.sites):
@@ -313,7 +305,6 @@ def _passed(
             unfollowed(noted),
             watched=watched,
             readers=readers,
-            deferred=builder.deferred,
         ) as watch,
     ):
         outputs = running.outputs_of(model, arguments | options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -126,12 +126,6 @@ class Layer(RebuiltWhenCopied):
     changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._complete(vouched=frozenset())
-
-    def _complete(self, vouched: Set[str]) -> None:
-        """Make the arrays read-only and check all but the numbers of those that are vouched for
-        (`headscope.record.vouched`).
-        """
         fields = vars(self)
         kept = [name for name in ARRAYS if fields[name] is not None]
         for name in kept:
@@ -148,7 +142,7 @@ class Layer(RebuiltWhenCopied):
             known = ", ".join(map(repr, AGAINST))
             raise RecordError(f"verified_against is one of {known}, not {self.verified_against!r}")
         check_shapes(self, kept)
-        check_values(self, [name for name in kept if name not in vouched])
+        check_values(self, kept)
 
     def __repr__(self) -> str:
         """A line that says what there is and what is kept of it."""

@@ -85,12 +85,6 @@ class Statistics(RebuiltWhenCopied):
     queries: int | None = None
 
     def __post_init__(self) -> None:
-        self._complete(is_vouched=False)
-
-    def _complete(self, *, is_vouched: bool) -> None:
-        """Make the arrays read-only and check them, but for their numbers where these are vouched
-        for (`headscope.record.vouched`).
-        """
         arrays = vars(self)
         for name in (*STATISTICS, "rows"):
             if arrays[name] is not None:
@@ -103,8 +97,7 @@ class Statistics(RebuiltWhenCopied):
             object.__setattr__(self, "queries", self._shape("entropy")[1])
         self._check_rows()
         self._check_shapes()
-        if not is_vouched:
-            self._check_values()
+        self._check_values()
 
     @property
     def heads(self) -> int:

@@ -1,4 +1,4 @@
-"""Statistics from tiles equal those of dense weights, which NumPy computes in float64."""
+"""Statistics and weights from blocks equal those of dense weights, computed in float64."""
 
 from dataclasses import dataclass, replace
 
@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from headscope.capturing.calls import tiles
+from headscope.capturing.building._side_tokens import SideTokens
+from headscope.capturing.calls import blocks
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.tiles import fill_weights
 from headscope.capturing.calls.visibility import visibility_of
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
+from headscope.capturing.keep import KeepChoice
+from headscope.capturing.statistics import Marks, sampled, statistics_of_call
 from headscope.errors import CaptureError
 from headscope.record import STATISTICS, Tokens, statistics_of
 
@@ -32,30 +33,35 @@ class Case:
     keys: list[torch.Tensor]
     cross: bool
 
-    def plan(self, **asked):
+    @property
+    def sides(self):
         generator = torch.Generator().manual_seed(5)
         batch, _, queries, keys = self.call.size
         ids = torch.randint(VOCABULARY, (batch, keys), generator=generator)
-        own = (
-            torch.randint(VOCABULARY, (batch, queries), generator=generator) if self.cross else None
+        segments = (torch.arange(keys) > keys // 2).int()
+        of_keys = tuple(
+            tokens(ids[text, real], ids[text, real] == 3, segments[real])
+            for text, real in enumerate(self.keys)
         )
-        segments = (torch.arange(keys) > keys // 2).int().expand(batch, -1)
-        return StatisticsPlan(special=ids == 3, segments=segments, ids=ids, query_ids=own, **asked)
+        if not self.cross:
+            side = SideTokens(of_keys, tuple(self.keys))
+            return side, side
+        own = torch.randint(VOCABULARY, (batch, queries), generator=generator)
+        of_queries = (tokens(own[text, real]) for text, real in enumerate(self.queries))
+        return SideTokens(tuple(of_queries), tuple(self.queries)), SideTokens(
+            of_keys, tuple(self.keys)
+        )
 
-    def statistics(self, plan):
-        return statistics_of_call(self.call, plan, kept_queries=self.queries, kept_keys=self.keys)
+    def statistics(self, *, top=0, rows=None):
+        marks = Marks(self.call, self.sides, KeepChoice(rows=rows))
+        return statistics_of_call(self.call, visibility_of(self.call), marks, top=top)
 
-    def reference(self, plan, example, rows):
+    def reference(self, example, rows=None, *, top=0):
         weights = dense_weights(self.call)[example]
         queries, keys = self.queries[example].numpy(), self.keys[example].numpy()
+        query, key = (side.tokens[example] for side in self.sides)
         return statistics_of(
-            weights[:, queries][:, :, keys],
-            tokens(
-                plan.ids[example, keys], plan.special[example, keys], plan.segments[example, keys]
-            ),
-            tokens(plan.query_ids[example, queries]) if self.cross else None,
-            rows=rows,
-            top=plan.top,
+            weights[:, queries][:, :, keys], key, query if self.cross else None, rows=rows, top=top
         )
 
 
@@ -177,14 +183,13 @@ def masks(kind, generator, heads, queries, keys):
     return None
 
 
-@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.usefixtures("tiny_tiles")
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(), rows=st.sampled_from([None, 5]))
 def test_statistics_equal_those_of_dense_weights(case, rows):
-    plan = case.plan(top=TOP, rows=rows)
-    for example, found in enumerate(case.statistics(plan)):
-        covered = plan.sampled(len(case.queries[example]))
-        wanted = case.reference(plan, example, covered)
+    for example, found in enumerate(case.statistics(top=TOP, rows=rows)):
+        covered = sampled(len(case.queries[example]), KeepChoice(rows=rows))
+        wanted = case.reference(example, covered, top=TOP)
         assert_equal(found, wanted)
         weights = dense_weights(case.call)[example][:, case.queries[example]][
             :, :, case.keys[example]
@@ -199,27 +204,21 @@ def test_statistics_equal_those_of_dense_weights(case, rows):
 @settings(max_examples=60)
 @given(case=cases())
 def test_texts_that_share_a_tile_have_the_statistics_of_each_alone(case):
-    plan = case.plan(top=TOP)
-    for example, found in enumerate(case.statistics(plan)):
-        assert_equal(found, case.reference(plan, example, None))
+    for example, found in enumerate(case.statistics(top=TOP)):
+        assert_equal(found, case.reference(example, top=TOP))
 
 
-@settings(max_examples=40)
+@pytest.mark.usefixtures("tiny_tiles")
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
-def test_weights_of_texts_that_share_a_tile_are_the_dense_ones(case):
-    shape = case.call.size[1:]
-    found = [
-        torch.zeros(shape[0], len(q), len(k)) for q, k in zip(case.queries, case.keys, strict=True)
-    ]
-    fill_weights(case.call, case.queries, case.keys, into=found)
-    for ours, dense, queries, keys in zip(
-        found, dense_weights(case.call), case.queries, case.keys, strict=True
-    ):
-        wanted = dense[:, queries][:, :, keys]
-        np.testing.assert_allclose(ours.numpy(), wanted, atol=TOLERANCE, rtol=0)
+def test_weights_in_blocks_are_the_dense_ones(case):
+    found = torch.full(case.call.size, torch.nan)
+    blocks.fill(case.call, visibility_of(case.call), found.unbind())
+    wanted = dense_weights(case.call)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=TOLERANCE, rtol=0)
 
 
-@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.usefixtures("tiny_tiles")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_weights_of_some_rows_are_the_dense_ones(case):
@@ -250,14 +249,13 @@ def plain_case(queries=11, keys=11, batch=1, **changes):
 def test_real_tiles_and_scores_far_from_zero(scale, causal):
     """Tiles as they are in use, of which 700 is no multiple; scores of up to several hundred."""
     case = plain_case(700, 700, causal=causal, scale=scale)
-    plan = case.plan(top=TOP)
-    wanted = case.reference(plan, 0, None)
+    wanted = case.reference(0, top=TOP)
     rounding = (
         2e-7
         * scale
         * (case.call.query.norm(dim=-1).max() * case.call.key.norm(dim=-1).max()).item()
     )
-    assert_equal(case.statistics(plan)[0], wanted, tolerance=max(TOLERANCE, rounding))
+    assert_equal(case.statistics(top=TOP)[0], wanted, tolerance=max(TOLERANCE, rounding))
 
 
 def test_a_mean_key_far_from_zero_does_not_spoil_the_entropy():
@@ -266,8 +264,8 @@ def test_a_mean_key_far_from_zero_does_not_spoil_the_entropy():
     shifted = replace(
         case, call=replace(case.call, query=case.call.query * 0 + 3, key=case.call.key * 1e-3 + 30)
     )
-    found = shifted.statistics(shifted.plan())[0]
-    assert_equal(found, shifted.reference(shifted.plan(), 0, None), tolerance=2e-5)
+    found = shifted.statistics()[0]
+    assert_equal(found, shifted.reference(0), tolerance=2e-5)
 
 
 def test_a_bias_of_the_least_number_hides_keys():
@@ -275,27 +273,26 @@ def test_a_bias_of_the_least_number_hides_keys():
     bias = torch.zeros(1, 1, 13, 17)
     bias[..., ::3] = torch.finfo(torch.float32).min
     case = plain_case(13, 17, bias=bias)
-    assert_equal(case.statistics(case.plan())[0], case.reference(case.plan(), 0, None))
+    assert_equal(case.statistics()[0], case.reference(0))
 
 
-@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.usefixtures("tiny_tiles")
 def test_weights_that_the_model_gave_are_read_in_tiles():
     case = plain_case(13, 17)
     weights = torch.from_numpy(dense_weights(case.call)).float()
     given_weights = replace(case, call=replace(case.call, query=None, key=None, weights=weights))
-    plan = case.plan(top=TOP)
-    assert_equal(given_weights.statistics(plan)[0], case.reference(plan, 0, None))
+    assert_equal(given_weights.statistics(top=TOP)[0], case.reference(0, top=TOP))
     with pytest.raises(CaptureError, match="neither weights nor queries and keys"):
-        replace(case, call=replace(case.call, query=None)).statistics(plan)
+        replace(case, call=replace(case.call, query=None)).statistics()
 
 
-@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.usefixtures("tiny_tiles")
 def test_rows_of_given_weights_that_may_look_at_nothing_are_zero():
     mask = torch.ones(1, 1, 13, 17, dtype=torch.bool)
     mask[:, :, 4] = False
     weights = torch.full((1, 6, 13, 17), 1 / 17)
     case = plain_case(13, 17, query=None, key=None, weights=weights, mask=mask)
-    found = case.statistics(case.plan())[0]
+    found = case.statistics()[0]
     assert (found.entropy[:, 4] == 0).all()
     assert (found.segments[:, 4] == 0).all()
     np.testing.assert_allclose(found.received, 12 / 13 / 17, rtol=1e-6)
@@ -304,10 +301,10 @@ def test_rows_of_given_weights_that_may_look_at_nothing_are_zero():
 def test_a_model_that_is_being_trained_is_read_without_gradients():
     with torch.enable_grad():
         case = plain_case(11, 13, key=torch.randn(1, 2, 13, FEATURES, requires_grad=True))
-        found = case.statistics(case.plan())[0]
+        found = case.statistics()[0]
     with torch.no_grad():
         case.call.key.requires_grad_(False)
-        assert_equal(found, case.reference(case.plan(), 0, None))
+        assert_equal(found, case.reference(0))
 
 
 def test_weight_on_padding_is_refused():
@@ -315,7 +312,7 @@ def test_weight_on_padding_is_refused():
     with pytest.raises(
         CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on padding"
     ):
-        case.statistics(case.plan())
+        case.statistics()
 
 
 def test_padding_in_the_middle_of_the_keys_is_cut_off_too():
@@ -323,8 +320,7 @@ def test_padding_in_the_middle_of_the_keys_is_cut_off_too():
     mask = torch.zeros(1, 1, 1, 13, dtype=torch.bool)
     mask[..., keys] = True
     case = replace(plain_case(11, 13, mask=mask), keys=[keys])
-    plan = case.plan(top=TOP)
-    assert_equal(case.statistics(plan)[0], case.reference(plan, 0, None))
+    assert_equal(case.statistics(top=TOP)[0], case.reference(0, top=TOP))
 
 
 def test_padding_that_a_soft_mask_hides_is_cut_off():
@@ -332,13 +328,22 @@ def test_padding_that_a_soft_mask_hides_is_cut_off():
     mask = torch.zeros(1, 1, 11, 13)
     mask[..., 10:] = -10000.0
     case = replace(plain_case(11, 13, mask=mask), keys=[torch.arange(10)])
-    assert_equal(case.statistics(case.plan())[0], case.reference(case.plan(), 0, None))
+    assert_equal(case.statistics()[0], case.reference(0))
 
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    for name in ("TILE", "TILE_OF_LONG"):
-        monkeypatch.setattr(tiles, name, 2**15)
+    in_blocks_of(monkeypatch, 2**15)
+
+
+@pytest.fixture
+def tiny_tiles(monkeypatch):
+    in_blocks_of(monkeypatch, 150)
+
+
+def in_blocks_of(monkeypatch, numbers):
+    monkeypatch.setitem(blocks.NUMBERS, "cpu", numbers)
+    monkeypatch.setattr(blocks, "NUMBERS_OF_LONG", numbers)
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -346,7 +351,7 @@ def small_tiles(monkeypatch):
 def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal):
     case = plain_case(600, 600 if causal else 700, causal=causal)
     with Sizes() as sizes:
-        case.statistics(case.plan(top=TOP))
+        case.statistics(top=TOP)
     assert sizes.largest <= max(2 * 2**15, 600 * 6 * 14)
     assert sizes.largest < 600 * 600 / 3
 
@@ -357,7 +362,7 @@ def test_a_bias_of_every_head_is_cut_into_tiles_too():
         600, 700, bias=torch.randn(1, 6, 600, 700), key=torch.randn(1, 6, 700, FEATURES)
     )
     with Sizes() as sizes:
-        case.statistics(case.plan())
+        case.statistics()
     assert sizes.largest <= 2 * 2**15
 
 

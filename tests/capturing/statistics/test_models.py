@@ -4,13 +4,11 @@ holds.
 
 import numpy as np
 import pytest
-import torch
 
 from headscope.capturing import capture_encoded
 from headscope.capturing.building.stacks import group_of, name_groups
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.visibility import visibility_of
-from headscope.capturing.statistics import StatisticsPlan, statistics_of_call
 from headscope.capturing.watching._watch import Watch
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -56,43 +54,22 @@ def calls_by_stack(model, encoding):
     }
 
 
-def plan_of(encoding, stack, special, **asked):
-    ids = {"source": encoding["input_ids"], "target": encoding.get("decoder_input_ids")}
-    real = {
-        "source": encoding["attention_mask"],
-        "target": torch.ones_like(encoding.get("decoder_input_ids", ids["source"])),
-    }
-    query, key = {"decoder": ("target", "target"), "cross": ("target", "source")}.get(
-        stack, ("source", "source")
-    )
-    plan = StatisticsPlan(
-        special=torch.isin(ids[key], torch.tensor(sorted(special))),
-        ids=ids[key],
-        query_ids=ids[query] if stack == "cross" else None,
-        **asked,
-    )
-    kept = ([row.nonzero()[:, 0] for row in real[side]] for side in (query, key))
-    return plan, dict(zip(("kept_queries", "kept_keys"), kept, strict=True))
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_statistics_equal_those_of_the_record(family, side):
     tokenizer, model = tiny_tokenizer(), tiny_model(family)
     encoding = encoded(tokenizer, model, side)
     records = capture_encoded(model, tokenizer, encoding)
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    for name, calls in calls_by_stack(model, encoding).items():
-        plan, kept = plan_of(encoding, name, special)
-        for number, call in enumerate(calls):
-            for record, found in zip(records, statistics_of_call(call, plan, **kept), strict=True):
-                stack = record[name]
-                queries = stack.query if name == "cross" else None
-                wanted = statistics_of(stack.layers[number].weights, stack.key, queries)
+    counted = capture_encoded(model, tokenizer, encoding, keep="statistics")
+    for record, other in zip(records, counted, strict=True):
+        for name, stack in record.stacks.items():
+            queries = stack.query if name == "cross" else None
+            for layer, own in zip(stack, other[name], strict=True):
+                wanted = statistics_of(layer.weights, stack.key, queries)
                 for array in set(STATISTICS) - {"top_keys", "top_weights"}:
-                    ours, theirs = getattr(found, array), getattr(wanted, array)
+                    ours, theirs = getattr(own.statistics, array), getattr(wanted, array)
                     np.testing.assert_allclose(
-                        ours, theirs, atol=TOLERANCE, rtol=0, err_msg=f"{name} {number} {array}"
+                        ours, theirs, atol=TOLERANCE, rtol=0, err_msg=f"{name} {array}"
                     )
 
 
@@ -115,12 +92,11 @@ def test_a_sample_of_a_real_text_is_as_near_as_it_says(minilm):
     model, tokenizer = minilm
     text = " ".join(np.random.default_rng(0).choice(SENTENCE.split(), 418))
     encoding = tokenizer(text, return_tensors="pt")
-    (calls,) = calls_by_stack(model, encoding).values()
-    plan, kept = plan_of(encoding, "self", tokenizer.all_special_ids)
-    part, _ = plan_of(encoding, "self", tokenizer.all_special_ids, rows=64)
+    (every,) = capture_encoded(model, tokenizer, encoding, keep="statistics")
+    (part,) = capture_encoded(model, tokenizer, encoding, keep="statistics", rows=64)
     ratios = []
-    for call in calls:
-        (whole,), (sample,) = (statistics_of_call(call, asked, **kept) for asked in (plan, part))
+    for layer, of_part in zip(every["self"], part["self"], strict=True):
+        whole, sample = layer.statistics, of_part.statistics
         assert (whole.sampled, sample.sampled, sample.size) == (False, True, (420, 420))
         np.testing.assert_allclose(sample.entropy, whole.entropy[:, sample.rows], atol=TOLERANCE)
         ratios.append((sample.mean("entropy") - whole.mean("entropy")) / sample.error("entropy"))

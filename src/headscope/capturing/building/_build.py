@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from headscope.capturing.building._checks import (
     explained,
     verified,
 )
-from headscope.capturing.building._computed_early import ComputedEarly
 from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._masks import Masks
 from headscope.capturing.building._order import OrderSample, not_proved, sample_of
@@ -35,34 +34,47 @@ from headscope.capturing.building._real_tokens import (
 )
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building._side_tokens import SideTokens
-from headscope.capturing.building._statistics_plan import StatisticsPlans
-from headscope.capturing.building._weights import kept_weights
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,
-    VOUCHED,
     SeenLayer,
     facts_of_call,
 )
 from headscope.capturing.building.stacks import order_of
-from headscope.capturing.calls.attention import QueryRows, has_own_weights, weights_of
+from headscope.capturing.calls.attention import QueryRows, weights_of
+from headscope.capturing.calls.blocks import ChosenRows, fill
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.media.input_positions import InputPositions
-from headscope.capturing.statistics import ChosenRows
+from headscope.capturing.statistics import Marks, statistics_of_call
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
-from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import Contributions, HeldHeads, ModelFacts, Record, Stack, Statistics, Tokens
-from headscope.record.vouched import has_finite_squares
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._reader import NormsReader
+
+
+@dataclass(eq=False)
+class Computed:
+    """What was computed of a call.
+
+    Args:
+        checked: ``[text head row key]``, the rows at which it is checked.
+        weights: ``[head query key]`` of each text, padding included; None where they are not kept.
+        statistics: of each text, likewise.
+        held: the heads that these are of; None for all.
+    """
+
+    checked: Any = None
+    weights: Sequence[torch.Tensor] | None = None
+    statistics: Sequence[Statistics] | None = None
+    held: HeldHeads | None = None
 
 
 class Builder:
@@ -74,7 +86,6 @@ class Builder:
         model: the model that makes the calls.
 
     Attributes:
-        deferred: where what a pass sees waits until it is over.
         seen: the layers of the calls that were taken, by number of the call.
         samples: of calls whose projection did not prove the order of texts and heads.
         norms: is told of each call, where norms are wanted.
@@ -89,15 +100,13 @@ class Builder:
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._count_of_texts = inputs.count if inputs.input_positions is None else None
-        self._plans = StatisticsPlans(keeping)
+        self._marks: dict[tuple, Marks] = {}
         self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
-        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray, bool]] = {}
+        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
-        self._computed = ComputedEarly()
         self._keys: dict[str, Keys] = {}
-        self.deferred: DeferredWork = AT_ONCE
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
@@ -136,34 +145,43 @@ class Builder:
         self._made[call.name] += 1
         whole, call = call, self._sides.laid_out(call)
         sides, visibility = self._sides.of(call), self._visibility_of(call)
-        rows_and_padding = self._rows_and_padding_of(call, sides)
-        if not explained(call, visibility, rows_and_padding[0]):
+        rows, padding = self._rows_and_padding_of(call, sides)
+        if not explained(call, visibility, rows):
             call.query = call.key = None
+        call, visibility = self._narrowed(call, visibility)
         unpadded = self._unpadded(call, sides)
         if self._keeping.heads is None:
             self._count(call)
-        layers, weights = self._facts(unpadded, sides, visibility, rows_and_padding)
+            computed = self._computed(call, visibility, sides, rows)
+        else:
+            computed = Computed(weights_of(call, visibility, rows))
+        check_weights(computed.checked, padding, call.name)
+        layers = self._facts(unpadded, visibility, verified(call, computed.checked, rows))
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
         if self._keeping.heads is None:
-            seen.layers = self._kept(unpadded, layers, sides, known=weights)
+            seen.layers = self._kept(unpadded, visibility, layers, computed)
         else:
             seen.layers = layers
             for number, heads in seen.may_hold(self._keeping.heads, self.seen.values()):
                 held = held_heads(unpadded[0].call, heads)
-                seen.chosen[number, heads] = self._kept(unpadded, layers, sides, held)
+                seen.chosen[number, heads] = self._kept_heads(unpadded, layers, sides, held)
         self.seen[call.number] = seen
         if self.norms is not None:
             self.norms.mark(whole, call, sides)
+            weights = computed.checked if rows.at is None else None
             self.norms.expect(call, visibility, weights, seen.layers)
         put_away(seen.all_layers, self._keeping.put)
+
+    def _narrowed(self, call: Call, visibility: Visibility) -> tuple[Call, Visibility]:
+        """As much of a call as is kept."""
+        return call, visibility
 
     def complete(self) -> None:
         """All calls of the pass were seen.
 
         Raises:
-            CaptureError: where a layer that waited differs from what the model computed, or calls
-                still wait for others.
+            CaptureError: where calls still wait for others.
         """
         self._sides.check_joined()
         if self.norms is not None:
@@ -244,17 +262,6 @@ class Builder:
         by_layer = routers_of(self._model, entry.group.path, of_example)
         return {number: scores[kept] for number, scores in by_layer.items()}
 
-    def _statistics(
-        self, call: Call, sides: tuple[SideTokens, SideTokens]
-    ) -> Sequence[Statistics | None]:
-        if "statistics" not in self._keeping.what:
-            return [None] * call.size[0]
-        computed = self._computed
-        if call is computed.call and computed.statistics is not None:
-            self._computed = ComputedEarly()
-            return computed.statistics
-        return self._plans.statistics_of(call, sides)
-
     def _count(self, call: Call, layers: int = 1) -> None:
         """Stop keeping weights where all layers together, of which a call may hold several, would
         be too large.
@@ -306,138 +313,101 @@ class Builder:
         ]
 
     def _facts(
-        self,
-        unpadded: list[RealTokens],
-        sides: tuple[SideTokens, SideTokens],
-        visibility: Visibility,
-        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
-    ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:
-        """The facts about a checked layer for each text, with all its heads, without its arrays;
-        and its weights, where the rows that were checked are all rows.
-        """
-        call, (rows, _) = unpadded[0].call, rows_and_padding
-        weights = self._checked_rows(unpadded, sides, visibility, rows_and_padding)
-        shared = facts_of_call(call)
-        facts = [
-            {**shared, "visible": self._masks.of(text, visibility), **turned, **checked}
-            for text, turned, checked in zip(
-                unpadded, self._rotations.of(unpadded), verified(call, weights, rows), strict=True
-            )
+        self, unpadded: list[RealTokens], visibility: Visibility, checked: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """The facts about a checked layer for each text, with all its heads, without its arrays."""
+        shared = facts_of_call(unpadded[0].call)
+        turns = self._rotations.of(unpadded)
+        return [
+            {**shared, "visible": self._masks.of(text, visibility), **turned, **each}
+            for text, turned, each in zip(unpadded, turns, checked, strict=True)
         ]
-        return facts, weights if rows.at is None else None
 
-    def _checked_rows(
+    def _computed(
         self,
-        unpadded: list[RealTokens],
-        sides: tuple[SideTokens, SideTokens],
+        call: Call,
         visibility: Visibility,
-        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
-    ) -> torch.Tensor:
-        """The rows ``[text head row key]`` at which a call is checked."""
-        rows, padding = rows_and_padding
-        weights = None if padding is not None else self._rows_of_kept(unpadded, sides, rows)
-        if weights is None:
-            weights = weights_of(unpadded[0].call, visibility, rows)
-        check_weights(weights, padding, unpadded[0].call.name)
-        return weights
-
-    def _rows_of_kept(
-        self, unpadded: list[RealTokens], sides: tuple[SideTokens, SideTokens], rows: QueryRows
-    ) -> torch.Tensor | None:
-        """Rows ``[text head row key]`` of the weights that will be kept, or that statistics are
-        of, which are computed now, so that the rows that are checked are not computed twice; None
-        where others are checked.
-
-        Args:
-            unpadded: texts without padding.
-            sides: their tokens.
-            rows: those that are checked.
+        sides: tuple[SideTokens, SideTokens],
+        rows: QueryRows | None,
+    ) -> Computed:
+        """Weights and statistics, as far as they are kept, and the rows that are checked, which are
+        of the same numbers; None for no rows.
         """
-        call, keeping = unpadded[0].call, self._keeping
-        is_single = call.query is not None and call.query.dtype == torch.float32
-        if not is_single or has_own_weights(call) or keeping.heads is not None:
-            return None
-        # Texts that differ in their rows have padding; with all rows there is nothing to choose.
-        if rows.at is None or rows.at.ndim > 1:
-            return None
-        if self._keeps_rows(call):
-            computed = kept_weights(unpadded, keeping.dtype)
-            self._computed = ComputedEarly(call, weights=computed)
-            chosen = torch.empty(len(unpadded), call.size[1], len(rows.at), call.size[3])
-            for array, into in zip(computed[0], chosen, strict=True):
-                torch.index_select(torch.from_numpy(array), 1, rows.at, out=into)
-            return chosen
-        if "statistics" in keeping.what and keeping.rows is None:
-            of_tiles = ChosenRows(call, rows.at)
-            statistics = self._plans.statistics_of(call, sides, of_tiles)
-            self._computed = ComputedEarly(call, statistics=statistics)
-            return of_tiles.weights
-        return None
+        what, computed = self._keeping.what, Computed()
+        # Weights are kept instead of queries and keys that the call does not have.
+        if self._keeps_weights or ("qk" in what and call.query is None):
+            computed.weights = _room(call)
+            fill(call, visibility, computed.weights)
+            computed.checked = None if rows is None else rows.of_each(computed.weights)
+        if "statistics" in what:
+            marks, chosen = self._marks_of(call, sides), None
+            if rows is not None and computed.weights is None:
+                chosen = ChosenRows.of(call, rows if marks.rows is None else None)
+            top = self._keeping.top
+            computed.statistics = statistics_of_call(
+                call, visibility, marks, top=top, chosen=chosen
+            )
+            computed.checked = computed.checked if chosen is None else chosen.weights
+        if rows is not None and computed.checked is None:
+            computed.checked = weights_of(call, visibility, rows)
+        return computed
 
-    def _keeps_rows(self, call: Call) -> bool:
-        """Whether weights are kept as they are computed."""
-        if not self._keeps_weights:
-            return False
-        return self._keeping.precision == "float32" and call.context.device.type == "cpu"
+    def _marks_of(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> Marks:
+        """What is known of the tokens of a call; the same for all layers with these."""
+        known = (*map(id, sides), call.size[2:])
+        if known not in self._marks:
+            self._marks[known] = Marks(call, sides, self._keeping)
+        return self._marks[known]
 
-    def _kept(
+    def _kept_heads(
         self,
         unpadded: list[RealTokens],
         facts: list[dict[str, Any]],
         sides: tuple[SideTokens, SideTokens],
-        held: HeldHeads | None = None,
-        *,
-        known: torch.Tensor | None = None,
+        held: HeldHeads | None,
     ) -> list[dict[str, Any]]:
-        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
-        that are held. Where all weights are known already, they are not computed again.
-        """
+        """As `_kept`, of some heads alone."""
         if held is not None:
             call = call_of_heads(unpadded[0].call, held)
             # Which keys a query may see is a fact about all heads, where it is read from weights.
             call.causal = visibility_of(unpadded[0].call).causal
             unpadded = [replace(text, call=call) for text in unpadded]
             self._count(call)
-        call, visibility = unpadded[0].call, self._visibility_of(unpadded[0].call)
-        weights: Sequence[np.ndarray | None] = [None] * len(unpadded)
-        are_checked = False
-        # Weights are kept instead of queries and keys that the call does not have.
-        lacks_queries = "qk" in self._keeping.what and call.query is None
-        if self._keeps_weights or lacks_queries:
-            weights, are_checked = self._kept_weights(unpadded, known)
-        arrays = self._arrays(unpadded, visibility, held)
-        layers: list[dict[str, Any]] = [
-            {**fact, "weights": own, **of_text}
-            for fact, own, of_text in zip(facts, weights, arrays, strict=True)
-        ]
-        if are_checked:
-            for layer in layers:
-                layer[VOUCHED].add("weights")
-        for layer, statistics in zip(layers, self._statistics(call, sides), strict=True):
-            layer["statistics"] = statistics
-        return layers
+        call = unpadded[0].call
+        visibility = self._visibility_of(call)
+        computed = self._computed(call, visibility, sides, None)
+        computed.held = held
+        return self._kept(unpadded, visibility, facts, computed)
 
-    def _kept_weights(
-        self, unpadded: list[RealTokens], known: torch.Tensor | None
-    ) -> tuple[list[np.ndarray], bool]:
-        """The weights of each text, and whether they are vouched for."""
-        computed = self._computed
-        if unpadded[0].call is computed.call and computed.weights is not None:
-            self._computed = ComputedEarly()
-            return computed.weights
-        return kept_weights(unpadded, self._keeping.dtype, known=known)
-
-    def _arrays(
-        self, unpadded: list[RealTokens], visibility: Visibility, held: HeldHeads | None
+    def _kept(
+        self,
+        unpadded: list[RealTokens],
+        visibility: Visibility,
+        facts: list[dict[str, Any]],
+        computed: Computed,
     ) -> list[dict[str, Any]]:
-        """The arrays of a `Layer` for each example, besides its weights."""
-        return [self._arrays_of(text, visibility, held) for text in unpadded]
+        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
+        that are held.
+        """
+        layers = []
+        for number, text in enumerate(unpadded):
+            layer = {**facts[number], **self._arrays_of(text, visibility, computed.held)}
+            layer["weights"] = layer["statistics"] = None
+            if computed.weights is not None:
+                whole = computed.weights[number]
+                own = text.of_whole(whole)
+                is_kept = own is whole and whole.dtype == torch.float32
+                is_kept &= self._keeping.dtype == np.float32
+                layer["weights"] = own.cpu().numpy() if is_kept else self._plain(own)
+            if computed.statistics is not None:
+                layer["statistics"] = computed.statistics[number]
+            layers.append(layer)
+        return layers
 
     def _arrays_of(
         self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
     ) -> dict[str, Any]:
-        vouched: set[str] = set()
-        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held, VOUCHED: vouched}
+        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
         for name, (of_call, what) in KEPT_OF_CALL.items():
             tensor = getattr(text.call, of_call)
             if what not in self._keeping.what or tensor is None:
@@ -446,28 +416,32 @@ class Builder:
                 arrays[name] = self._plain(text.of_queries(tensor))
             else:
                 arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
-            # now, while the copy is in the processor's cache
-            if has_finite_squares(arrays[name]):
-                vouched.add(name)
         if arrays["queries"] is not None:
-            arrays["bias"], is_finite = self._bias(text, visibility)
-            vouched.update(["bias"] if is_finite else [])
+            arrays["bias"] = self._bias(text, visibility)
         if text.call.sinks is not None:
             arrays["sinks"] = plain(text.call.sinks.reshape(-1))
         return arrays
 
-    def _bias(self, text: RealTokens, visibility: Visibility) -> tuple[np.ndarray | None, bool]:
-        """The bias of one text, and whether it is vouched for; layers that share their bias share
-        the array.
-        """
+    def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
+        """The bias of one text; layers that share their bias share the array."""
         if visibility.bias is None:
-            return None, False
+            return None
         known = (*state_of(visibility.bias), text.example, id(text.queries), id(text.keys))
         if known not in self._biases:
-            array = self._plain(text.of_both(visibility.bias))
             # The tensor is kept with the array, so that no other tensor can get its id.
-            self._biases[known] = visibility.bias, array, has_finite_squares(array)
-        return self._biases[known][1:]
+            self._biases[known] = visibility.bias, self._plain(text.of_both(visibility.bias))
+        return self._biases[known][1]
 
     def _plain(self, tensor: torch.Tensor) -> np.ndarray:
         return stored(tensor, self._keeping.dtype)
+
+
+def _room(call: Call) -> Sequence[torch.Tensor]:
+    """Memory ``[head query key]`` for the weights of each text: on a CPU of its own, so that a
+    record does not hold the weights of others.
+    """
+    given = call.weights if call.query is None else call.query
+    dtype = torch.promote_types((call.context if given is None else given).dtype, torch.float32)
+    if call.context.device.type != "cpu":
+        return torch.empty(call.size, dtype=dtype, device=call.context.device).unbind()
+    return [torch.empty(call.size[1:], dtype=dtype) for _ in range(call.size[0])]

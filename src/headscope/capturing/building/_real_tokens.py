@@ -38,6 +38,10 @@ class RealTokens:
         """
         example = self.example if tensor.shape[0] > 1 else 0
         whole = tensor[example].expand(tensor.shape[1], *self.call.size[2:])
+        return self.of_whole(whole)
+
+    def of_whole(self, whole: torch.Tensor) -> torch.Tensor:
+        """``[head query key]`` of the example, without its padding."""
         rows = _picked(whole, self.queries)
         return rows if len(self.keys) == rows.shape[2] else rows[:, :, self.keys]
 

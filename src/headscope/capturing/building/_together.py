@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from headscope.capturing.building._build import Builder
+from headscope.capturing.building._build import Builder, Computed
 from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.building._side_tokens import SideTokens
-from headscope.capturing.building._waiting_calls import (
-    AT_ONCE,
-    WaitingCall,
-    may_wait,
-    write_waiting,
-    write_weights,
-)
 from headscope.capturing.building.stacks import order_of
-from headscope.capturing.calls.attention import QueryRows
+from headscope.capturing.calls.attention import QueryRows, has_own_weights
+from headscope.capturing.calls.blocks import fill
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.inputs.inputs import Inputs
@@ -25,6 +20,8 @@ from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError
 from headscope.record import BatchLayer, BatchStack, Mask, ModelFacts, TextBatch
 
+ROW_SUM_TOLERANCE = 5e-3
+"""Largest difference of a row's sum from 1, as in a record."""
 KEEPING = KeepChoice(frozenset({"weights"}), auto=False)
 
 
@@ -44,8 +41,6 @@ class BatchBuilder(Builder):
     def __init__(self, inputs: Inputs, model: torch.nn.Module, count: int) -> None:
         super().__init__(inputs, KEEPING, model)
         self._kept_texts = count
-        self._waiting: list[WaitingCall] = []
-        self._held = 0
         self._whole: set[tuple] = set()
 
     def batch(self, facts: ModelFacts) -> TextBatch:
@@ -55,7 +50,6 @@ class BatchBuilder(Builder):
             CaptureError: where some attention was not seen; a record could say so, an array cannot.
         """
         inventory = self._inventory()
-        self._write_waiting()
         if not inventory.is_whole:
             raise CaptureError("Some attention was not seen")
         stacks = {}
@@ -80,50 +74,66 @@ class BatchBuilder(Builder):
             self._whole.add(known)
         return [RealTokens(call, 0, *(side.positions[0] for side in sides))]
 
-    def _facts(
-        self,
-        unpadded: list[RealTokens],
-        sides: tuple[SideTokens, SideTokens],
-        visibility: Visibility,
-        rows_and_padding: tuple[QueryRows, torch.Tensor | None],
-    ) -> tuple[list[dict[str, Any]], torch.Tensor | None]:
-        """Mask and weights of all texts as one layer, and nothing more to be known of them."""
-        whole = unpadded[0].call
-        _, _, queries, keys = whole.size
+    def _narrowed(self, call: Call, visibility: Visibility) -> tuple[Call, Visibility]:
+        """The texts that are kept, which must see alike.
+
+        Outputs of heads are compared with what the projection was given, and not projected: that
+        takes a twelfth of the model's own time, and shows nothing more, since the projection was
+        found by being given these very numbers.
+        """
         kept = range(self._kept_texts)
-        call, visibility = whole.of_texts(kept), visibility.of_texts(kept)
+        call, visibility = call.of_texts(kept), visibility.of_texts(kept)
         seen = visibility.visible
         if seen is not None and not bool((seen == seen[:1]).all()):
             raise CaptureError(f"{call.name}: texts of one length see differently")
-        visible = self._masks.of(unpadded[0], visibility) or Mask.full(queries, keys)
-        layer = {"visible": visible}
-        rows = rows_and_padding[0]
-        if not may_wait(call):
-            write_weights(call, rows, layer)
-            return [layer], None
-        waiting = WaitingCall.of(call, rows, layer)
-        # Layers of another form cannot be computed together with those before them.
-        if self._waiting and waiting.form != self._waiting[0].form:
-            self._write_waiting()
-        self._held += waiting.bytes
-        self._waiting.append(waiting)
-        if self._held > AT_ONCE:
-            self._write_waiting()
-        return [layer], None
+        return replace(call, projection=None), visibility
 
-    def _write_waiting(self) -> None:
-        if self._waiting:
-            write_waiting(self._waiting)
-        self._waiting, self._held = [], 0
+    def _computed(
+        self,
+        call: Call,
+        visibility: Visibility,
+        sides: tuple[SideTokens, SideTokens],
+        rows: QueryRows | None,
+    ) -> Computed:
+        """All weights in one array."""
+        weights = torch.empty(call.size, device=call.context.device)
+        fill(call, visibility, weights.unbind())
+        if has_own_weights(call):
+            _check_rows(weights, call, visibility)
+        return Computed(None if rows is None else rows.of(weights), [weights])
+
+    def _facts(
+        self, unpadded: list[RealTokens], visibility: Visibility, checked: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """The mask of all texts."""
+        mask = self._masks.of(unpadded[0], visibility)
+        return [{"visible": mask or Mask.full(*unpadded[0].call.size[2:])}]
 
     def _kept(
         self,
         unpadded: list[RealTokens],
+        visibility: Visibility,
         facts: list[dict[str, Any]],
-        sides: tuple[SideTokens, SideTokens],
-        held: Any = None,
-        *,
-        known: torch.Tensor | None = None,
+        computed: Computed,
     ) -> list[dict[str, Any]]:
-        """Nothing to add: the weights were written already."""
-        return facts
+        """One layer for all texts."""
+        return [{**facts[0], "weights": each.cpu().numpy()} for each in computed.weights or ()]
+
+
+def _check_rows(weights: torch.Tensor, call: Call, visibility: Visibility) -> None:
+    """Raise where a row of the model's own weights does not sum to 1, as a record would refuse it.
+
+    Raises:
+        CaptureError: with the sums.
+    """
+    sums = weights.sum(-1)
+    if visibility.alive is not None:
+        sums = sums.where(visibility.alive.squeeze(-1), 1.0)
+    least, most = torch.stack(sums.aminmax()).tolist()
+    low = 0.0 if call.sinks is not None else 1 - ROW_SUM_TOLERANCE
+    # not (... <= ...) is true of NaN, too
+    if not low <= least <= most <= 1 + ROW_SUM_TOLERANCE:
+        raise CaptureError(
+            f"{call.name}: rows of weights sum to {least:.4g} to {most:.4g}, not to 1; this "
+            "attention is computed in a way that headscope does not know, and is refused"
+        )

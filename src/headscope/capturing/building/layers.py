@@ -14,7 +14,6 @@ from headscope.capturing.building.stacks import StackKey, name_groups, number_la
 from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._joined_heads import CallSummary
 from headscope.record import Layer, StoredArray
-from headscope.record.vouched import vouched_layer
 
 KEPT_OF_CALL = {
     "queries": ("query", "qk"),
@@ -24,8 +23,6 @@ KEPT_OF_CALL = {
     "keys_before": ("key_before", "before"),
 }
 """Arrays of a `Layer`: which tensor of a call each is, and under what name it is kept."""
-VOUCHED = "vouched"
-"""Not an argument of a `Layer`: the names of the arrays that `vouched_layer` need not look at."""
 NO_ARRAYS = dict.fromkeys((*KEPT_OF_CALL, "bias", "sinks", "held_heads"))
 
 
@@ -134,9 +131,7 @@ class SeenStack(Generic[Seen]):
             if wanted is not None:
                 heads = wanted.of_layer(number, self.name, most=seen.heads)
             if heads != ():
-                arguments = dict(seen.arguments(example, number, heads))
-                vouched = arguments.pop(VOUCHED, frozenset())
-                layers.append(vouched_layer(vouched, layer=number, **arguments))
+                layers.append(Layer(layer=number, **seen.arguments(example, number, heads)))
         return tuple(layers)
 
 

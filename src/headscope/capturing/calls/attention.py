@@ -75,6 +75,19 @@ class QueryRows:
             axis, at.expand([*sizes[:axis], rows, *sizes[axis + 1 :]])
         )
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the rows are the same in all texts."""
+        return self.at is None or self.at.ndim == 1
+
+    def of_each(self, weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        """These rows of the weights ``[head query key]`` of each text, ``[text head row key]``."""
+        if self.at is None:
+            return torch.stack(list(weights))
+        at = self.at.expand(len(weights), -1)
+        rows = (own.index_select(1, chosen) for own, chosen in zip(weights, at, strict=True))
+        return torch.stack(list(rows))
+
     def positions(self, queries: int, device: torch.device) -> torch.Tensor:
         """Positions of the rows, ``[text row]`` or ``[1 row]``."""
         if self.at is None:

@@ -16,7 +16,6 @@ from headscope.capturing.observers import observing
 from headscope.capturing.walk import block_of
 from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
-from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.modes import innermost_mode
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
@@ -44,8 +43,6 @@ class Watch(PassReader):
         watched: the modules at which it is watched; None for all. Where they are given, softmaxes
             are counted.
         readers: are told more of the pass.
-        deferred: where what is seen at known modules waits until `settle`, in a pass over a short
-            text.
     """
 
     def __init__(
@@ -57,7 +54,6 @@ class Watch(PassReader):
         *,
         watched: WatchedModules | None = None,
         readers: Sequence[PassReader] = (),
-        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self.count = self.softmaxes = 0
         self._told = self._told_of(watched)
@@ -65,8 +61,7 @@ class Watch(PassReader):
         self._take, self._join, self._watched = take, join, watched
         # Of modules that compute attention with torch's operators it is told itself.
         self.before = self.after = watched.operators or ()
-        self._deferred = deferred
-        self._tape = Tape(watched, self._used, readers=(*readers, self), deferred=deferred)
+        self._tape = Tape(watched, self._used, readers=(*readers, self))
         self._waiting: list[Call] = []
         self._before = BeforePositions()
         function = next((reader.function for reader in readers if reader.function), None)
@@ -75,11 +70,7 @@ class Watch(PassReader):
         self._is_always_open = function is not None or not watched.is_planned
         self._is_mode_open = self._is_always_open
         self._operators.idle = watched.is_planned
-        # Where torch's operators are watched, it matters at once that a call was seen.
-        waits = AT_ONCE if watched.operators else deferred
-        self._interface = InterfaceWatch(
-            self._tape, self._note, inside=looking_away, deferred=waits
-        )
+        self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._sites: dict[int, AttentionSite] = {}
         self._is_plain = True
         self._inside: list[nn.Module] = []
@@ -153,11 +144,9 @@ class Watch(PassReader):
         self._begin()
 
     def settle(self) -> None:
-        """A pass is over: work on what waits, and pass on the calls that nothing took further,
-        before another pass changes their tensors.
+        """A pass is over: pass on the calls that nothing took further, before another pass changes
+        their tensors.
         """
-        with looking_away():
-            self._deferred.work()
         while self._waiting:
             self._done(self._waiting.pop())
 
@@ -172,11 +161,6 @@ class Watch(PassReader):
         if call.route == "operators" and id(call.module) in self._begun:
             self._late.add(call.number)
         call.products = call.products if call.route == "operators" else made
-        tensors = call.query, call.key, call.value, call.weights, call.context, call.mask, call.bias
-        self._deferred.add(self._follow, call, used=tensors)
-
-    def _follow(self, call: Call) -> None:
-        """Describe a call, and look for its projection from now on."""
         self._describe(call)
         whole = self._join(call)
         if whole is not call:

@@ -19,7 +19,6 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._flex import dense_mask, is_block_mask
-from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError, ModelError
 
@@ -39,7 +38,6 @@ class InterfaceWatch:
             changed.
         inside: a block to be opened around the model's own attention function and all that is done
             with its result.
-        deferred: where calls that no session changes wait.
 
     Raises:
         CaptureError: on entering, where transformers is too old to be watched; in a call, where the
@@ -51,10 +49,8 @@ class InterfaceWatch:
         tape: Tape,
         tell: Callable[[Call], None] | None,
         inside: Callable[[], Any] = nullcontext,
-        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self._tape, self._tell, self._inside = tape, tell, inside
-        self._deferred = deferred
         self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
         self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}
@@ -98,9 +94,7 @@ class InterfaceWatch:
                 options = _applied(function, implementation, options)
                 if edit is None:
                     if self._tell is not None:
-                        used = *tensors, *result, *options.values()
-                        seen = module, tensors, options, result, adds
-                        self._deferred.add(self._tell_of, *seen, used=used)
+                        self._tell(self._call(module, tensors, options, result, adds=adds))
                     return result
                 call = self._call(module, tensors, options, result, adds=adds)
                 call = edit.changed(
@@ -112,13 +106,6 @@ class InterfaceWatch:
             return result
 
         return watched
-
-    def _tell_of(  # noqa: PLR0917 - what was seen of a call, one after the other
-        self, module: nn.Module, tensors: tuple, options: dict, result: tuple, adds: bool
-    ) -> None:
-        """Tell of a call as the model made it."""
-        if self._tell is not None:
-            self._tell(self._call(module, tensors, options, result, adds=adds))
 
     def _operands(self, edit: Edit, tensors: tuple, options: dict, *, adds: bool) -> tuple:
         """Queries, keys and values as they are to be, and the mask."""

@@ -21,7 +21,6 @@ from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import arguments_of
 from headscope.capturing.watching._score_trace import storage_of
-from headscope.capturing.watching.deferred_work import AT_ONCE, DeferredWork
 from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
@@ -99,7 +98,6 @@ class Tape:
         readers: are told of the modules that they name.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
-        deferred: where what is seen waits.
 
     ``uses`` are the last ones of matrices and norms that may have made queries and keys, the
     earliest first, with what the model goes on with; of norms of such outputs with what was given.
@@ -113,10 +111,8 @@ class Tape:
         *,
         readers: Sequence[PassReader] = (),
         attention_only: bool = False,
-        deferred: DeferredWork = AT_ONCE,
     ) -> None:
         self._watched, self._used = watched, used
-        self._deferred = deferred
         running, model = watched.running, watched.modules.model
         self._sized = _by_id(
             each
@@ -217,7 +213,7 @@ class Tape:
         begins += self._begun.get(number, ())
         ends: list[Callable] = [self._gave] if number in self._matrices else []
         ends += self._ended.get(number, ())
-        ends += [partial(self._deferred.add, self._note_made)] if number in self._makers else []
+        ends += [self._note_made] if number in self._makers else []
         if begins:
             self._handles.append(hook_before(module, _each(begins)))
         if is_followed:
@@ -241,23 +237,9 @@ class Tape:
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
     ) -> None:
         """A module that calls itself attention begins."""
-        # Calls that torch's operators show are made while it runs, and ask for its lengths then.
-        if self._watched.operators or not self._watched.is_planned:
-            self._note_lengths(module, args, options)
-        else:
-            self._deferred.add(self._note_lengths, module, args, options)
-
-    def _note_lengths(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
-    ) -> None:
         self._lengths[id(module)] = _lengths(module, args, options)
 
     def _gave(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        self._deferred.add(self._returned, module, args, options, output, used=(output,))
-
-    def _returned(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
         """What a matrix itself gave."""

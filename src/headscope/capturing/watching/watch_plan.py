@@ -190,7 +190,6 @@ class WatchPlan:
         routers: the modules that gave the router scores that the model returned, None for one that
             was not seen; empty as long as nobody has asked for them.
         forms: those of the inputs of passes that ran to the end.
-        overwrites: whether the model was seen to write over what its attention had used.
     """
 
     modules: tuple[weakref.ref[nn.Module], ...]
@@ -198,7 +197,6 @@ class WatchPlan:
     softmaxes: int
     routers: tuple[int | None, ...] = ()
     forms: set[InputForm] = field(default_factory=set)
-    overwrites: bool = False
 
     def fits(self, modules: ModelModules) -> bool:
         """Whether the model still has the same modules, one by one."""

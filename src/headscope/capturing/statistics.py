@@ -1,0 +1,337 @@
+"""Statistics of every row of a call's weights, added up block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from headscope.capturing.building._side_tokens import SideTokens
+from headscope.capturing.calls.attention import QueryRows, check_lost, visible_of
+from headscope.capturing.calls.blocks import ChosenRows, WeightsBlock, blocks_of
+from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.device import full_precision
+from headscope.capturing.keep import KeepChoice
+from headscope.record import OFFSETS, Statistics
+
+PAIRS_AT_MOST, PAIRS_SHARE = 2**20, 1 / 12
+"""Pairs of equal tokens whose places are remembered, and their share of all pairs: where there are
+more, all weights times the marks of these take less time, or less memory.
+"""
+PLACES_KEPT = 64
+"""Blocks whose places of equal tokens are remembered, for other heads and layers."""
+ENTROPY, LARGEST, TOTAL, SPECIAL, SECOND, SAME, FIRST = range(7)
+ITSELF = FIRST + 1 + OFFSETS.index(0)
+COLUMNS = FIRST + 1 + len(OFFSETS)
+Places = tuple[torch.Tensor, ...]
+
+
+def sampled(count: int, keeping: KeepChoice) -> np.ndarray | None:
+    """Which of so many rows are covered, rising; None for all. Texts of the same length have the
+    same rows sampled, in every layer.
+    """
+    if keeping.rows is None or keeping.rows >= count:
+        return None
+    return np.sort(np.random.default_rng([0, count]).choice(count, keeping.rows, replace=False))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfText:
+    """The rows of one text that are covered.
+
+    Args:
+        at: their positions ``[row]`` among all that the model worked on.
+        numbers: the same among the real tokens.
+        keys: positions of the real keys.
+        is_sampled: whether they are some of the real tokens.
+        queries: number of these.
+    """
+
+    at: np.ndarray
+    numbers: np.ndarray
+    keys: np.ndarray
+    is_sampled: bool
+    queries: int
+
+
+class Marks:
+    """What is known of the tokens of a call before it is computed; layers with the same tokens
+    share it.
+
+    Args:
+        call: the call.
+        sides: the tokens of its queries and keys.
+        keeping: which rows are covered.
+    """
+
+    def __init__(
+        self, call: Call, sides: tuple[SideTokens, SideTokens], keeping: KeepChoice
+    ) -> None:
+        device, (batch, _, queries, keys) = call.context.device, call.size
+        query, key = sides
+        self.texts: list[RowsOfText] = []
+        for text in range(batch):
+            rows, columns = (side.positions[text].cpu().numpy() for side in sides)
+            some = sampled(len(rows), keeping)
+            covered = np.arange(len(rows)) if some is None else some
+            self.texts.append(
+                RowsOfText(rows[covered], covered, columns, some is not None, len(rows))
+            )
+        self.rows: torch.Tensor | None = None
+        count = queries
+        if any(text.is_sampled for text in self.texts):
+            count = max(len(text.at) for text in self.texts)
+            at = [np.pad(text.at, (0, count - len(text.at)), "edge") for text in self.texts]
+            self.rows = torch.from_numpy(np.stack(at)).to(device)
+        first = np.full((batch, count, 1 + len(OFFSETS)), -1)
+        counted, real = np.zeros((batch, count), np.float32), np.zeros((batch, keys), bool)
+        self.is_cross: bool = query.tokens != key.tokens
+        for text, of in enumerate(self.texts):
+            rows = slice(len(of.at)) if self.rows is not None else of.at
+            counted[text, rows], real[text, of.keys] = 1 / max(1, len(of.at)), True
+            numbers = np.c_[np.zeros_like(of.numbers), of.numbers[:, None] + np.array([*OFFSETS])]
+            inside = (numbers >= 0) & (numbers < len(of.keys))
+            if len(of.keys):
+                first[text, rows] = np.where(inside, of.keys[np.where(inside, numbers, 0)], -1)
+        self.is_padded: bool = not real.all()
+        self.counted = torch.from_numpy(counted).to(device)
+        self.real = torch.from_numpy(real).to(device)
+        self.places = torch.from_numpy(first).to(device)
+        self.special = _columns(_spread(key, "special", keys), device)
+        segments = _spread(key, "segments", keys)
+        self.segments: np.ndarray | None = segments
+        self.second = _columns(None if segments is None else segments == 1, device)
+        looking, own = _spread(query, "ids", queries), _spread(key, "ids", keys)
+        self.has_ids: bool = looking is not None and own is not None
+        self.pairs: Places = ()
+        self._known: dict[tuple, Places] = {}
+        self.ids: Places = ()
+        if looking is not None and own is not None:
+            self._pair(looking, own, device)
+
+    def _pair(self, looking: np.ndarray, own: np.ndarray, device: torch.device) -> None:
+        """Note which rows and keys are of equal tokens, other than a token and itself."""
+        every, count, size = [], 0, self.counted.shape[1] * own.shape[1]
+        for text, of in enumerate(self.texts):
+            ids, keys = looking[text, of.at], own[text, of.keys]
+            order = np.argsort(keys, kind="stable")
+            low, high = (np.searchsorted(keys[order], ids, side) for side in ("left", "right"))
+            count += int((high - low).sum())
+            if count > min(PAIRS_AT_MOST, PAIRS_SHARE * size * len(self.texts)):
+                break
+            row = np.repeat(np.arange(len(ids)), high - low)
+            within = np.arange(len(row)) - np.repeat(
+                np.cumsum(high - low) - (high - low), high - low
+            )
+            key = order[np.repeat(low, high - low) + within]
+            other = np.full(len(row), True) if self.is_cross else of.numbers[row] != key
+            at = row if self.rows is not None else of.at[row]
+            every.append(np.stack([np.full(len(row), text), at, of.keys[key]])[:, other])
+        else:
+            self.pairs = tuple(torch.from_numpy(np.concatenate(every, 1)).to(device))
+            return
+        rows = np.full((len(self.texts), self.counted.shape[1]), -1)
+        keys = np.full(own.shape, -2)
+        for text, of in enumerate(self.texts):
+            at = np.arange(len(of.at)) if self.rows is not None else of.at
+            rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
+        self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
+
+    def pairs_in(self, block: WeightsBlock) -> Places:
+        """Where the weights of a block on equal tokens are, ``[head * pair]``, and to which of its
+        rows ``[text * row]`` each pair belongs.
+        """
+        (texts, _, rows), (_, heads, count, keys) = block[:3], block.weights.shape
+        known = texts.start, texts.stop, rows.start, rows.stop, heads, keys
+        if known not in self._known:
+            if len(self._known) > PLACES_KEPT:
+                self._known.clear()
+            text, row, key = self.pairs
+            inside = (text >= texts.start) & (text < texts.stop) & (row >= rows.start)
+            inside &= (row < rows.stop) & (key < keys)
+            text, row, key = text[inside] - texts.start, row[inside] - rows.start, key[inside]
+            head = torch.arange(heads, device=row.device)[:, None]
+            at = ((text * heads + head) * count + row) * keys + key
+            self._known[known] = at.view(-1), text * count + row
+        return self._known[known]
+
+
+def _spread(side: SideTokens, name: str, size: int) -> np.ndarray | None:
+    """``[text position]`` of one fact about the tokens, padding included; None where it is not
+    known of all.
+    """
+    if any(getattr(tokens, name) is None for tokens in side.tokens):
+        return None
+    numbers = np.zeros((len(side.tokens), size), np.int64)
+    for row, tokens, positions in zip(numbers, side.tokens, side.positions, strict=True):
+        row[positions.cpu().numpy()] = getattr(tokens, name)
+    return numbers
+
+
+def _columns(marked: np.ndarray | None, device: torch.device) -> Places | None:
+    """Which keys are marked in any text, and ``[text 1 1 key]`` 1.0 where they are; None where none
+    is.
+    """
+    if marked is None or not marked.any():
+        return None
+    keys = np.flatnonzero(marked.any(0))
+    marks = (marked[:, None, None, keys] > 0).astype(np.float32)
+    return torch.from_numpy(keys).to(device), torch.from_numpy(marks).to(device)
+
+
+@torch.no_grad()
+@full_precision()
+def statistics_of_call(
+    call: Call,
+    visibility: Visibility,
+    marks: Marks,
+    *,
+    top: int = 0,
+    chosen: ChosenRows | None = None,
+) -> list[Statistics]:
+    """The statistics of each text of a call.
+
+    Args:
+        call: with queries and keys, or with weights.
+        visibility: which keys the queries may attend to.
+        marks: of its tokens.
+        top: how many of the largest weights of each row to name.
+        chosen: takes some rows of the weights, where all rows are covered.
+
+    Raises:
+        CaptureError: where real tokens attend to padding, so that it cannot be cut off.
+    """
+    if marks.rows is not None:
+        rows = QueryRows(marks.rows)
+        bias = None if visibility.bias is None else rows.of(visibility.bias)
+        visibility = Visibility(visible_of(call, visibility, rows), bias=bias)
+        call = replace(
+            call,
+            query=None if call.query is None else rows.of(call.query),
+            weights=None if call.weights is None else rows.of(call.weights),
+            context=rows.of(call.context, axis=1),
+        )
+    statistics = RowStatistics(call, marks, top)
+    for block in blocks_of(call, visibility, measured=True):
+        if chosen is not None:
+            chosen.enter(block)
+        statistics.enter(block)
+    return statistics.of_texts()
+
+
+class RowStatistics:
+    """The statistics of a call, to which its blocks are entered one by one.
+
+    Args:
+        call: the call, of the rows that are covered.
+        marks: of its tokens.
+        top: how many of the largest weights of each row to name.
+    """
+
+    def __init__(self, call: Call, marks: Marks, top: int) -> None:
+        batch, heads, rows, keys = call.size
+        self._marks, self._name = marks, call.name
+        self._columns = marks.counted.new_zeros(COLUMNS, batch, heads, rows)
+        self._received = marks.counted.new_zeros(batch, heads, keys)
+        self._lost = torch.zeros((), device=call.context.device)
+        top = min(top, keys)
+        self._top = marks.counted.new_zeros(batch, heads, rows, top)
+        self._top_keys = torch.full_like(self._top, -1, dtype=torch.int64)
+
+    def enter(self, block: WeightsBlock) -> None:
+        """Enter a block, whose spare memory is written over."""
+        weights, marks, spare = block.weights, self._marks, block.spare
+        texts, heads, rows, keys = block.texts, block.heads, block.rows, weights.shape[-1]
+        columns = self._columns[:, texts, heads, rows]
+        for column, measure in zip(columns, block.measures, strict=False):
+            column.copy_(measure)
+        for column, marked in ((SPECIAL, marks.special), (SECOND, marks.second)):
+            if marked is not None:
+                inside = marked[0] < keys
+                chosen = weights.index_select(-1, marked[0][inside])
+                columns[column] = chosen.mul_(marked[1][texts][..., inside]).sum(-1)
+        at = marks.places[texts, None, rows].expand(-1, weights.shape[1], -1, -1)
+        is_there = (at >= 0) & (at < keys)
+        placed = weights.gather(-1, at.where(is_there, 0)).mul_(is_there)
+        columns[FIRST:] = placed.movedim(-1, 0)
+        counted = marks.counted[texts, None, None, rows].to(weights.dtype)
+        self._received[texts, heads, :keys] += (counted @ weights).squeeze(-2)
+        if marks.pairs:
+            columns[SAME] = self._of_pairs(block)
+        elif marks.ids:
+            looking, own = marks.ids
+            equal = looking[texts, None, rows, None] == own[texts, None, None, :keys]
+            columns[SAME] = torch.mul(weights, equal, out=spare).sum(-1)
+            if not marks.is_cross:  # both are sums in single precision
+                columns[SAME].sub_(columns[ITSELF]).clamp_(min=0)
+        if marks.is_padded:
+            padding = (~marks.real[texts, None, :keys, None]).to(weights.dtype)
+            lost = (weights @ padding).squeeze(-1).mul_(counted.squeeze(-2) > 0)
+            self._lost = torch.maximum(self._lost, lost.amax())
+        if self._top.shape[-1]:
+            self._name_largest(block)
+
+    def _of_pairs(self, block: WeightsBlock) -> torch.Tensor:
+        """``[text head row]``, the sums of weights on equal tokens."""
+        batch, heads, count, _ = block.weights.shape
+        at, to = self._marks.pairs_in(block)
+        chosen = block.weights.reshape(-1).index_select(0, at).view(heads, -1)
+        sums = chosen.new_zeros(heads, batch * count).index_add_(1, to, chosen)
+        return sums.view(heads, batch, count).transpose(0, 1)
+
+    def _name_largest(self, block: WeightsBlock) -> None:
+        weights, at = block.weights, (block.texts, block.heads, block.rows)
+        if self._marks.is_padded:
+            real = self._marks.real[block.texts, None, None, : weights.shape[-1]]
+            weights = torch.mul(weights, real, out=block.spare)
+        largest, keys = weights.topk(min(self._top.shape[-1], weights.shape[-1]))
+        self._top[at][..., : largest.shape[-1]] = largest
+        self._top_keys[at][..., : largest.shape[-1]] = keys.where(largest > 0, -1)
+
+    def of_texts(self) -> list[Statistics]:
+        """The statistics of each text.
+
+        Raises:
+            CaptureError: where real tokens attend to padding, so that it cannot be cut off.
+        """
+        check_lost(float(self._lost), self._name)
+        parts = (self._columns, self._received, self._top, self._top_keys)
+        columns, received, top, top_keys = (part.cpu().numpy() for part in parts)
+        return [
+            self._of_text(of, columns[:, text], received[text], (top[text], top_keys[text]))
+            for text, of in enumerate(self._marks.texts)
+        ]
+
+    def _of_text(
+        self,
+        of: RowsOfText,
+        columns: np.ndarray,
+        received: np.ndarray,
+        top: Sequence[np.ndarray],
+    ) -> Statistics:
+        marks, text = self._marks, self._marks.texts.index(of)
+        rows = np.arange(len(of.at)) if marks.rows is not None else of.at
+        columns = columns[..., rows]
+        total, second = columns[TOTAL], columns[SECOND]
+        is_pair = marks.segments is not None and (marks.segments[text, of.keys] == 1).any()
+        segments = [total - second, second] if is_pair else [total]
+        weights, keys = (part[:, rows, : len(of.keys)] for part in top)
+        numbers = np.full(received.shape[1] + 1, -1, np.int32)
+        numbers[of.keys] = np.arange(len(of.keys), dtype=np.int32)
+        return Statistics(
+            entropy=columns[ENTROPY],
+            offsets=np.moveaxis(columns[FIRST + 1 :], 0, -1),
+            first=columns[FIRST],
+            special=columns[SPECIAL],
+            segments=np.stack(segments, -1),
+            largest=columns[LARGEST],
+            received=received[:, of.keys],
+            same_token=columns[SAME] if marks.has_ids else None,
+            top_weights=weights if weights.shape[-1] else None,
+            top_keys=numbers[keys] if keys.shape[-1] else None,
+            rows=of.numbers if of.is_sampled else None,
+            queries=of.queries,
+        )
