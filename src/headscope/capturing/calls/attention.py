@@ -1,9 +1,7 @@
 """Attention weights recomputed from the tensors of a call: any rows, any heads, all texts at once.
 
-Captures recompute attention here and nowhere else: `scores_of` makes the scores of checks and
-interventions, of tiles of long texts (calls/tiles.py) and of layers that share their operations.
-In tiles the product itself is scaled; checks scale the scores. The two orders, and sinks as a key
-of their own here and as a share of each row in tiles, differ by rounding.
+Captures recompute attention here, for checks and interventions, and in blocks of all weights
+(calls/blocks.py), which take their scores from `scores_of`.
 """
 
 from __future__ import annotations
