@@ -1,7 +1,6 @@
 import { type LookRules, lookRow, patternAt } from "./looks";
-import { type Ramp, signedByte } from "./ramps";
-import { codeOf, type LayerValues, largest, sharedTop, topOf } from "./values";
-import { toByte } from "./weights";
+import type { Ramp } from "./ramps";
+import { type LayerValues, topOf } from "./values";
 
 /** The part of a matrix that is seen, in device pixels. */
 interface Viewport {
@@ -113,18 +112,8 @@ export interface Tile extends Level {
   readonly top: number;
 }
 
-/** The values of one head, or the mean of several. */
-export function tileOf(values: LayerValues, heads: readonly number[]): Tile {
+/** The values of one head. */
+export function tileOf(values: LayerValues, head: number): Tile {
   const { queries: rows, keys: columns } = values;
-  if (heads.length === 1) return { bytes: values.bytes(heads[0]), rows, columns, top: sharedTop(values, heads) };
-  const { parts, signed } = codeOf(values);
-  const sums = new Float32Array(rows * columns);
-  for (const head of heads) {
-    const bytes = values.bytes(head);
-    const factor = topOf(values, head) / heads.length;
-    for (let at = 0; at < sums.length; at++) sums[at] += parts[bytes[at]] * factor;
-  }
-  const top = signed ? largest(sums) : sharedTop(values, heads);
-  const bytes = Uint8Array.from(sums, (sum) => (signed ? signedByte(sum, top) : toByte(sum / top)));
-  return { bytes, rows, columns, top };
+  return { bytes: values.bytes(head), rows, columns, top: topOf(values, head) };
 }

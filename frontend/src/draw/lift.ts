@@ -1,4 +1,3 @@
-import type { TokenAttention } from "./focus";
 import type { Tile } from "./heat";
 import type { Mask } from "./mask";
 import { eachRun, type Visible } from "./scores";
@@ -58,7 +57,7 @@ export function evenReceived(even: LayerValues, mask: Mask): Float32Array {
 }
 
 /** Weights as multiples of their even shares; 0 where there is none. */
-export function liftsOf(weights: TokenAttention["mean"], even: Float32Array): Float32Array {
+export function liftsOf(weights: Float32Array, even: Float32Array): Float32Array {
   return weights.map((weight, token) => liftOf(weight, even[token]));
 }
 

@@ -1,12 +1,12 @@
 import type { Column, Focus } from "./columns";
 import type { Mask } from "./mask";
-import { codeOf, type LayerValues, sharedTop, topOf } from "./values";
+import { codeOf, type LayerValues } from "./values";
 
 /** Lines from query to key, colour by colour; heights in pixels from the top of the picture. */
 export interface Lines {
   /**
-   * Where the lines of each colour begin in the arrays, and their end: one colour for each head, or for values of
-   * both signs one for those above 0 and one for those below.
+   * Where the lines of each colour begin in the arrays, and their end: one colour, or for values of both signs one for
+   * those above 0 and one for those below.
    */
   readonly offsets: Uint32Array;
   /** Height at the query. */
@@ -21,13 +21,11 @@ export interface LineOptions {
   readonly query: Column;
   readonly key: Column;
   readonly mask: Mask;
-  /** For each of the heads: the smallest level drawn of each query, at least 1; more than 255 draws nothing. */
-  readonly cutoffs: readonly Uint16Array[];
-  /** Height over which the heads are spread at each token, so that their colours do not pile up on one point. */
-  readonly spread: number;
+  /** The smallest level drawn of each query, at least 1; more than 255 draws nothing. */
+  readonly cutoffs: Uint16Array;
   /** How far a line reaches beyond its middle. */
   readonly reach: number;
-  /** The strength of each value: gain * size ** gamma, size as part of the largest that these heads can have. */
+  /** The strength of each value: gain * size ** gamma, size as part of the largest that the head can have. */
   readonly gain: number;
   readonly gamma: number;
   /** Only the lines of these tokens. */
@@ -74,32 +72,22 @@ export function leastLevel(values: LayerValues): number {
   );
 }
 
-/** The lines of some heads that touch the picture. */
-export function collectLines(values: LayerValues, heads: readonly number[], options: LineOptions): Lines {
+/** The lines of a head that touch the picture. */
+export function collectLines(values: LayerValues, head: number, options: LineOptions): Lines {
   const store = new GrowingLines();
   const code = codeOf(values);
-  const most = sharedTop(values, heads);
+  const strength = code.parts.map((value) => options.gain * Math.abs(value) ** options.gamma);
   const ends: number[] = [];
   for (const sign of code.signed ? [1, -1] : [1]) {
-    heads.forEach((head, index) => {
-      const part = topOf(values, head) / most;
-      collectHead(values, head, options, store, {
-        port: heads.length > 1 ? ((index + 0.5) / heads.length - 0.5) * options.spread : 0,
-        cutoffs: options.cutoffs[index],
-        levels: code.parts.map((value, byte) => (sign * value > 0 ? code.levels[byte] : 0)),
-        strength: code.parts.map((value) => options.gain * (Math.abs(value) * part) ** options.gamma),
-      });
-      if (!code.signed || index === heads.length - 1) ends.push(store.length);
-    });
+    const levels = code.parts.map((value, byte) => (sign * value > 0 ? code.levels[byte] : 0));
+    collectHead(values, head, options, store, { levels, strength });
+    ends.push(store.length);
   }
   return { offsets: Uint32Array.of(0, ...ends), ...store.arrays() };
 }
 
 /** How the lines of one head are drawn. */
 interface HeadPen {
-  /** How far from the middle of a token they begin and end. */
-  readonly port: number;
-  readonly cutoffs: Uint16Array;
   /** The level of each byte, 0 for those that are not drawn. */
   readonly levels: Float32Array;
   /** The strength of each byte. */
@@ -107,7 +95,7 @@ interface HeadPen {
 }
 
 function collectHead(values: LayerValues, head: number, options: LineOptions, store: GrowingLines, pen: HeadPen): void {
-  const { query: from, mask, only } = options;
+  const { query: from, mask, only, cutoffs } = options;
   const bytes = values.bytes(head);
   const { queries, keys } = values;
   const allowed =
@@ -115,10 +103,10 @@ function collectHead(values: LayerValues, head: number, options: LineOptions, st
   const someQueries = only?.side === "query" ? only.tokens : null;
   for (let at = 0; at < (someQueries?.length ?? queries); at++) {
     const query = someQueries ? someQueries[at] : at;
-    if (pen.cutoffs[query] > 255) continue;
-    const start = from.top + (query + 0.5) * from.pitch + pen.port;
+    if (cutoffs[query] > 255) continue;
+    const start = from.top + (query + 0.5) * from.pitch;
     const row = bytes.subarray(query * keys, (query + 1) * keys);
-    collectRow(row, start, pen.cutoffs[query], allowed, options, store, pen);
+    collectRow(row, start, cutoffs[query], allowed, options, store, pen);
   }
 }
 
@@ -129,12 +117,12 @@ function collectRow(
   allowed: Uint8Array,
   { height, key: to, reach }: LineOptions,
   store: GrowingLines,
-  { port, levels, strength }: HeadPen,
+  { levels, strength }: HeadPen,
 ): void {
   for (let key = 0; key < row.length; key++) {
     const byte = row[key];
     if (levels[byte] < cutoff || !allowed[key]) continue;
-    const end = to.top + (key + 0.5) * to.pitch + port;
+    const end = to.top + (key + 0.5) * to.pitch;
     if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
     store.add(start, end - start, strength[byte]);
   }

@@ -3,7 +3,7 @@ import { exposure, ink } from "./ink";
 import { liftByte, topLift } from "./lift";
 import { collectLines, drawnOf, everyLine, leastLevel } from "./lines";
 import type { Ramp } from "./ramps";
-import { arrayValues, codeOf, type LayerValues, sharedTop, topOf } from "./values";
+import { arrayValues, codeOf, type LayerValues, topOf } from "./values";
 import { toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** Small pictures of multiples of the even share, as parts of the most that one of so many keys can have. */
@@ -90,14 +90,13 @@ export function thumbLines(
   const mask = { query: new Uint8Array(queries).fill(1), key: new Uint8Array(keys).fill(1) };
   const cutoffs = everyLine(mask, isLifts(thumbs) ? evenByte(thumbs) + 1 : leastLevel(thumbs));
   const { mass } = drawnOf(thumbs, head, mask, cutoffs);
-  const all = { mass: mass / sharedTop(thumbs, [head]) || 1e-6, lineWidth: 1, height: size };
-  const lines = collectLines(thumbs, [head], {
+  const all = { mass: mass / topOf(thumbs, head) || 1e-6, lineWidth: 1, height: size };
+  const lines = collectLines(thumbs, head, {
     height: size,
     query: { tokens: queries, pitch: size / queries, top: 0 },
     key: { tokens: keys, pitch: size / keys, top: 0 },
     mask,
-    cutoffs: [cutoffs],
-    spread: 0,
+    cutoffs,
     reach: 1,
     gain: exposure(isLifts(thumbs) ? { ...all, mass, aim: 0.5, most: 6 } : { ...all, aim: 0.4, most: 6 }),
     gamma: 0.8,

@@ -47,11 +47,6 @@ export function topOf(values: LayerValues, head: number): number {
   return values.top?.(head) ?? 1;
 }
 
-/** The value that has full strength in a picture of some heads. */
-export function sharedTop(values: LayerValues, heads: readonly number[]): number {
-  return heads.reduce((most, head) => Math.max(most, topOf(values, head)), 0) || 1;
-}
-
 /** The scores of a layer; -Infinity in a row where the query may not look. */
 export function scoreValues(parts: ScoreParts): LayerValues {
   const { heads, queries, keys } = parts;

@@ -263,7 +263,7 @@ export function reportDrawn(
     quantity: store.quantity.value.name,
     stack: stack.name,
     layer: String(layer.layer),
-    heads: store.heads.value.map((head) => stack.head_numbers[head]).join(),
+    heads: String(stack.head_numbers[store.head.value]),
     ...extra,
   });
   if (root.dataset.ready) return;

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals-core";
 import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../contract/live";
 import type { Asked } from "../source/model";
+import { headName } from "./evidence";
 import { isSame, type Live } from "./live";
 import { chooseStack } from "./selection";
 import type { Store } from "./store";
@@ -17,13 +18,9 @@ export function readHeads(words: string): HeatOf | null {
   return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
 }
 
-/** The heads that are looked at, as they are typed: those that were asked for, which may still be loading. */
-export function headsLookedAt({ layerNumber, stack, wantedHeads }: Store): string {
-  const { head_numbers: numbers } = stack.peek();
-  return wantedHeads
-    .peek()
-    .map((at) => `${layerNumber.peek()}-${numbers[at]}`)
-    .join(" ");
+/** The head that is looked at, as it is typed. */
+export function headLookedAt(store: Store): string {
+  return headName({ stack: store.stack.peek() }, store.full.peek());
 }
 
 /** What a model answers about a picture: tokens as they come, then where each word looked. */

@@ -19,22 +19,15 @@ export interface Choice {
 
 /**
  * Attention between words, axes word, word: the sum over the tokens of the word that is looked at, the mean over those
- * of the word that looks and over the heads. Tokens of no word take no part.
+ * of the word that looks. Tokens of no word take no part.
  */
-export function wordMap(
-  weights: LayerWeights,
-  heads: readonly number[],
-  words: readonly Pick<PageWord, "tokens">[],
-): Float64Array {
+export function wordMap(weights: LayerWeights, head: number, words: readonly Pick<PageWord, "tokens">[]): Float64Array {
   const map = new Float64Array(words.length ** 2);
-  for (const head of heads) {
-    for (const [from, { tokens }] of words.entries()) {
-      for (const token of tokens) {
-        const row = weights.row(head, token);
-        const part = 1 / (tokens.length * heads.length);
-        for (const [to, other] of words.entries()) {
-          for (const key of other.tokens) map[from * words.length + to] += part * row[key];
-        }
+  for (const [from, { tokens }] of words.entries()) {
+    for (const token of tokens) {
+      const row = weights.row(head, token);
+      for (const [to, other] of words.entries()) {
+        for (const key of other.tokens) map[from * words.length + to] += row[key] / tokens.length;
       }
     }
   }

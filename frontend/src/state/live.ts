@@ -156,10 +156,9 @@ function shownState(first: Answered, { answer, problem, history }: Signals) {
     looking(now: Asked): LiveLooking {
       if (!store) return {};
       const { stack, view } = store.selection.peek();
-      const numbers = store.stack.peek().head_numbers;
-      const heads = store.wantedHeads.peek().map((head) => numbers[head]);
-      const all = heads.length === numbers.length;
-      return { stack, view, layer: store.layerNumber.peek(), ...(!all && { heads }), quantity: quantityFor(now) };
+      const { head_numbers: numbers } = store.stack.peek();
+      const heads = numbers.length > 1 && { heads: [numbers[store.full.peek() % numbers.length]] };
+      return { stack, view, layer: store.layerNumber.peek(), ...heads, quantity: quantityFor(now) };
     },
     /** Whether what was shown last is a step of its own to go back to; told once. */
     takeStep(): boolean {

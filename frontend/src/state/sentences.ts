@@ -74,7 +74,7 @@ export function liftsOfTokens(store: Store, sentence: number): Float32Array | nu
   const step = Math.max(1, Math.ceil((end - first) / MOST_QUERIES));
   const [sums, seen] = [new Float32Array(values.keys), new Uint16Array(values.keys)];
   for (let query = first; query < end; query += step) {
-    const [row, shares] = [values.row(store.maps.value[0] ?? 0, query), even.row(0, query)];
+    const [row, shares] = [values.row(store.map.value, query), even.row(0, query)];
     for (let key = 0; key < sums.length; key++) {
       if (shares[key] === 0) continue;
       sums[key] += liftOf(row[key], shares[key]);

@@ -1,7 +1,5 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import { DEFAULTS, MOST_IN_TRAY } from "../contract/values";
-import type { BarColors } from "../draw/focus";
-import { signColors } from "../draw/palette";
 import { type Evidence, loadEvidence } from "../source/evidence";
 import type { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
@@ -104,11 +102,6 @@ function besideState({ origin, page, fail }: Chosen, without: boolean) {
     pictures.value = loaded;
   }, fail);
   return { evidence, pictures };
-}
-
-/** The colours of bars that stand for what is shown. */
-export function barColors({ quantity, mapColors, dark }: Store): BarColors {
-  return quantity.value.signed ? { signs: signColors(dark.value) } : { maps: mapColors.value };
 }
 
 /** Puts the head that is shown into the tray, as it is drawn. */

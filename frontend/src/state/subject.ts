@@ -18,10 +18,9 @@ export interface Subject {
 export function subjectOf(store: Store): Subject {
   const stack = store.pieceStack.value;
   const pointed = store.peeked.value;
-  const heads = store.heads.value;
   const at =
     pointed === null
-      ? { layer: store.layerNumber.value, heads: heads.map((head) => stack.head_numbers[head]) }
+      ? { layer: store.layerNumber.value, heads: [stack.head_numbers[store.head.value]] }
       : { layer: headPlace(stack, pointed).layer, heads: [headPlace(stack, pointed).head] };
   const all = at.heads.length === stack.head_numbers.length && stack.head_numbers.length > 1;
   const { query, key } = store.pins.value;

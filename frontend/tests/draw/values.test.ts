@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { received, tokenAttention } from "../../src/draw/focus";
-import { tileOf } from "../../src/draw/heat";
 import { visibleRuns } from "../../src/draw/scores";
 import {
   arrayValues,
@@ -9,7 +8,6 @@ import {
   type LayerValues,
   largest,
   scoreValues,
-  sharedTop,
   topOf,
 } from "../../src/draw/values";
 import { byteWeights } from "../../src/draw/weights";
@@ -67,7 +65,7 @@ test.each(CASES)("the levels of %s have the order of sizes, nothing first", (_, 
 test("a contribution is the weight times the norm of its head and key", () => {
   const values = contributionValues(WEIGHTS, NORMS);
   expect(values.row(2, 4)[6]).toBeCloseTo(WEIGHTS.row(2, 4)[6] * NORMS[2 * 7 + 6], 6);
-  expect(sharedTop(values, [0])).toBeCloseTo(largest(NORMS), 6);
+  expect(topOf(values, 0)).toBeCloseTo(largest(NORMS), 6);
   expect(
     contributionValues(WEIGHTS, new Float32Array(21))
       .bytes(1)
@@ -75,30 +73,12 @@ test("a contribution is the weight times the norm of its head and key", () => {
   ).toBe(true);
 });
 
-test("heads of scores have scales of their own, and a picture the largest of them", () => {
-  const tops = [0, 1, 2].map((head) => topOf(SCORES, head));
-  expect(new Set(tops).size).toBe(3);
-  expect(sharedTop(SCORES, [0, 2])).toBe(Math.max(tops[0], tops[2]));
-});
-
-test("the tile of several heads is their mean, of one head its own", () => {
-  for (const [, values] of CASES.slice(0, 4)) {
-    const { bytes, top, rows, columns } = tileOf(values, [0, 2]);
-    expect([rows, columns]).toEqual([5, 7]);
-    const { parts, signed } = codeOf(values);
-    const mean = (values.row(0, 4)[3] + values.row(2, 4)[3]) / 2;
-    const off = Math.abs(parts[bytes[4 * 7 + 3]] * top - mean);
-    expect(off).toBeLessThan((2.5 * top) / (signed ? 127 : 255));
-    expect(tileOf(values, [1]).bytes).toEqual(values.bytes(1));
-  }
-});
-
 test("a masked pair has no part in what a key is looked at with, a score below 0 has", () => {
   const mask = { query: new Uint8Array(5).fill(1), key: new Uint8Array(7).fill(1) };
-  const { mean } = tokenAttention(SCORES, [1], mask, { side: "query", tokens: [1] });
+  const mean = tokenAttention(SCORES, 1, mask, { side: "query", tokens: [1] });
   expect([...mean].map((value) => value !== 0)).toEqual([false, false, true, true, false, false, false]);
   expect(mean[2]).toBeCloseTo(SCORES.row(1, 1)[2], 5);
-  const all = received(arrayValues(NUMBERS, SHAPE, true), [1], mask).mean[4];
+  const all = received(arrayValues(NUMBERS, SHAPE, true), 1, mask)[4];
   const wanted = [0, 1, 2, 3, 4].reduce((sum, query) => sum + NUMBERS[35 + query * 7 + 4], 0) / 5;
   expect(Math.abs(all - wanted)).toBeLessThan(largest(NUMBERS) / 127);
 });

@@ -180,16 +180,16 @@ test("thumbnails are shown as they come, the nearest first", async () => {
   });
 });
 
-test("the store shows the heads that are here, then those that were chosen", async () => {
+test("the store shows the head that is here, then the one that was chosen", async () => {
   const { source, asked } = inParts("weights");
   const store = createStore(source, { heads: [1] });
   await soon(() => expect(store.shown.value).not.toBeNull());
-  expect(store.heads.value).toEqual([1]);
+  expect(store.head.value).toBe(1);
   expect(store.waiting.value).toBe("");
   store.select((now) => ({ ...now, heads: [2] }));
-  expect(store.heads.value).toEqual([1]);
+  expect(store.head.value).toBe(1);
   expect(store.waiting.value).toBe("layer 0");
-  await soon(() => expect(store.heads.value).toEqual([2]));
+  await soon(() => expect(store.head.value).toBe(2));
   expect(store.waiting.value).toBe("");
   expect(asked).not.toContain("weights/self/0/0");
   await soon(() => expect(store.thumbsLeft.value).toBe(0));

@@ -54,15 +54,15 @@ test("lines are what is above the even share", async () => {
 test("the overview shows the clearest head, the pointed one, or the kept one, and leaves with it", async () => {
   const store = await loaded(EXAMPLES.overview.make(), { view: "overview" });
   await soon(() => expect(store.kinds.value?.left).toBe(0));
-  await soon(() => expect(store.heads.value).toEqual([0]));
+  await soon(() => expect(store.head.value).toBe(0));
   expect(store.full.value).toBe(0);
   store.peeked.value = 13;
   await soon(() => expect(store.shown.value?.layer.layer).toBe(2));
-  expect([store.heads.value, store.selection.value.heads]).toEqual([[3], null]);
+  expect([store.head.value, store.selection.value.heads]).toEqual([3, null]);
   store.peeked.value = null;
   store.select((now) => keepHead(now, 7, store.stack.value));
   await soon(() => expect(store.shown.value?.layer.layer).toBe(1));
-  expect(store.heads.value).toEqual([2]);
+  expect(store.head.value).toBe(2);
   store.select((now) => ({ ...now, view: "head" }));
   expect(store.selection.value).toMatchObject({ layer: 1, heads: [2] });
 });
@@ -128,8 +128,7 @@ test("heads of another stack are clipped to those it has", async () => {
   const store = await loaded(examplePage({}, { name: "cross", heads: 2, layers: [4] }), { heads: [1, 2] });
   store.select((now) => chooseStack(now, "cross", store.page));
   await soon(() => expect(store.shownStack.value?.name).toBe("cross"));
-  expect(store.heads.value).toEqual([1]);
-  expect(store.palette.value).toHaveLength(2);
+  expect(store.head.value).toBe(1);
 });
 
 test("a chunk that is missing is the store's failure", async () => {
@@ -143,10 +142,10 @@ test("the theme follows the system until it is chosen", async () => {
   const store = await loaded();
   store.systemDark.value = true;
   expect(store.dark.value).toBe(true);
-  const night = store.palette.value;
+  const night = store.color.value;
   store.select((now) => ({ ...now, theme: "light" }));
   expect(store.dark.value).toBe(false);
-  expect(store.palette.value).not.toEqual(night);
+  expect(store.color.value).not.toEqual(night);
 });
 
 async function showing(store: Store, quantity: string): Promise<void> {
@@ -160,22 +159,20 @@ test("the chosen quantity takes the place of the weights, which stay", async () 
   await showing(store, "contribution");
   expect(store.weights.value).toBe(weights);
   const row = weights?.row(2, 1) ?? new Float32Array();
-  expect([...(store.attention.value?.byHead[0] ?? [])]).toEqual(
+  expect([...(store.attention.value ?? [])]).toEqual(
     [...row].map((weight, key) => expect.closeTo(weight * NORMS[2 * 7 + key], 6)),
   );
   await showing(store, "difference");
   expect(store.lineInks.value).toHaveLength(2);
-  expect(store.attention.value?.mean.some((value) => value < 0)).toBe(true);
+  expect(store.attention.value?.some((value) => value < 0)).toBe(true);
 });
 
 test("a quantity of the whole layer has one map whatever heads are chosen", async () => {
   const store = await loaded(quantityPage(), { quantity: "rollout", heads: [2], query: [4] });
   expect(store.quantity.value).toEqual(ROLLOUT);
-  expect([store.heads.value, store.maps.value]).toEqual([[2], [0]]);
-  const { mean, byHead } = store.attention.value ?? { mean: new Float32Array(), byHead: [] };
-  expect(byHead).toHaveLength(1);
+  expect([store.head.value, store.map.value]).toEqual([2, 0]);
   const wanted = [...BYTES.rollout.subarray(28, 35)].map((byte) => expect.closeTo(0.5 * (byte / 255) ** 2, 6));
-  expect([...mean]).toEqual(wanted);
+  expect([...(store.attention.value ?? [])]).toEqual(wanted);
 });
 
 test("a layer that has not the quantity shows weights, and the next one has it again", async () => {

@@ -1,6 +1,6 @@
 import { computed } from "@preact/signals-core";
 import type { Focus, Side } from "../../draw/columns";
-import { received, type TokenAttention, tokenAttention } from "../../draw/focus";
+import { received, tokenAttention } from "../../draw/focus";
 import { evenReceived } from "../../draw/lift";
 import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
 import { filterMask, type Mask, muteSpecial, withoutSinks } from "../../draw/mask";
@@ -16,7 +16,7 @@ import type { Weights } from "./weights";
 export function attentionState(
   { part, hover }: Chosen,
   { pins }: TokenState,
-  { shownStack, quantity, maps }: Looks,
+  { shownStack, quantity, map }: Looks,
   { keepSinks, sinks, values, even }: Weights,
 ) {
   const [filter, mute, pinned] = [part("filter"), part("hide_special"), part("pinned")];
@@ -35,27 +35,27 @@ export function attentionState(
   );
   const focus = computed(() => focusIn(pins.value, mask.value) ?? focusIn(asLists(hover.value), mask.value));
   /** What the tokens in focus have of the chosen quantity. */
-  const attention = computed((): TokenAttention | null =>
+  const attention = computed((): Float32Array | null =>
     values.value && mask.value && focus.value
-      ? tokenAttention(values.value, maps.value, mask.value, focus.value, pinned.value)
+      ? tokenAttention(values.value, map.value, mask.value, focus.value, pinned.value)
       : null,
   );
   const evenOfAll = computed(() => (even.value && mask.value ? evenReceived(even.value, mask.value) : NONE));
   /** What even attention would give where `attention` is told, or to each key where no token is in focus. */
   const evenAttention = computed((): Float32Array => {
     if (!even.value || !mask.value || !focus.value) return evenOfAll.value;
-    return tokenAttention(even.value, [0], mask.value, focus.value, pinned.value).mean;
+    return tokenAttention(even.value, 0, mask.value, focus.value, pinned.value);
   });
   /** What every key receives, as mean over the queries. */
   const receivedOfAll = computed(() =>
-    values.value && mask.value ? received(values.value, maps.value, mask.value) : null,
+    values.value && mask.value ? received(values.value, map.value, mask.value) : null,
   );
   /** The pinned query and the key that it is looked at with: pinned too, or else the strongest that is no special token. */
   const pinnedPair = computed((): Record<Side, number> | null => {
     const [query] = pins.value.query;
     const weights = values.value;
     if (query === undefined || !weights || query >= weights.queries) return null;
-    const row = weights.row(maps.value[0] ?? 0, query);
+    const row = weights.row(map.value, query);
     const special = shownStack.value?.key.special ?? [];
     const words = row.map((value, key) => (special[key] ? Number.NEGATIVE_INFINITY : value));
     return { query, key: pins.value.key[0] ?? words.indexOf(Math.max(...words)) };
@@ -79,12 +79,12 @@ export function attentionState(
   });
   const summary = computed(() => {
     const [now, given] = [values.value, mask.value];
-    return now && given ? drawnOf(now, maps.value[0], given, cutoffs.value) : { lines: 0, mass: 0, part: 0 };
+    return now && given ? drawnOf(now, map.value, given, cutoffs.value) : { lines: 0, mass: 0, part: 0 };
   });
   const mutedPart = computed(() => {
     const [now, given, all] = [values.value, mask.value, unmuted.value];
     if (!mute.value || !now || !given || !all) return 0;
-    const massIn = (of: Mask) => drawnOf(now, maps.value[0], of, everyLine(of)).mass;
+    const massIn = (of: Mask) => drawnOf(now, map.value, of, everyLine(of)).mass;
     return 1 - massIn(given) / (massIn(all) || 1);
   });
   return { mask, focus, attention, receivedOfAll, evenAttention, pinnedPair, pair, cutoffs, summary, mutedPart };

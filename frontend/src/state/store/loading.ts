@@ -22,11 +22,11 @@ export interface Shown extends LoadedLayer {
   readonly pieces?: { readonly scores: ScoreParts | null; readonly of: Words };
 }
 
-/** What is asked for: a layer of a stack, some of its heads, and a quantity. */
+/** What is asked for: a layer of a stack, one of its heads, and a quantity. */
 interface Asked {
   readonly stack: PageStack;
   readonly number: number;
-  readonly heads: readonly number[];
+  readonly head: number;
   readonly name: string;
 }
 
@@ -36,7 +36,7 @@ export type Loading = ReturnType<typeof loadingState>;
 export function loadingState(
   { origin, page, part, fail }: Chosen,
   { pieceStack, stack, merge }: TokenState,
-  { layerNumber, wantedHeads, wantedKey }: Opened,
+  { layerNumber, full }: Opened,
 ) {
   const wantedQuantity = part("quantity");
   /** The layer as it came, in pieces. */
@@ -45,8 +45,7 @@ export function loadingState(
   let newest = 0;
   const stop = effect(() => {
     const asked = { stack: pieceStack.value, number: layerNumber.value, name: wantedQuantity.value };
-    void wantedKey.value;
-    void showLayer({ ...asked, heads: wantedHeads.peek() });
+    void showLayer({ ...asked, head: full.value % asked.stack.heads });
   });
   async function showLayer(asked: Asked): Promise<void> {
     const mine = ++newest;
@@ -69,10 +68,10 @@ export function loadingState(
       if (current()) fail(error);
     }
   }
-  async function loadedOf({ stack: of, number, heads, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
+  async function loadedOf({ stack: of, number, head, name }: Asked): Promise<[PageQuantity, LoadedLayer]> {
     const stub = of.layers[of.layers.findIndex(({ layer }) => layer === number)];
     const quantity = quantityFor(page.peek(), of, stub, name);
-    return [quantity, await origin.peek().layers.load(of, stub, heads, quantity)];
+    return [quantity, await origin.peek().layers.load(of, stub, [head], quantity)];
   }
   return {
     /** What was asked for and is not shown yet; empty where nothing is. */
@@ -99,20 +98,18 @@ function quantityFor(page: Page, stack: PageStack, layer: PageLayer, name: strin
 
 /** Loads the neighbours of a layer when the page has nothing else to do. */
 function prefetchBeside(layers: LayerCache, asked: Asked, of: PageQuantity, current: () => boolean): void {
-  const { stack, number, heads } = asked;
+  const { stack, number, head } = asked;
   const at = stack.layers.findIndex(({ layer }) => layer === number);
   for (const next of [at + 1, at - 1]) {
     if (!(next in stack.layers)) continue;
     whenIdle(() => {
       if (!current()) return;
       // A neighbour that cannot be loaded is reported when the reader asks for it.
-      const loading = layers.load(stack, stack.layers[next], heads, of).catch(() => null);
+      const loading = layers.load(stack, stack.layers[next], [head], of).catch(() => null);
       void loading.then((loaded) => {
-        // One head at a time, so that the page answers in between.
-        const values = loaded?.values.get(of.name);
-        for (const map of of.per === "layer" ? [0] : heads) {
-          if (of.per === "layer" || loaded?.here.has(map)) whenIdle(() => current() && values?.bytes(map));
-        }
+        const map = of.per === "layer" ? 0 : head;
+        if (of.per === "layer" || loaded?.here.has(map))
+          whenIdle(() => current() && loaded?.values.get(of.name)?.bytes(map));
       });
     });
   }

@@ -12,31 +12,20 @@ import type { TokenState } from "./tokens";
 
 export type Looks = ReturnType<typeof looksState>;
 
-/** The heads that are drawn, what of them, and in which colours. */
-export function looksState(
-  { dark }: Chosen,
-  { stack }: TokenState,
-  { kinds, full, layerNumber, wantedHeads, wantedKey }: Opened,
-  { shown }: Loading,
-) {
+/** The head that is drawn, what of it, and in which colours. */
+export function looksState({ dark }: Chosen, { stack }: TokenState, { kinds, full }: Opened, { shown }: Loading) {
   const shownStack = computed(() => shown.value?.stack ?? null);
   const nowStack = computed(() => shownStack.value ?? stack.value);
-  const heads = computed(() => {
-    void wantedKey.value;
-    const count = shown.value?.weights.heads ?? nowStack.value.heads;
+  /** The head that is shown, as it stands in its layer; while that comes, one of the layer that is still there. */
+  const head = computed(() => {
     const here = shown.value?.here;
-    const isHere = (head: number) => head < count && (here?.has(head) ?? true);
-    const on = wantedHeads.peek().filter(isHere);
-    return on.length > 0 ? on : Array.from({ length: count }, (_, head) => head).filter(isHere);
+    const wanted = full.value % nowStack.value.heads;
+    return !here || here.has(wanted) ? wanted : ([...here][0] ?? wanted);
   });
-  /** Each head of the layer has the colour of what it does. */
-  const palette = computed(() => {
-    const numbers = nowStack.value.head_numbers;
+  const color = computed(() => {
     const known = kinds.value;
-    const row = nowStack.value.layers.findIndex(({ layer }) => layer === layerNumber.value) * numbers.length;
-    return numbers.map((_, head) => kindColor((known && kindOf(known, row + head)) ?? "none", dark.value));
+    return kindColor((known && kindOf(known, full.value)) ?? "none", dark.value);
   });
-  const inks = computed(() => palette.value.map(parseHex));
   const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
   /** How a value is printed that even attention would make so large. */
   const told = computed(() => toldText(quantity.value, nowStack.value.key.labels.length));
@@ -47,16 +36,10 @@ export function looksState(
     const kind = kinds.value && kindOf(kinds.value, full.value);
     return kindRamp(kind ?? "resting", dark.value);
   });
-  /** Where the maps that are drawn stand: those of the chosen heads, or the one that the layer has. */
-  const maps = computed(() => (quantity.value.per === "layer" ? [0] : heads.value));
-  const mapColors = computed(() =>
-    quantity.value.per === "layer"
-      ? [kindColor("resting", dark.value)]
-      : heads.value.map((head) => palette.value[head]),
-  );
-  /** The colours of lines: of each map, or of both signs. */
-  const lineInks = computed(() =>
-    (quantity.value.signed ? signColors(dark.value) : mapColors.value).map((hex) => parseHex(hex)),
-  );
-  return { shownStack, nowStack, heads, palette, ramp, inks, quantity, told, numbers, maps, mapColors, lineInks };
+  /** Where the map that is drawn stands: that of the head, or the one that the layer has. */
+  const map = computed(() => (quantity.value.per === "layer" ? 0 : head.value));
+  const mapColor = computed(() => (quantity.value.per === "layer" ? kindColor("resting", dark.value) : color.value));
+  /** The colours of lines: that of the map, or of both signs. */
+  const lineInks = computed(() => (quantity.value.signed ? signColors(dark.value) : [mapColor.value]).map(parseHex));
+  return { shownStack, nowStack, head, color, ramp, quantity, told, numbers, map, mapColor, lineInks };
 }

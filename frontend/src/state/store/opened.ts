@@ -46,7 +46,6 @@ export function openedState(
     const pointed = view.value === "overview" ? peeked.value : null;
     return pointed ?? keptHead(selection.value, stack.value) ?? opening.value;
   });
-  const wantedHeads = computed(() => [full.value % stack.value.heads]);
   const stop = effect(() => {
     const wantedStack = stack.value;
     if (loadedKinds.peek()?.stack === wantedStack) return;
@@ -69,9 +68,6 @@ export function openedState(
       const { layers, heads } = stack.value;
       return layers[Math.floor(full.value / heads)].layer;
     }),
-    /** The heads that are asked for, as they stand in the page. */
-    wantedHeads,
-    wantedKey: computed(() => `${stack.value.name}|${wantedHeads.value.join()}`),
     loadedKinds,
     stop,
   };

@@ -1,7 +1,7 @@
 import { computed } from "@preact/signals-core";
 import type { PageStack } from "../../contract/page";
 import { SINK_PART, SINK_TIMES } from "../../contract/values";
-import { received, type TokenAttention } from "../../draw/focus";
+import { received } from "../../draw/focus";
 import { everyToken } from "../../draw/mask";
 import { type LayerValues, largest } from "../../draw/values";
 import { type LayerWeights, withoutKeys } from "../../draw/weights";
@@ -13,13 +13,13 @@ import type { Looks } from "./looks";
 export type Weights = ReturnType<typeof weightState>;
 
 /** The numbers that are shown: weights with or without sinks, or another quantity. */
-export function weightState({ part }: Chosen, { shown }: Loading, { heads, quantity }: Looks) {
+export function weightState({ part }: Chosen, { shown }: Loading, { head, quantity }: Looks) {
   const keepSinks = part("sinks");
-  /** What the shown heads together give to each key. */
+  /** What the shown head gives to each key. */
   const overall = computed(() => {
     // All of a long text at once takes seconds.
     if (!shown.value || shown.value.stack.sentences) return null;
-    return received(shown.value.weights, heads.value, everyToken(shown.value.stack));
+    return received(shown.value.weights, head.value, everyToken(shown.value.stack));
   });
   const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
   /** 0 for the keys that are left out; null where none is. */
@@ -37,14 +37,14 @@ export function weightState({ part }: Chosen, { shown }: Loading, { heads, quant
   const even = computed((): LayerWeights | null => {
     return shown.value && kept.value ? withoutKeys(shown.value.even, kept.value) : (shown.value?.even ?? null);
   });
-  /** The two words that the first chosen head joins most: where the neuron view opens. */
+  /** The two words that the shown head joins most: where the neuron view opens. */
   const words = computed(() => {
     const now = shown.value;
     return (
       now &&
       strongestWords(
         now.weights,
-        heads.value[0],
+        head.value,
         now.stack,
         sinks.value.map(({ key }) => key),
       )
@@ -54,15 +54,12 @@ export function weightState({ part }: Chosen, { shown }: Loading, { heads, quant
   const values = computed((): LayerValues | null =>
     quantity.value.name === WEIGHT_FACTS.name ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
   );
-  /** What each key adds when it has all the weight, as mean over the chosen heads; null where it is not known. */
+  /** What each key adds when it has all the weight, in the shown head; null where it is not known. */
   const valueNorms = computed(() => {
     const norms = shown.value?.valueNorms;
     if (!norms || !shown.value) return null;
     const { keys } = shown.value.weights;
-    const values = new Float32Array(keys);
-    for (const head of heads.value) {
-      for (let key = 0; key < keys; key++) values[key] += norms[head * keys + key] / heads.value.length;
-    }
+    const values = norms.slice(head.value * keys, (head.value + 1) * keys);
     return { values, most: largest(values) };
   });
   return { keepSinks, overall, sinks, weights, even, words, values, valueNorms };
@@ -75,7 +72,7 @@ interface Sink {
 }
 
 /** Keys that take most of the mass, whatever they are called; the strongest first. */
-export function findSinks({ mean }: TokenAttention): Sink[] {
+export function findSinks(mean: Float32Array): Sink[] {
   const total = mean.reduce((sum, weight) => sum + weight, 0);
   if (total === 0) return [];
   const least = Math.max(SINK_PART, SINK_TIMES / mean.length);

@@ -103,7 +103,7 @@ function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (te
 }
 
 function optionsOf(store: Store) {
-  const { selection, dark, page, heads, stack, full } = store;
+  const { selection, dark, page, head, stack, full } = store;
   const { query, key } = chosenPair(store) ?? { query: 0, key: 0 };
   // Of words the first piece, by whose position Python finds them.
   const at = (side: Side, token: number) => store.pieceAt({ side, token });
@@ -112,7 +112,7 @@ function optionsOf(store: Store) {
     selection: isDrawing(selection.value.view) ? keepHead(selection.value, full.value, stack.value) : selection.value,
     dark: dark.value,
     several: page.stacks.length > 1,
-    head: stack.value.head_numbers[heads.value[0] ?? 0],
+    head: stack.value.head_numbers[head.value],
     pair: {
       query: at("query", selection.value.view === "neuron" ? queryShown(store) : query),
       key: at("key", key),
@@ -264,13 +264,8 @@ function chosenPair(store: Store): Record<Side, number> | null {
   const { query: queries } = store.stack.value;
   if (!weights || store.shownStack.value !== store.stack.value) return null;
   const query = pins.query[0] ?? queries.labels.length - 1;
-  const sums = new Float32Array(weights.keys);
-  for (const head of store.heads.value) {
-    weights.row(head, query).forEach((weight, key) => {
-      sums[key] += weight;
-    });
-  }
-  return { query, key: pins.key[0] ?? sums.indexOf(Math.max(...sums)) };
+  const row = weights.row(store.head.value, query);
+  return { query, key: pins.key[0] ?? row.indexOf(Math.max(...row)) };
 }
 
 // Words into the metadata of a PNG file: chunks of type iTXt (PNG specification, 11.3.3.4).

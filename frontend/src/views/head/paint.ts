@@ -1,10 +1,8 @@
-import { SPREAD } from "../../contract/values";
 import type { Focus } from "../../draw/columns";
-import { strongestWeight } from "../../draw/focus";
 import { exposure, ink } from "../../draw/ink";
 import { collectLines, everyLine, type LineOptions } from "../../draw/lines";
 import type { Mask } from "../../draw/mask";
-import { codeOf, sharedTop } from "../../draw/values";
+import { codeOf, largest, topOf } from "../../draw/values";
 import { putPixels } from "../../parts/useWidth";
 import { FEW_QUERIES } from "../../state/places";
 import type { Store } from "../../state/store";
@@ -27,10 +25,9 @@ export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout
   const [values, mask] = [store.values.value, store.mask.value];
   const { width } = layout.lineArea.value;
   if (!values || !mask || width === 0) return false;
-  const maps = store.maps.value;
-  const lineWidth = maps.length === 1 ? 1.9 : 1.5;
+  const lineWidth = 1.9;
   const gain = exposure({
-    mass: store.summary.value.mass / sharedTop(values, maps),
+    mass: store.summary.value.mass / topOf(values, store.map.value),
     lineWidth,
     height: layout.geometry.value.longest,
     aim: store.dark.value ? AIM.dark : AIM.light,
@@ -38,7 +35,7 @@ export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout
   });
   // So many lines at once are one grey surface: then those of a token alone.
   const many = values.queries >= FEW_QUERIES;
-  const cutoffs = maps.map(() => (many ? everyLine(mask, 256) : store.cutoffs.value));
+  const cutoffs = many ? everyLine(mask, 256) : store.cutoffs.value;
   paint(canvas, store, layout, { lineWidth, gain, gamma: 1 }, { mask, cutoffs });
   return true;
 }
@@ -47,18 +44,17 @@ export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout
 export function paintToken(canvas: HTMLCanvasElement, store: Store, layout: Layout, only: Focus): void {
   const [values, mask, attention] = [store.values.value, store.mask.value, store.attention.value];
   if (!values || !mask || !attention || layout.lineArea.value.width === 0) return;
-  const maps = store.maps.value;
   const gamma = 0.85;
-  const most = strongestWeight(attention) / sharedTop(values, maps);
+  const most = largest(attention) / topOf(values, store.map.value);
   const gain = Math.min(12, 2.2 / most ** gamma);
   const visible = codeOf(values).sizes.findIndex((size) => gain * size ** gamma >= FAINTEST);
-  const cutoffs = maps.map(() => store.cutoffs.value.map((least) => Math.max(least, visible)));
+  const cutoffs = store.cutoffs.value.map((least) => Math.max(least, visible));
   paint(canvas, store, layout, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
 }
 
 interface Choice {
   readonly mask: Mask;
-  readonly cutoffs: readonly Uint16Array[];
+  readonly cutoffs: Uint16Array;
   readonly only?: Focus;
 }
 
@@ -67,7 +63,7 @@ function paint(canvas: HTMLCanvasElement, store: Store, layout: Layout, pen: Pen
   const values = store.values.value;
   if (!values) return;
   const options = lineOptions(layout, pen, choice);
-  const lines = collectLines(values, store.maps.value, options);
+  const lines = collectLines(values, store.map.value, options);
   const size = { width: Math.round(width * density), height: Math.round(options.height) };
   const pixels = ink(lines, store.lineInks.value, { ...size, lineWidth: pen.lineWidth * density });
   putPixels(canvas, pixels, size);
@@ -76,14 +72,13 @@ function paint(canvas: HTMLCanvasElement, store: Store, layout: Layout, pen: Pen
 /** Everything in device pixels. */
 function lineOptions(layout: Layout, pen: Pen, choice: Choice): LineOptions {
   const { density } = layout.lineArea.value;
-  const { height, pitch, query, key } = layout.geometry.value;
+  const { height, query, key } = layout.geometry.value;
   const scaled = (column: typeof query) => ({ ...column, pitch: column.pitch * density, top: column.top * density });
   return {
     ...choice,
     height: height * density,
     query: scaled(query),
     key: scaled(key),
-    spread: SPREAD * pitch * density,
     reach: pen.lineWidth * density,
     gain: pen.gain,
     gamma: pen.gamma,

@@ -1,8 +1,8 @@
 import { type Focus, otherSide, type Side, visibleTokens } from "../../draw/columns";
-import { barOf, type TokenAttention } from "../../draw/focus";
+import { signColors } from "../../draw/palette";
 import { largest } from "../../draw/values";
 import { LONG_LABEL } from "../../parts/TokenColumn";
-import { barColors, type Store } from "../../state/store";
+import type { Store } from "../../state/store";
 import { amount } from "../../state/words";
 import type { Geometry } from "./geometry";
 
@@ -50,17 +50,17 @@ export function writeReadouts(
   store: Store,
   geometry: Geometry,
   focus: Focus | null,
-  attention: TokenAttention | null,
+  attention: Float32Array | null,
 ) {
   const lit = new Set<HTMLElement>();
   if (focus && attention) {
     const side = otherSide(focus.side);
     const elements = root.querySelector(`[data-column="${side}"] .tokens`)?.children ?? [];
-    const most = largest(attention.mean);
+    const most = largest(attention);
     const { full, least } = barScale(most, store.values.value?.free);
     const [first, end] = visibleTokens(geometry[side], geometry.height);
     for (let token = first; token < end; token++) {
-      if (most === 0 || Math.abs(attention.mean[token]) < least) continue;
+      if (most === 0 || Math.abs(attention[token]) < least) continue;
       const element = elements[token] as HTMLElement;
       writeReadout(element, store, attention, token, full);
       lit.add(element);
@@ -76,18 +76,13 @@ function barScale(most: number, free = false) {
   return { full: Math.max(FULL_BAR, most), least: Math.min(LEAST, most / 10) };
 }
 
-function writeReadout(
-  element: HTMLElement,
-  store: Store,
-  attention: TokenAttention,
-  token: number,
-  full: number,
-): void {
+function writeReadout(element: HTMLElement, store: Store, attention: Float32Array, token: number, full: number): void {
   const [bar, number] = readoutElements(element);
-  const { length, parts } = barOf(attention, token, full, barColors(store));
-  bar.style.setProperty("--length", length);
-  bar.style.setProperty("--parts", parts);
-  number.textContent = store.told.value(attention.mean[token], store.evenAttention.value[token]);
+  const { quantity, mapColor, dark } = store;
+  const color = quantity.value.signed ? signColors(dark.value)[attention[token] < 0 ? 1 : 0] : mapColor.value;
+  bar.style.setProperty("--length", `${(100 * Math.abs(attention[token])) / full}%`);
+  bar.style.setProperty("--parts", `linear-gradient(${color} 0 0)`);
+  number.textContent = store.told.value(attention[token], store.evenAttention.value[token]);
   element.setAttribute("data-lit", "");
 }
 

@@ -35,7 +35,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
     if (shown?.stack.name !== links.stack) return null;
     return choicesOf(
       links,
-      wordMap(shown.weights, store.heads.value, links.words),
+      wordMap(shown.weights, store.head.value, links.words),
       store.selection.value.link_direction,
     );
   });
@@ -99,10 +99,8 @@ function linkParts(store: Store, links: PageLinks, direction: Direction): LinkPa
 }
 
 function told(store: Store, { tree }: PageLinks, [hits, all]: readonly number[], direction: Direction): string {
-  const { shown, heads } = store;
-  const { length } = heads.value;
-  const who =
-    length > 1 ? `the mean of ${counted(length, "head")}` : `head ${shown.value?.stack.head_numbers[heads.value[0]]}`;
+  const { shown, head } = store;
+  const who = `head ${shown.value?.stack.head_numbers[head.value]}`;
   const share = all > 0 ? ` (${percent(hits / all)})` : "";
   const what = direction === "dep->head" ? "look most at their gold head" : "are looked at most by their gold head";
   const rest = tree ? "the root is left out" : "words without a link are left out";
@@ -176,13 +174,11 @@ function Arcs({ parts, choices, side }: ArcsProps) {
     .map(({ word, chosen: head, weight, hit }) => ({ dependent: word, head, label: "", hit, width: 1 + 2 * weight }));
   const token = store.pair.value[side];
   const active = token === null ? -1 : links.words.findIndex(({ tokens }) => tokens.includes(token));
-  const only = store.heads.value.length === 1;
-  const color = only ? store.palette.value[store.heads.value[0]] : "var(--accent)";
   const widths = roomFor(gold);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
     <div class="links-scroll" role="img" aria-label="The same as arcs over and under the words" tabIndex={0}>
-      <div class="links-arcs" style={{ "--color": color }} data-active={active >= 0 || undefined}>
+      <div class="links-arcs" style={{ "--color": store.color.value }} data-active={active >= 0 || undefined}>
         <Half arcs={gold} middles={middles.value} step={GOLD_STEP} active={active} />
         <div class="links-row" ref={row} dir="auto" onPointerLeave={() => store.preview({})}>
           {links.words.map(({ label }, word) => (

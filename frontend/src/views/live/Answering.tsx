@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Check } from "../../parts/Check";
 import { TypedField } from "../../parts/TypedField";
-import { answeringState, headsLookedAt, readHeads } from "../../state/answering";
+import { answeringState, headLookedAt, readHeads } from "../../state/answering";
 import { readable } from "../../state/label";
 import type { LiveParts } from "./LiveBar";
 import { TokenCount } from "./TokenCount";
@@ -51,7 +51,7 @@ export function Answering({ live, store }: LiveParts) {
             class="quiet"
             data-answer-shown
             onClick={() => {
-              heads.value = headsLookedAt(store);
+              heads.value = headLookedAt(store);
               again();
             }}
           >

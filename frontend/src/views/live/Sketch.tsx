@@ -18,7 +18,7 @@ export function Sketch({ live, store }: LiveParts) {
   }, [answer, state, name]);
   const over = state.over.value;
   const fromHead = () => {
-    const head = store.heads.value[0];
+    const head = store.head.value;
     if (over === "atlas") return void state.drawHead(store.layerNumber.value, head, name);
     const { weights } = store.shown.value ?? {};
     if (!weights) return;

@@ -18,9 +18,7 @@ export function TwoTexts({ live, store }: LiveParts) {
   const waits = state.running.value || live.busy.value;
   const show = (other: string | null) =>
     state.show(other, ({ both }) => {
-      const stack = store.stack.peek();
-      const row = stack.layers.findIndex(({ layer }) => layer === store.layerNumber.peek());
-      const line = headLine(store, store.full.peek() ?? row * stack.heads + (store.wantedHeads.peek()[0] ?? 0));
+      const line = headLine(store, store.full.peek());
       return replaceRecord(store, both.source, (now) => sideBySide(line, now));
     });
   return (

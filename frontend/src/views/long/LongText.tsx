@@ -115,12 +115,7 @@ export function SentenceCard({ store }: Pick<ViewParts, "store">) {
   const order = lifts ? [...lifts.keys()].sort((a, b) => lifts[b] - lifts[a]).slice(0, MOST_LISTED) : [];
   const listed = order.filter((sentence) => (lifts?.[sentence] ?? 0) > 0);
   return (
-    <aside
-      class="card pin-card"
-      aria-label="Numbers"
-      data-inspector
-      style={{ "--kind": store.palette.value[store.heads.value[0] ?? 0] }}
-    >
+    <aside class="card pin-card" aria-label="Numbers" data-inspector style={{ "--kind": store.color.value }}>
       <strong data-chosen>Sentence {chosen + 1} looks at</strong>
       <p class="sentence">even: 1 × for every sentence that it sees</p>
       <ol class="token-list sentences">

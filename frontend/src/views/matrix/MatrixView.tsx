@@ -13,12 +13,12 @@ import { pairValues } from "../../state/pair";
 import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { amount, counted, signedNumber } from "../../state/words";
+import { amount, signedNumber } from "../../state/words";
 import { gestures } from "./gestures";
 import { createPicture, type Picture } from "./picture";
 import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } from "./viewport";
 
-/** One head, or the mean of several, as a matrix of queries and keys. */
+/** One head as a matrix of queries and keys. */
 export function MatrixView({ store, room, plain = false }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
@@ -221,14 +221,10 @@ function Legend({ store, picture, view }: LegendProps) {
   if (!picture) return null;
   const { levels, looks, top } = picture;
   const facts = store.quantity.value;
-  const heads = store.heads.value;
-  const number = store.shown.value?.stack.head_numbers[heads[0]];
-  const some = heads.length === 1 ? `head ${number}` : `mean of ${counted(heads.length, "head")}`;
-  const what = facts.per === "layer" ? "all heads together" : some;
   return (
     <div class="view-bar">
       <small class="view-note">
-        {what}
+        {facts.per === "layer" && "all heads together"}
         {levelFor(view.value.cell * density(), levels.length) > 0 && " · zoomed out: the strongest of each block"}
       </small>
       <span class="looks">

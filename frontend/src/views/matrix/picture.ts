@@ -21,7 +21,7 @@ export interface Picture {
 const EMPTY = { light: ["#eceff3", "#b9c0ca"], dark: ["#1a1e25", "#454d59"] };
 
 export function createPicture(store: Store): Picture | null {
-  const [shown, values, mask, maps] = [store.shown.value, store.values.value, store.mask.value, store.maps.value];
+  const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
   const dark = store.dark.value;
   const { stack, layer, visible } = shown;
@@ -38,10 +38,10 @@ export function createPicture(store: Store): Picture | null {
   const even = store.even.value;
   const { signed } = store.quantity.value;
   const share = isShare(store.quantity.value) && even;
-  const tile = share ? liftTile(tileOf(values, maps), even) : tileOf(values, maps);
+  const own = tileOf(values, store.map.value);
+  const tile = share ? liftTile(own, even) : own;
   const levels = pyramid(tile, signed ? "signed" : "plain");
-  if (signed) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
-  if (share) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
+  if (signed || share) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
   const last = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
   const ramp = stretched(store.ramp.value, last);
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };

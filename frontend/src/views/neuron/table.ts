@@ -55,9 +55,9 @@ function partsOf({ scores, pieces }: Shown, head: number): readonly [parts: Scor
   return pieces?.scores ? [wordParts(pieces.scores, head, pieces.of), 0] : null;
 }
 
-/** The table of the first chosen head and a query; null where the page holds no neurons. */
+/** The table of the shown head and a query; null where the page holds no neurons. */
 export function neuronTable(store: Store, order: Order, wanted: number): NeuronTable | null {
-  const [shown, head] = [store.shown.value, store.heads.value[0]];
+  const [shown, head] = [store.shown.value, store.head.value];
   const [parts, part] = (shown && partsOf(shown, head)) ?? [];
   if (!shown || !parts || part === undefined) return null;
   const query = Math.min(parts.queries - 1, wanted);

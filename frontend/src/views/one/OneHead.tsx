@@ -3,7 +3,7 @@ import type { ComponentType } from "preact";
 import type { PageStack } from "../../contract/page";
 import { VIEWS_WITH } from "../../contract/values";
 import { type Focus, otherSide, type Place } from "../../draw/columns";
-import { missingShare, strongest, type TokenAttention } from "../../draw/focus";
+import { missingShare, strongest } from "../../draw/focus";
 import { largest } from "../../draw/values";
 import { HeadCard } from "../../parts/HeadCard";
 import type { ViewParts } from "../../parts/mount";
@@ -129,12 +129,7 @@ function PinCard({ store }: { store: Store }) {
   const attention = store.attention.value ?? overall.value;
   if (!attention) return <aside class="card pin-card" />;
   return (
-    <aside
-      class="card pin-card"
-      aria-label="Numbers"
-      data-inspector
-      style={{ "--kind": store.palette.value[store.heads.value[0] ?? 0] }}
-    >
+    <aside class="card pin-card" aria-label="Numbers" data-inspector style={{ "--kind": store.color.value }}>
       <strong data-chosen>{focus ? titleOf(store, focus) : "Tokens that get most"}</strong>
       <p class="sentence" data-sentence>
         {sentence(store, focus)}
@@ -165,7 +160,7 @@ function sentence(store: Store, focus: Focus | null): string {
   return `it sees ${counted(seen.length, "token")}; even: ${shortWeight(even)} each`;
 }
 
-function TokenList({ store, attention: { mean } }: { store: Store; attention: TokenAttention }) {
+function TokenList({ store, attention: mean }: { store: Store; attention: Float32Array }) {
   const facts = store.quantity.value;
   const [first, rest] = [store.evenAttention.value, isShare(facts)];
   const order = facts.name === "score" ? Number : Math.abs;
@@ -200,11 +195,11 @@ function isSeen({ focus, shown, kinds }: Store, token: number): boolean {
 
 /** What no key has of a query's weight, hatched: it was cut before it came here, or went to a sink that is no token. */
 function Missing({ store, full }: { store: Store; full: number }) {
-  const { shown, heads, focus, quantity } = store;
+  const { shown, head, focus, quantity } = store;
   const { layer, weights } = shown.value ?? {};
   const told = weights && layer?.row_sums === "less" && quantity.value.name === "weight";
   if (!told || focus.value?.side === "key") return null;
-  const share = focus.value ? missingShare(weights, heads.value, focus.value.tokens) : layer.not_kept;
+  const share = focus.value ? missingShare(weights, head.value, focus.value.tokens) : layer.not_kept;
   if (!share || share < LEAST_LISTED) return null;
   return (
     <li data-missing>
@@ -230,7 +225,7 @@ function labelOf(store: Store, { side, token }: Place) {
   return readable(store.shownStack.value?.[side].labels[token] ?? "");
 }
 
-function spoken(store: Store, focus: Focus, { mean }: TokenAttention): string {
+function spoken(store: Store, focus: Focus, mean: Float32Array): string {
   const side = otherSide(focus.side);
   const { name, label } = store.quantity.value;
   const list = strongest(mean, 3, name === "score" ? Number : Math.abs).map(

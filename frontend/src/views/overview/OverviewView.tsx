@@ -330,13 +330,12 @@ function paintLines(
   const lineWidth = (canvas.clientWidth < 90 ? 1 : 1.6) * scale;
   const { queries, keys } = weights;
   const gain = exposure({ mass: queries, lineWidth, height, aim: 0.62, most: 2.4 });
-  const lines = collectLines(weights, [head], {
+  const lines = collectLines(weights, head, {
     height,
     query: { tokens: queries, pitch: height / queries, top: 0 },
     key: { tokens: keys, pitch: height / keys, top: 0 },
     mask,
-    cutoffs: [everyLine(mask).map((_, query) => toByte(largest(even.row(0, query))) + 1)],
-    spread: 0,
+    cutoffs: everyLine(mask).map((_, query) => toByte(largest(even.row(0, query))) + 1),
     reach: lineWidth,
     gain,
     gamma: 1,

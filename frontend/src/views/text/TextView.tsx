@@ -23,7 +23,7 @@ import { isOneText } from "../../state/places";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { amount, counted } from "../../state/words";
+import { amount } from "../../state/words";
 import { TextBlock } from "./TextBlock";
 
 type Direction = Selection["direction"];
@@ -196,9 +196,8 @@ export function heatOf(store: Store, direction: Direction): Heat | null {
 function heatAndEven(store: Store, direction: Direction, values: LayerValues, mask: Mask) {
   const focus = store.focus.value;
   const even = store.evenAttention.value;
-  if (focus) return { side: otherSide(focus.side), heat: store.attention.value?.mean ?? new Float32Array(), even };
-  if (direction === "received")
-    return { side: "key" as Side, heat: received(values, store.maps.value, mask).mean, even };
+  if (focus) return { side: otherSide(focus.side), heat: store.attention.value ?? new Float32Array(), even };
+  if (direction === "received") return { side: "key" as Side, heat: received(values, store.map.value, mask), even };
   return { side: "query" as Side, heat: strongestGiven(store), even: evenGiven(store) };
 }
 
@@ -226,29 +225,25 @@ function evenGiven({ even }: Store): Float32Array {
   return Float32Array.from({ length: values?.queries ?? 0 }, (_, query) => largest(values?.row(0, query) ?? []));
 }
 
-/** The value of largest size that each query gives, as mean over the maps. */
+/** The value of largest size that each query gives. */
 function strongestGiven(store: Store): Float32Array {
-  const [values, mask, maps] = [store.values.value, store.mask.value, store.maps.value];
+  const [values, mask, map] = [store.values.value, store.mask.value, store.map.value];
   if (!values || !mask) return new Float32Array();
   const larger = (a: number, b: number) => (Math.abs(b) > Math.abs(a) ? b : a);
   const strongest = (row: Float32Array) =>
     row.reduce((most, value, key) => (mask.key[key] && Number.isFinite(value) ? larger(most, value) : most), 0);
   return Float32Array.from({ length: values.queries }, (_, query) => {
-    if (!mask.query[query]) return 0;
-    return maps.reduce((sum, map) => sum + strongest(values.row(map, query)), 0) / maps.length;
+    return mask.query[query] ? strongest(values.row(map, query)) : 0;
   });
 }
 
 function noteOf(store: Store, direction: Direction): string {
-  const heads = store.heads.value;
-  const numbers = store.shownStack.value?.head_numbers ?? [];
   const { name, label, per } = store.quantity.value;
-  const some = heads.length === 1 ? `head ${numbers[heads[0]]}` : `mean of ${counted(heads.length, "head")}`;
-  const who = per === "layer" ? "all heads together" : some;
+  const who = per === "layer" ? " · all heads together" : "";
   const what = name === "weight" ? "attention" : label;
   const focus = store.focus.value;
-  if (focus) return `${what}: ${focus.side === "query" ? "where it looks" : "who looks at it"} · ${who}`;
-  return `${direction === "received" ? `${what} received, mean over queries` : `strongest ${label} given`} · ${who}`;
+  if (focus) return `${what}: ${focus.side === "query" ? "where it looks" : "who looks at it"}${who}`;
+  return `${direction === "received" ? `${what} received, mean over queries` : `strongest ${label} given`}${who}`;
 }
 
 function NormNote({ store: { valueNorms } }: { store: Store }) {
