@@ -77,16 +77,22 @@ def changed(tab: Page) -> None:
     tab.locator("[data-kl]").wait_for()
 
 
+def panel(tab: Page, name: str) -> None:
+    """One of the questions behind "more"."""
+    tab.locator("[data-live-more]").click()
+    tab.locator(f'[data-panel="{name}"]').click()
+
+
 def mattering(tab: Page) -> None:
     """Which heads matter."""
-    tab.locator('[data-panel="matters"]').click()
+    panel(tab, "matters")
     tab.locator("[data-matters]").click()
     tab.locator('[data-matters-ranked="exact"]').wait_for()
 
 
 def sketched(tab: Page) -> None:
     """The heads that look at the token before."""
-    tab.locator('[data-panel="sketch"]').click()
+    panel(tab, "sketch")
     tab.locator('[data-stamp="previous token"]').click()
     tab.locator("[data-sketched-head]").first.wait_for()
 
@@ -100,7 +106,7 @@ def over_atlas(tab: Page) -> None:
 
 def beside(tab: Page) -> None:
     """He and she."""
-    tab.locator('[data-panel="two"]').click()
+    panel(tab, "two")
     tab.locator("[data-other-text]").fill(SHE)
     tab.locator("[data-side-by-side]").click()
     tab.locator('[data-headscope][data-view="compare"]').wait_for(state="attached")
@@ -108,7 +114,7 @@ def beside(tab: Page) -> None:
 
 def written(tab: Page) -> None:
     """Ten tokens, with what one of them might have been and what each layer would have said."""
-    tab.locator('[data-panel="write"]').click()
+    panel(tab, "write")
     tab.locator("[data-token-count]").select_option("10")
     tab.locator("[data-lens]").check()
     tab.locator("[data-write]").click()
@@ -127,7 +133,7 @@ def by_layer(tab: Page) -> None:
 
 def answered(tab: Page) -> None:
     """A question about a picture, and the heat of one word of the answer over it."""
-    tab.locator('[data-panel="answer"]').click()
+    panel(tab, "answer")
     file = io.BytesIO()
     drawn_picture().save(file, "PNG")
     picture = {"name": "house.png", "mimeType": "image/png", "buffer": file.getvalue()}

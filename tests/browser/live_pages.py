@@ -52,6 +52,7 @@ def live_page(browser, port, *, fragment="", size=(1280, 860), scheme="light", r
     page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}{fragment}")
     if ready:
         wait_until_ready(page)
+        open_more(page)
     yield page
     context.close()
     assert errors == []
@@ -60,6 +61,11 @@ def live_page(browser, port, *, fragment="", size=(1280, 860), scheme="light", r
 def wait_until_ready(page):
     ready = page.locator('[data-headscope][data-ready="true"]')
     ready.wait_for(state="attached", timeout=SLOW)
+
+
+def open_more(page):
+    """Open what stands behind one word: further changes, fields and questions."""
+    page.locator("[data-live-more]").click()
 
 
 def wait_for_address(page, words):

@@ -154,5 +154,5 @@ def test_a_changed_model_answers_otherwise_and_undoing_it_shows_the_question(ans
     expect(answered.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
     answered.locator('[data-answer="start"]').click()
     expect(words(answered).first).to_be_visible(timeout=SLOW)
-    answered.locator("[data-undo-all]").click()
+    answered.locator("[data-change]").click()
     expect(answered.locator('[data-output="next-token"]')).to_be_visible(timeout=SLOW)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .live_pages import SLOW, live_page, served_model, wait_for_address
+from .live_pages import SLOW, live_page, open_more, served_model, wait_for_address
 
 TEXT = "a cat sat."
 AS_LONG = "a dog sat."
@@ -34,6 +34,7 @@ def page(opened):
     opened.goto("about:blank")
     opened.goto(address)
     expect(opened.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
+    open_more(opened)
     expect(opened.locator("[data-change]")).to_have_count(0)
     opened.locator('[data-option="overview"]').click()
     opened.locator('[data-tile="1-3"]').click()
@@ -118,7 +119,7 @@ def test_a_link_is_cut(page):
     page.locator('[data-do="cut"]').click()
     moved(page)
     assert "hs.Cut(layer=1, heads=[3], queries=[3], keys=[1])" in python(page)
-    page.locator("[data-undo-all]").click()
+    page.locator("[data-change]").click()
     expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
     page.keyboard.press("Escape")
     page.locator('[data-side="key"][data-token="2"]').click(modifiers=["Alt"])

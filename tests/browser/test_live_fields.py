@@ -14,7 +14,14 @@ from playwright.sync_api import expect
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import square_pictures, tiny_clip, tiny_llava
-from .live_pages import SLOW, live_page, served_model, wait_for_address, wait_until_ready
+from .live_pages import (
+    SLOW,
+    live_page,
+    open_more,
+    served_model,
+    wait_for_address,
+    wait_until_ready,
+)
 
 TEXT = "a cat."
 FORM = "{% for turn in messages %}{{ turn['role'][0] }} {{ turn['content'] }} {% endfor %}"
@@ -68,6 +75,7 @@ def test_a_second_text_is_read_with_the_first(browser):
         assert page.url.endswith("text=a%20cat.&text_b=it")
         page.reload()
         tokens(page, 10)
+        open_more(page)
         page.locator('[data-add-field="text_b"]').click()
         tokens(page, 7)
 

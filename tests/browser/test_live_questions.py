@@ -13,6 +13,8 @@ from playwright.sync_api import expect
 import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from .live_pages import open_more
+
 TEXT = "the cat sat on it."
 TOKEN = "right-token"
 SLOW = 30_000
@@ -81,6 +83,7 @@ def tab(browser, served):
     tab.goto(f"http://127.0.0.1:{served[0]}/?token={TOKEN}")
     ready = tab.locator('[data-headscope][data-ready="true"]')
     ready.wait_for(state="attached", timeout=SLOW)
+    open_more(tab)
     yield tab
     context.close()
     assert errors == []
@@ -274,6 +277,7 @@ def test_closing_the_tab_ends_what_runs(name, begin, browser, served):
     context = browser.new_context(reduced_motion="reduce")
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+    open_more(page)
     page.locator(f'[data-panel="{name}"]').click(timeout=SLOW)
     if name == "write":
         page.locator("[data-token-count]").select_option("10")

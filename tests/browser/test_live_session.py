@@ -11,6 +11,7 @@ from headscope.testing import tiny_model, tiny_tokenizer
 
 from .live_pages import SLOW, live_page, served_model, tab_to
 from .test_accessibility import AXE
+from .test_controls import CONTROLS
 
 TEXT = "a cat sat."
 
@@ -178,3 +179,11 @@ def test_axe_finds_nothing_in_the_bar_and_its_panels(scheme, width, browser, por
                 if rule["impact"] in ("critical", "serious")
             ]
             assert grave == [], name
+
+
+def test_no_more_than_fourteen_controls_are_seen(browser, port):
+    with live_page(browser, port) as page:
+        page.locator("[data-live-more]").click()
+        page.locator('[data-option="overview"]').click()
+        controls = page.evaluate(CONTROLS)
+        assert 8 <= len(controls) <= 14, controls

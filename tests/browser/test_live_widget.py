@@ -14,7 +14,7 @@ from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
-from .live_pages import SLOW, wait_until_ready
+from .live_pages import SLOW, open_more, wait_until_ready
 
 TEXT = "the cat sat on it."
 HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false">
@@ -83,6 +83,7 @@ def notebook(browser, tmp_path, monkeypatch):
     page.goto(path.as_uri())
     page.evaluate("(script) => start(script)", _html.bundle("model.js"))
     wait_until_ready(page)
+    open_more(page)
     yield page, widget
     context.close()
     widget.close()

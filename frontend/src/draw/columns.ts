@@ -7,7 +7,7 @@ export interface Column {
   readonly top: number;
 }
 
-const WIDEST_PITCH = 32;
+const WIDEST_PITCH = 44;
 const NARROWEST_PITCH = 18;
 
 /** Height of one token, so that the longer column fits the height where it can. */

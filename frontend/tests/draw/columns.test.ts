@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { columnTop, pitchFor, scrollTo, visibleTokens } from "../../src/draw/columns";
 
 test("tokens are as far apart as the height allows, within limits", () => {
-  expect(pitchFor(5, 600)).toBe(32);
+  expect(pitchFor(5, 600)).toBe(44);
   expect(pitchFor(25, 600)).toBe(24);
   expect(pitchFor(512, 600)).toBe(18);
 });

@@ -11,10 +11,8 @@ import type { LiveParts } from "./LiveBar";
 export function Switches({ live, store }: LiveParts) {
   const { changes } = live.asked.value;
   const { stacks } = store.page;
-  // The row is always there: else all below it would move from under the pointer.
-  if (changes.length === 0) {
-    return <p class="live-changes live-note">No changes. Press x, or Alt-click a head, to silence it.</p>;
-  }
+  const subject = subjectOf(store);
+  const silence = changeOf("zero", { ...subject, query: null, key: null }, { several: stacks.length > 1 });
   return (
     <div class="live-changes" role="group" aria-label="Changes" data-changes>
       <Struck changes={changes} store={store} />
@@ -34,12 +32,26 @@ export function Switches({ live, store }: LiveParts) {
           </button>
         );
       })}
-      <button class="quiet" data-undo-all onClick={live.undoAll}>
-        undo all
-      </button>
-      <code class="live-python" data-live-python>
-        {live.answer.value.opening.python}
-      </code>
+      {!changes.some((change) => keyOfChange(change) === keyOfChange(silence)) && (
+        <button
+          class="quiet"
+          data-silence
+          title={`${CHANGE_WORDS.zero[1]} (x, or Alt-click on a head)`}
+          onClick={() => live.toggle(silence)}
+        >
+          + silence {subjectWords({ ...subject, query: null, key: null }, store).toLowerCase()} (x)
+        </button>
+      )}
+      {changes.length > 1 && (
+        <button class="quiet" data-undo-all onClick={live.undoAll}>
+          undo all
+        </button>
+      )}
+      {changes.length > 0 && (
+        <code class="live-python" data-live-python>
+          {live.answer.value.opening.python}
+        </code>
+      )}
     </div>
   );
 }

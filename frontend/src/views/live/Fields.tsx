@@ -10,13 +10,12 @@ const PLACEHOLDERS = {
   text_b: "a second text, where the model reads pairs",
   target: "what the decoder reads; empty for what the model writes itself",
 } as const;
-/** Fields that are there when they are wanted. */
 const FURTHER = { text_b: "+ second text", target: "+ target text" } as const;
 
 /** The fields of what the model reads. */
 export function Fields({ live }: { live: Live }) {
   const { input } = live.asked.value;
-  const { fields, chat } = live.facts;
+  const { fields } = live.facts;
   if (input.messages) return <Messages live={live} messages={input.messages} />;
   return (
     <div class="live-fields">
@@ -27,30 +26,39 @@ export function Fields({ live }: { live: Live }) {
           input[name] !== undefined && <TextField key={name} live={live} name={name} value={input[name]} />,
       )}
       <Files live={live} />
-      <p class="live-further">
-        {(["text_b", "target"] as const).map(
-          (name) =>
-            fields.includes(name) && (
-              <button
-                key={name}
-                class="quiet"
-                data-add-field={name}
-                onClick={() => {
-                  const { [name]: had, ...rest } = input;
-                  live.ask(had === undefined ? { ...rest, [name]: "" } : rest);
-                }}
-              >
-                {input[name] === undefined ? FURTHER[name] : `– ${LABELS[name].toLowerCase()}`}
-              </button>
-            ),
-        )}
-        {chat && (
-          <button class="quiet" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
-            as a conversation
-          </button>
-        )}
-      </p>
     </div>
+  );
+}
+
+/** Fields that are there when they are wanted, and the text as a conversation. */
+export function FurtherFields({ live }: { live: Live }) {
+  const { input } = live.asked.value;
+  const { fields, chat } = live.facts;
+  if (input.messages) return null;
+  return (
+    <p class="live-further">
+      {(["text_b", "target"] as const).map(
+        (name) =>
+          fields.includes(name) && (
+            <button
+              key={name}
+              class="quiet"
+              data-add-field={name}
+              onClick={() => {
+                const { [name]: had, ...rest } = input;
+                live.ask(had === undefined ? { ...rest, [name]: "" } : rest);
+              }}
+            >
+              {input[name] === undefined ? FURTHER[name] : `– ${LABELS[name].toLowerCase()}`}
+            </button>
+          ),
+      )}
+      {chat && (
+        <button class="quiet" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
+          as a conversation
+        </button>
+      )}
+    </p>
   );
 }
 

@@ -11,7 +11,7 @@ import { count } from "../../state/words";
 import { App } from "../app/App";
 import { Answering } from "./Answering";
 import { ChangeMaker, Switches } from "./Changes";
-import { Fields } from "./Fields";
+import { Fields, FurtherFields } from "./Fields";
 import { Matters, MattersOnGrid } from "./Matters";
 import { OutputPanel } from "./OutputPanel";
 import { Sketch } from "./Sketch";
@@ -23,11 +23,13 @@ export interface LiveParts {
   store: Store;
 }
 
-/** What the model reads, what it says, what is done to it, and what else can be asked of it. */
+/** What the model reads, what it says and what is done to it; all else that can be asked stands behind one word. */
 export function LiveBar({ live, store }: LiveParts) {
-  const open = useSignal("");
+  const [open, more] = [useSignal(""), useSignal(false)];
   useSignalEffect(() => {
-    if (live.branch.value) open.value = "write";
+    if (!live.branch.value) return;
+    open.value = "write";
+    more.value = true;
   });
   const panels = panelsOf(live);
   const Panel: ComponentType<LiveParts> | undefined = panels.find(({ name }) => name === open.value)?.Panel;
@@ -38,20 +40,26 @@ export function LiveBar({ live, store }: LiveParts) {
       aria-busy={live.busy.value}
       data-live={live.busy.value ? "running" : "ready"}
     >
-      <div class="live-main">
-        <div class="live-left">
-          <Fields live={live} />
-          <Facts live={live} store={store} />
-        </div>
-        <OutputPanel live={live} store={store} />
-      </div>
+      <Fields live={live} />
+      <Facts live={live} store={store} />
       <p class="live-problem" role="alert" data-problem>
         {live.problem.value}
       </p>
+      <OutputPanel live={live} store={store} />
       <Switches live={live} store={store} />
       <MattersOnGrid live={live} store={store} />
-      <div class="live-tools">
+      <details
+        class="live-tools"
+        open={more.value}
+        onToggle={(event) => {
+          more.value = event.currentTarget.open;
+        }}
+      >
+        <summary class="quiet" data-live-more>
+          More changes and questions
+        </summary>
         <ChangeMaker live={live} store={store} />
+        <FurtherFields live={live} />
         <div class="live-panels" role="group" aria-label="More to ask">
           {panels.map(({ name, words, title }) => (
             <button
@@ -68,12 +76,12 @@ export function LiveBar({ live, store }: LiveParts) {
             </button>
           ))}
         </div>
-      </div>
-      {Panel && (
-        <div class="live-panel" data-open-panel={open.value}>
-          <Panel live={live} store={store} />
-        </div>
-      )}
+        {Panel && (
+          <div class="live-panel" data-open-panel={open.value}>
+            <Panel live={live} store={store} />
+          </div>
+        )}
+      </details>
     </section>
   );
 }

@@ -131,7 +131,14 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   return (
     <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined}>
       {width.value > 0 && (
-        <div class="overview-cards" style={{ "--tiles": `${places.value.width + PADDING}px`, gap: `${GAP}px` }}>
+        <div
+          class="overview-cards"
+          style={{
+            "--tiles": `${places.value.width + PADDING}px`,
+            gap: `${GAP}px`,
+            minHeight: height.value && `${height.value}px`,
+          }}
+        >
           <section class="card tiles-card" aria-label="All heads">
             <div class="tiles-bar">
               <Choice
