@@ -8,7 +8,6 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.layout import Layout
-from headscope.capturing.contributions._residual_path import find_reader, find_residuals
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
@@ -224,37 +223,6 @@ def test_pieces_are_read_one_after_the_other():
 
 
 STREAM, NORM, OTHER = nn.Identity(), nn.LayerNorm(6), nn.Linear(6, 6)
-
-
-def test_what_was_added_and_had_been_read_is_the_residual():
-    stream, normed = drawn(BATCH, TOKENS, 6), drawn(BATCH, TOKENS, 6, seed=1)
-    reads = [ModuleUse(STREAM, stream), ModuleUse(NORM, stream), ModuleUse(OTHER, normed)]
-    bias = drawn(BATCH, TOKENS, 6, seed=2)
-    residuals = find_residuals([bias, stream.clone()], reads)
-    assert len(residuals) == 1
-    assert_close(residuals[0], stream)
-    assert find_reader(residuals, reads) is STREAM
-    # in another form of the same rows, as packed texts have
-    assert len(find_residuals([stream.flatten(0, 1)], reads)) == 1
-
-
-def test_a_multiple_of_what_was_read_is_the_residual_of_no_reader():
-    stream = drawn(BATCH, TOKENS, 6)
-    reads = [ModuleUse(STREAM, stream)]
-    residuals = find_residuals([stream * 0.5], reads)
-    assert len(residuals) == 1
-    assert find_reader(residuals, reads) is None
-    # each feature times a number of its own is no residual, nor are other rows
-    assert not find_residuals([stream * torch.arange(1, 7)], reads)
-    assert not find_residuals([stream[:1]], reads)
-
-
-def test_of_several_residuals_none_is_chosen():
-    stream, second = drawn(BATCH, TOKENS, 6), drawn(BATCH, TOKENS, 6, seed=1)
-    reads = [ModuleUse(STREAM, stream), ModuleUse(OTHER, second)]
-    residuals = find_residuals([second, stream], reads)
-    assert len(residuals) == 2
-    assert find_reader(residuals, reads) is None
 
 
 def returned(*scores, name="router_logits"):

@@ -1,10 +1,9 @@
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from headscope.norms import Block, Norm, ProjectionProducts
+from headscope.norms import Block, Norm
 
 HEADS, SHARED, FEATURES, MODEL = 4, 2, 3, 11
 
@@ -37,15 +36,6 @@ KINDS = [
 def block(request, rng):
     """Blocks with grouped heads, whose axes all differ but queries and keys of the same tokens."""
     return made_block(request.param, rng)
-
-
-@pytest.fixture(
-    params=[KINDS[0], KINDS[6], KINDS[28]], ids=lambda kind: "-".join(map(str, kind.values()))
-)
-def shared_block(request, rng):
-    """Blocks that know the products of their projection, as those of a captured layer."""
-    plain = made_block(request.param, rng)
-    return replace(plain, products=ProjectionProducts(plain.projection))
 
 
 def made_block(kind, rng):

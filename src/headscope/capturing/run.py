@@ -19,9 +19,6 @@ from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._norm_sites import NORM_SITES, NormSite, norm_sites_of_pass
-from headscope.capturing.contributions._planned_watch import NormSitesFailedError, PlannedNormsWatch
-from headscope.capturing.contributions._reader import NormsReader
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
 from headscope.capturing.freed_memory import naming_memory
@@ -223,7 +220,6 @@ def _watched(
     known = tuple(map(weakref.ref, modules.all))
     plan = WatchPlan(known, watch.sites, watch.softmaxes, builder.router_sites)
     PLANS.remember(model, plan if watch.sites else None)
-    _remember_norms(modules, builder)
     return builder
 
 
@@ -236,36 +232,15 @@ def _planned(
     make: Make,
     may_end: bool,
 ) -> Builder:
-    """What was seen in a pass that was watched at the modules of a plan, and of what is known of
-    the norms, if they are wanted.
+    """What was seen in a pass that was watched at the modules of a plan.
 
     Raises:
         PlanFailedError: if the pass differed from the plan.
     """
-    model, watched = modules.model, plan.watched(modules, ends=may_end)
-    norm_sites = (NORM_SITES.plan_of(model) or ()) if "norms" in keeping.what else ()
-    if len(norm_sites) == len(plan.sites):
-        try:
-            builder, watch = _passed(
-                model, inputs, keeping, watched=watched, make=make, norm_sites=norm_sites
-            )
-            plan.check(watch.sites, watch.softmaxes, builder.router_sites)
-        except NormSitesFailedError:
-            NORM_SITES.failed(model)
-        else:
-            NORM_SITES.held(model)
-            return builder
-    builder, watch = _passed(model, inputs, keeping, watched=watched, make=make)
+    watched = plan.watched(modules, ends=may_end)
+    builder, watch = _passed(modules.model, inputs, keeping, watched=watched, make=make)
     plan.check(watch.sites, watch.softmaxes, builder.router_sites)
-    _remember_norms(modules, builder)
     return builder
-
-
-def _remember_norms(modules: ModelModules, builder: Builder) -> None:
-    """Remember where the outputs of attention went, if a pass has followed them."""
-    if isinstance(builder.norms, NormsWatch):
-        sites = norm_sites_of_pass(builder.norms.called)
-        NORM_SITES.remember(modules.model, sites)
 
 
 def _passed(
@@ -276,7 +251,6 @@ def _passed(
     *,
     watched: WatchedModules | None = None,
     make: Make = Builder,
-    norm_sites: Sequence[NormSite] = (),
 ) -> tuple[Builder, Watch]:
     """Everything that was seen in one pass."""
     builder = make(inputs, keeping, model)
@@ -287,7 +261,7 @@ def _passed(
         check_routers(model)
         options["output_router_logits"] = True
         routers = ModuleOutputs(modules_of(model) if watched is None else watched.routers)
-    norms = norms_for(builder, model, keeping, watched=watched, norm_sites=norm_sites)
+    norms = norms_for(builder, model, keeping)
     readers = [each for each in (routers, norms) if each is not None]
 
     def noted(call: Call) -> Call | None:
@@ -372,27 +346,15 @@ def _check_order(
     check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
-def norms_for(
-    builder: Builder,
-    model: nn.Module,
-    keeping: KeepChoice,
-    *,
-    watched: WatchedModules | None = None,
-    norm_sites: Sequence[NormSite] = (),
-) -> NormsReader | None:
+def norms_for(builder: Builder, model: nn.Module, keeping: KeepChoice) -> NormsWatch | None:
     """A block and reader of a pass that follows attention's outputs through the layer, if norms are
     wanted; the builder tells it of each call.
     """
-    if "norms" not in keeping.what:
-        return None
-    with_alti = "alti" in keeping.what
-    if norm_sites and watched is not None:
-        norms = PlannedNormsWatch(watched.modules, norm_sites, with_alti=with_alti, put=keeping.put)
-    else:
-        modules = ModelModules.of(model) if watched is None else watched.modules
-        norms = NormsWatch(modules, with_alti=with_alti, put=keeping.put)
-    builder.norms = norms
-    return norms
+    if "norms" in keeping.what:
+        builder.norms = NormsWatch(
+            ModelModules.of(model), with_alti="alti" in keeping.what, put=keeping.put
+        )
+    return builder.norms
 
 
 @contextmanager

@@ -1,12 +1,11 @@
 """What also needs values: how much each token adds, and where it comes from through the layers.
 
-Pure functions of arrays, in float64 (lengths in single precision only where `ProjectionProducts`
-are asked to be). A `Block` holds what one attention block computes with;
-`headscope.capture` with ``keep="norms"`` finds all of it in the running model and keeps the maps.
+Pure functions of arrays in float64. A `Block` holds what one attention block computes with, as
+NumPy arrays or as tensors on the model's own device; `headscope.capture` with ``keep="norms"``
+finds all of it in the running model and keeps the maps.
 """
 
 from headscope.norms._block import Block
-from headscope.norms._block_arrays import BlockArrays, Kinds
 from headscope.norms._contributions import (
     attention_norms,
     effective_weights,
@@ -22,8 +21,6 @@ from headscope.norms._contributions import (
 from headscope.norms._flow import alti, flow, rollout
 from headscope.norms._maps import Quantity
 from headscope.norms._norm import Norm
-from headscope.norms._products import ProjectionProducts
-from headscope.norms._stack import BlockStack, shape_of
 from headscope.norms._vectors import (
     ContributionVectors,
     attention_vectors,
@@ -34,12 +31,8 @@ from headscope.norms._vectors import (
 
 __all__ = [
     "Block",
-    "BlockArrays",
-    "BlockStack",
     "ContributionVectors",
-    "Kinds",
     "Norm",
-    "ProjectionProducts",
     "Quantity",
     "alti",
     "attention_norms",
@@ -57,6 +50,5 @@ __all__ = [
     "residual_norms",
     "residual_vectors",
     "rollout",
-    "shape_of",
     "value_norms",
 ]

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
-import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.norms._block_arrays import BYTES_AT_ONCE, BlockArrays, Kinds
-from headscope.norms._lengths import diagonal_lengths, lengths_of_sums
-from headscope.norms._norm import Norm
-from headscope.norms._pairs import PAIRS_HELD
-from headscope.norms._products import ProjectionProducts
+from headscope.norms._norm import Norm, in_double, in_numpy_double
 
-OF_TEXT = ("weights", "values", "residual", "beside", "stream_again")
-"""The arrays of a block that each text has for itself."""
+BYTES_AT_ONCE = {True: 2**21, False: 2**28}
+"""How much is made at once for some keys: on a processor what its cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Block(BlockArrays):
-    """Weights, values and output projection of an attention, and what is done to its output, in
-    float64, or in the precision of its products.
+class Block:
+    """Weights, values and output projection of an attention, and what is done to its output: NumPy
+    arrays, in float64, or torch tensors on one device, in their own precision.
 
     ``output = sum_h weights_h (values_h projection_h) + bias``; ``stream = residual +
     before(output) + beside``; ``normed = after(stream)``; ``normed_again = second(stream_again)``.
-    Texts of the same length may share a block: an axis of texts then stands in front of the axes of
-    weights, values, residual, beside and stream_again.
+    Texts of the same length may share a block: axes ``*text`` then stand in front of the axes of
+    weights, values, residual, beside and stream_again. A block may hold some queries of a text.
 
     Args:
         weights: ``[head query key]``.
@@ -37,192 +34,213 @@ class Block(BlockArrays):
         bias: ``[model]``, b_O.
         residual: ``[query model]``, what the block's input adds to the attention's output.
         same: whether queries and keys are the same tokens, so that the residual is key ``i``'s own.
+        first: which key is the first query, where they are the same tokens.
         before: norm or scale of the attention's output, before the residual is added.
         beside: ``[query model]``, what else is added in the same place (a feed-forward part that
             runs in parallel).
         after: the norm that takes the sum.
         second: in post-norm models the norm after the feed-forward part.
         stream_again: ``[query model]``, what the second norm takes.
-        products: of this projection, shared by the blocks of a layer; lengths follow from them
-            faster. None works without.
+        grams: what `gram` has given, shared by the blocks of other queries.
 
     Raises:
         RecordError: where the arrays do not fit.
     """
 
-    projection: np.ndarray
-    products: ProjectionProducts | None = None
+    weights: Any
+    values: Any
+    projection: Any
+    bias: Any = None
+    residual: Any = None
+    same: bool = True
+    first: int = 0
+    before: Norm | None = None
+    beside: Any = None
+    after: Norm | None = None
+    second: Norm | None = None
+    stream_again: Any = None
+    grams: dict[tuple[Norm, ...], Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in (
-            "weights",
-            "values",
-            "projection",
-            "bias",
-            "residual",
-            "beside",
-            "stream_again",
-        ):
+        for name in (each.name for each in fields(self) if each.type == "Any"):
             given = getattr(self, name)
             if given is not None:
-                # What is done again in double precision needs the digits that were given.
-                is_enough = name != "projection" and getattr(given, "dtype", None) == self.dtype
-                dtype = self.dtype if is_enough else np.float64
-                object.__setattr__(self, name, np.asarray(given, dtype))
+                object.__setattr__(self, name, in_numpy_double(given))
         self._check()
 
     @property
-    def dtype(self) -> np.dtype:
-        """The precision of its products, or float64."""
-        return np.dtype(np.float64) if self.products is None else self.products.dtype
-
-    @cached_property
     def in_double(self) -> Block:
-        """The same in double precision, without products."""
-        return replace(self, products=None)
+        """The same in float64."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {name: array for name, array in known.items() if hasattr(array, "dtype")}
+        parts: dict[str, Any] = {name: in_double(array) for name, array in given.items()}
+        for name, norm in known.items():
+            if isinstance(norm, Norm):
+                parts[name] = replace(norm, gain=in_double(norm.gain), shift=in_double(norm.shift))
+        return replace(self, **parts, grams={})
 
     @property
     def size(self) -> tuple[int, int, int, int]:
         """Numbers of heads, queries, keys and features of the model."""
         return (*self.weights.shape[-3:], self.projection.shape[2])
 
-    @property
-    def has_products(self) -> bool:
-        """Whether scalar products follow from those of the projection."""
-        return self.products is not None
+    @cached_property
+    def output(self) -> Float[Any, "*text query model"]:
+        """The output of the attention, b_O included."""
+        output = self.output_of_others + self.own_output
+        return output if self.bias is None else output + self.bias
 
     @property
-    def is_short(self) -> bool:
-        """Whether the vectors of all pairs of tokens are held, and no Gram matrices."""
-        return self.dtype == np.float32 and self.weights[..., 0, :, :].size <= PAIRS_HELD
+    def output_of_others(self) -> Float[Any, "*text query model"]:
+        """What all other tokens add to a token's output, without b_O."""
+        return self._outputs[0]
 
-    def projected(
-        self, contexts: Float[np.ndarray, "*text query head feature"]
-    ) -> Float[np.ndarray, "*text query model"]:
-        """The output projection of the heads' outputs, without b_O."""
+    @property
+    def own_output(self) -> Float[Any, "*text query model"]:
+        """What each token adds to its own output, ``sum_h a_ii f_h(x_i)``, without b_O."""
+        return self._outputs[1]
+
+    @cached_property
+    def _outputs(self) -> tuple[Any, Any]:
+        # Weights times values first: they are far fewer numbers than f(x_j) of all keys.
+        others = self.weights @ self.values_of_heads
+        own = others * 0
+        if self.same:
+            keys = slice(self.first, self.first + self.size[1])
+            diagonal = self.weights.diagonal(self.first, -2, -1)
+            own = diagonal[..., None] * self.values_of_heads[..., keys, :]
+            # Here and not behind the projection: what attends to itself alone gets nothing from
+            # others.
+            others = others - own
+        return self._projected(others), self._projected(own)
+
+    def _projected(
+        self, contexts: Float[Any, "*text head query feature"]
+    ) -> Float[Any, "*text query model"]:
+        rows = contexts.swapaxes(-3, -2)
         inputs = self.projection.shape[0] * self.projection.shape[1]
-        projection = self.projection if self.products is None else self.products.projection
-        outputs = contexts.reshape(-1, inputs) @ projection.reshape(inputs, -1)
-        return outputs.reshape(*contexts.shape[:-2], self.size[3])
+        return rows.reshape(*rows.shape[:-2], inputs) @ self.projection.reshape(inputs, -1)
 
-    def products_of(self, index: tuple[int, ...], kinds: Kinds) -> tuple[ProjectionProducts, Kinds]:
-        """Those of all texts."""
-        if self.products is None:
-            raise RecordError("This block has no products; give Block(products=...)")
-        return self.products, kinds
+    @cached_property
+    def values_of_heads(self) -> Float[Any, "*text head key feature"]:
+        """Values, once for each head that uses them."""
+        heads, shared = self.size[0], self.values.shape[-3]
+        if heads == shared:
+            return self.values
+        return self.values[..., [head * shared // heads for head in range(heads)], :, :]
 
-    def gram(
-        self, keys: slice, kinds: Kinds
-    ) -> tuple[
-        Float[np.ndarray, "*text key kind head head"], Float[np.ndarray, "*text key kind head"]
-    ]:
-        """Scalar products of the vectors of each key's heads behind the linear parts of each kind's
-        norms, and a bound of their lengths.
+    @cached_property
+    def stream(self) -> Float[Any, "*text query model"]:
+        """The attention's output with the residual."""
+        stream = self.output if self.before is None else self.before(self.output)
+        for part in (self.residual, self.beside):
+            stream = stream if part is None else stream + part
+        return stream
+
+    @cached_property
+    def normed(self) -> Float[Any, "*text query model"]:
+        """What the norm makes of that; without a norm, the same."""
+        return self.stream if self.after is None else self.after(self.stream)
+
+    @cached_property
+    def value_lengths(self) -> Float[Any, "*text head key"]:
+        """``||f_h(x_j)||`` of each head."""
+        squares = self.gram(()).diagonal(0, -2, -1).clip(0)
+        heads, _, keys, _ = self.size
+        return squares.reshape(*self.weights.shape[:-3], keys, heads).swapaxes(-2, -1) ** 0.5
+
+    def gram(self, norms: tuple[Norm, ...]) -> Float[Any, "text_and_key head head"]:
+        """Scalar products of the vectors of each key's heads behind the linear parts of norms.
+
+        They are in float64, as a square has half the digits of a length.
         """
-        if self.products is not None:
-            return self.products.gram(self.values_of_heads[..., keys, :], kinds)
-        grams = []
-        for norms in kinds:
-            vectors = np.swapaxes(self.transformed(keys, norms), -3, -2)
-            grams.append(vectors @ np.swapaxes(vectors, -2, -1))
-        gram = np.stack(grams, axis=-3)
-        return gram, np.sqrt(np.einsum("...hh->...h", gram))
+        if norms not in self.grams:
+            heads, _, _, model = self.size
+            by_key = self.values_of_heads.swapaxes(-3, -2).reshape(-1, heads, self.values.shape[-1])
+            first = in_double(by_key[..., 0])
+            whole = first[..., None] * first[..., None, :]  # room for the products
+            for tile in self.tiles(len(by_key), 2 * heads * model):
+                vectors = by_key[tile].swapaxes(0, 1) @ self.projection
+                vectors = in_double(self._linear(vectors, norms)).swapaxes(0, 1)
+                whole[tile] = vectors @ vectors.swapaxes(-2, -1)
+            self.grams[norms] = whole
+        return self.grams[norms]
 
-    @property
-    def keys_held(self) -> int:
-        """Of how many keys the vectors of all heads may be held."""
-        heads, _, _, model = self.size
-        return max(1, BYTES_AT_ONCE // (8 * heads * max(1, model)))
+    def lengths_behind(self, norms: tuple[Norm, ...]) -> Float[Any, "*text query key"]:
+        """``||sum_h a_ij linear(f_h(x_j))||`` behind the linear parts of norms.
 
-    def lengths_of_vectors(
-        self,
-        keys: np.ndarray,
-        norms: tuple[Norm, ...],
-        weights: Float[np.ndarray, "key head query"],
-    ) -> Float[np.ndarray, "key query"]:
-        """As `lengths_behind`, of some keys of one text, from their vectors in double precision."""
-        vectors = self.transformed(keys, norms).swapaxes(0, 1)
-        gram = (vectors @ vectors.swapaxes(-2, -1))[:, None]
-        longest = diagonal_lengths(gram)
-        known, cancelled = lengths_of_sums(
-            gram, longest, weights, negative=self._has_negative_weights
-        )
-        lengths, again = known[:, 0], np.flatnonzero(cancelled)
-        if len(again):
-            # Q keeps lengths, so that ||V a|| = ||Q R a|| = ||R a||
-            roots = np.linalg.qr(vectors[again].swapaxes(-2, -1), mode="r")  # [key _ head]
-            lengths[again] = np.linalg.norm(roots @ weights[again], axis=1)
+        They follow from `gram`, so that no vector of a pair of tokens is made. A length is known to
+        1e-8 of what the lengths of the heads' vectors add up to, or to the rounding of the vectors.
+        """
+        if norms in self._lengths:
+            return self._lengths[norms]
+        gram, by_key = self.gram(norms), self._weights_by_key
+        heads, queries, keys, _ = self.size
+        lengths = by_key[:, 0] * 0
+        for tile in self.tiles(len(by_key), 3 * heads * queries):
+            weights = in_double(by_key[tile])
+            squares = ((gram[tile] @ weights) * weights).sum(-2)
+            lengths[tile] = squares.clip(0) ** 0.5
+        lengths = lengths.reshape(*self.weights.shape[:-3], keys, queries).swapaxes(-2, -1)
+        self._lengths[norms] = lengths
         return lengths
 
-    def one(
-        self, index: tuple[int, ...], norms: tuple[Norm, ...]
-    ) -> tuple[Block, tuple[Norm, ...]]:
-        """The block of one text, and the norms, which all texts share."""
-        if not index:
-            return self, norms
-        parts = {name: getattr(self, name) for name in OF_TEXT}
-        own = {name: part[index] for name, part in parts.items() if part is not None}
-        return replace(self, **own), norms
+    @cached_property
+    def _lengths(self) -> dict[tuple[Norm, ...], Any]:
+        return {}
+
+    @cached_property
+    def _weights_by_key(self) -> Float[Any, "text_and_key head query"]:
+        heads, queries = self.size[:2]
+        # In two steps: one would write numbers that are far apart in memory.
+        turned = self.weights.swapaxes(-2, -1)
+        turned = turned.reshape(-1).reshape(turned.shape)
+        return turned.swapaxes(-3, -2).reshape(-1, heads, queries)
 
     def transformed(
-        self, keys: slice | np.ndarray = slice(None), norms: tuple[Norm, ...] = ()
-    ) -> Float[np.ndarray, "*text head key model"]:
+        self, keys: slice = slice(None), norms: tuple[Norm, ...] = ()
+    ) -> Float[Any, "*text head key model"]:
         """``f(x_j)`` of each head, its value times its part of the output projection, behind the
-        linear part of norms.
+        linear parts of norms.
         """
-        # Each kind of contribution asks for them again; what is small is computed once and kept.
-        if isinstance(keys, np.ndarray) or not self.is_small:
-            return self._transform(keys, norms)
-        vectors = self.kept(("transformed", norms), lambda: self._transform(slice(None), norms))
-        return vectors[..., keys, :]
+        return self._linear(self.values_of_heads[..., keys, :] @ self.projection, norms)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether f(x_j) of all heads and keys may be held."""
-        heads, _, _, model = self.size
-        return 8 * heads * model * self.values[..., 0, :, 0].size <= BYTES_AT_ONCE
-
-    def _transform(
-        self, keys: slice | np.ndarray, norms: tuple[Norm, ...]
-    ) -> Float[np.ndarray, "*text head key model"]:
-        vectors = self.values_of_heads[..., keys, :] @ self.projection
+    @staticmethod
+    def _linear(vectors: Float[Any, "*any"], norms: tuple[Norm, ...]) -> Float[Any, "*any"]:
         for norm in norms:
             vectors = norm.linear(vectors)
         return vectors
 
+    def tiles(self, count: int, numbers_of_each: int) -> Iterator[slice]:
+        """So many keys, as many at a time as fit in a processor's cache, or more on a card."""
+        is_cpu = str(getattr(self.weights, "device", "cpu")) == "cpu"
+        step = max(1, BYTES_AT_ONCE[is_cpu] // max(1, 8 * numbers_of_each))
+        for first in range(0, count, step):
+            yield slice(first, first + step)
+
     def _check(self) -> None:
-        for name, least in {"weights": 3, "values": 3}.items():
-            if getattr(self, name).ndim < least:
-                raise RecordError(
-                    f"{name} of a block has {getattr(self, name).ndim} axes, expected {least}"
-                )
-        if self.projection.ndim != 3:
-            raise RecordError(f"projection of a block has {self.projection.ndim} axes, expected 3")
-        heads, queries, keys, _ = self.size
-        shared = self.values.shape[-3]
+        for name in ("weights", "values", "projection"):
+            axes = getattr(self, name).ndim
+            if axes < 3 or (name == "projection" and axes > 3):
+                raise RecordError(f"{name} of a block has {axes} axes, expected 3")
+        heads, queries, keys, model = self.size
+        shared, texts = self.values.shape[-3], tuple(self.weights.shape[:-3])
         if len(self.projection) != heads or not shared or heads % shared:
             raise RecordError(
                 f"A block with {heads} heads cannot use {shared} heads of values and "
                 f"{len(self.projection)} of the output projection"
             )
-        self._check_shapes()
-        if self.same and queries != keys:
+        row = (*texts, queries, model)
+        wanted = {"values": (*texts, shared, keys, self.projection.shape[1]), "bias": (model,)}
+        wanted |= dict.fromkeys(("residual", "beside", "stream_again"), row)
+        for name, shape in wanted.items():
+            array = getattr(self, name)
+            if array is not None and tuple(array.shape) != shape:
+                raise RecordError(
+                    f"{name} of a block has shape {tuple(array.shape)}; expected {shape}"
+                )
+        if self.same and self.first + queries > keys:
             raise RecordError(
                 f"A block of {queries} queries and {keys} keys cannot have the same tokens on "
                 "both sides"
             )
-
-    def _check_shapes(self) -> None:
-        _, queries, keys, model = self.size
-        texts = self.weights.shape[:-3]
-        wanted = {
-            "values": (*texts, self.values.shape[-3], keys, self.projection.shape[1]),
-            "bias": (model,),
-            "residual": (*texts, queries, model),
-            "beside": (*texts, queries, model),
-            "stream_again": (*texts, queries, model),
-        }
-        for name, shape in wanted.items():
-            array = getattr(self, name)
-            if array is not None and array.shape != shape:
-                raise RecordError(f"{name} of a block has shape {array.shape}; expected {shape}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.measures import effective_attention
-from headscope.norms._block_arrays import BlockArrays
+from headscope.norms._block import Block
 from headscope.norms._vectors import (
     ContributionVectors,
     attention_vectors,
@@ -18,7 +20,7 @@ from headscope.norms._vectors import (
 from headscope.record import Layer
 
 
-def value_norms(block: BlockArrays) -> Float[np.ndarray, "*text head key"]:
+def value_norms(block: Block) -> Float[Any, "*text head key"]:
     """``||f(x_j)||`` of each head, ``f(x) = (x W_V + b_V) W_O`` with the head's slices; b_O belongs
     to no token.
 
@@ -40,7 +42,7 @@ def value_norms(block: BlockArrays) -> Float[np.ndarray, "*text head key"]:
     return block.value_lengths
 
 
-def head_norms(block: BlockArrays) -> Float[np.ndarray, "*text head query key"]:
+def head_norms(block: Block) -> Float[Any, "*text head query key"]:
     """``||a f(x_j)|| = a ||f(x_j)||`` of each head: quadratic in the length once `value_norms` are
     known.
 
@@ -49,7 +51,7 @@ def head_norms(block: BlockArrays) -> Float[np.ndarray, "*text head query key"]:
     return block.weights * value_norms(block)[..., None, :]
 
 
-def attention_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
+def attention_norms(block: Block) -> Float[Any, "*text query key"]:
     """Attn-N: ``|| sum_h a f_h(x_j) ||``, vectors summed over heads before the norm is taken.
 
     The vectors and b_O sum to the attention's output. Source: Kobayashi et al. 2020, section 2.2.
@@ -57,7 +59,7 @@ def attention_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     return attention_vectors(block).lengths()
 
 
-def residual_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
+def residual_norms(block: Block) -> Float[Any, "*text query key"]:
     """AttnRes-N: ``|| sum_h a f_h(x_j) + [i = j] x_i ||``.
 
     Where the attention's output goes through a norm or a scale of its own before the residual is
@@ -72,7 +74,7 @@ def residual_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     return residual_vectors(block).lengths()
 
 
-def output_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
+def output_norms(block: Block) -> Float[Any, "*text query key"]:
     """AttnResLn-N: ``||T_ij||``, ``T_ij = gain * (R_ij - mean(R_ij)) / deviation(p_i)``, p_i the
     whole before the norm.
 
@@ -87,7 +89,7 @@ def output_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     return output_vectors(block).lengths()
 
 
-def globenc_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
+def globenc_norms(block: Block) -> Float[Any, "*text query key"]:
     """GlobEnc: AttnResLn-N's vectors through the second norm's linear part, the feed-forward part
     in the deviation only.
 
@@ -101,7 +103,7 @@ def globenc_norms(block: BlockArrays) -> Float[np.ndarray, "*text query key"]:
     return globenc_vectors(block).lengths()
 
 
-def own_norms(block: BlockArrays) -> Float[np.ndarray, "*text query"]:
+def own_norms(block: Block) -> Float[Any, "*text query"]:
     """Norm of what a query's residual adds to the norm's output, or to the stream where there is no
     norm.
 
@@ -111,11 +113,10 @@ def own_norms(block: BlockArrays) -> Float[np.ndarray, "*text query"]:
         RecordError: where the block has no residual.
     """
     vectors = residual_vectors(block) if block.after is None else output_vectors(block)
-    # Where queries and keys are the same tokens, the residual is in the diagonal already.
-    return np.linalg.norm(vectors.own if vectors.own is not None else np.zeros((1, 1)), axis=-1)
+    return (vectors.own * vectors.own).sum(-1) ** 0.5
 
 
-def mixing(vectors: ContributionVectors) -> Float[np.ndarray, "*text query"]:
+def mixing(vectors: ContributionVectors) -> Float[Any, "*text query"]:
     """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij||
     + ||P_ii||)``.
 
@@ -133,7 +134,7 @@ def mixing(vectors: ContributionVectors) -> Float[np.ndarray, "*text query"]:
     """
     others, own = vectors.lengths_of_others_and_own()
     whole = others + own
-    return np.divide(others, whole, out=np.zeros_like(whole), where=whole > 0)
+    return others / (whole + (whole == 0))
 
 
 def expansion_rate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -142,10 +143,7 @@ def _most(network: Any, source: tuple[int, int], sink: tuple[int, int]) -> int:
     return shortest_augmenting_path(network, source, sink, value_only=True).graph["flow_value"]
 
 
-CACHED_BYTES = 2**21
-
-
-def alti(block: Block) -> Float[np.ndarray, "query key"]:
+def alti(block: Block) -> Float[Any, "*text query key"]:
     """ALTI: ``c_ij = max(0, ||y_i||_1 - ||y_i - T_ij||_1)``, rows divided by their sum.
 
     y_i is the norm's output, shift and b_O included as in the release, T_ij the vectors of
@@ -161,21 +159,19 @@ def alti(block: Block) -> Float[np.ndarray, "query key"]:
     Raises:
         RecordError: where the block has no residual.
     """
+    block = block.in_double  # what is left of the whole is a small difference of sums
     added = residual_vectors(block) if block.after is None else output_vectors(block)
     whole = block.normed
-    length = np.abs(whole).sum(axis=-1)
-    _, queries, keys, model = block.size
-    near = np.empty((queries, keys))
-    # Vectors of all pairs at once would take query x key x model numbers; those of a few keys stay
-    # in the processor's cache, which takes half the time of larger tiles.
-    for tile in block.tiles(2 * 8 * queries * model, CACHED_BYTES):
-        vectors = added.vectors(tile)
-        np.subtract(whole, vectors, out=vectors)
-        near[:, tile] = (length - np.abs(vectors, out=vectors).sum(axis=-1)).T
-    near = np.maximum(near, 0.0)
-    sums = near.sum(axis=-1, keepdims=True)
+    length = abs(whole).sum(-1)
+    near = block.weights[..., 0, :, :] * 0
+    # Vectors of all pairs at once would take query x key x model numbers.
+    texts = math.prod(whole.shape[:-2])
+    for keys in block.tiles(block.size[2], 4 * texts * block.size[1] * block.size[3]):
+        apart = abs(whole[..., None, :, :] - added.vectors(keys)).sum(-1)
+        near[..., keys] = (length[..., None, :] - apart).swapaxes(-2, -1)
+    near = near.clip(0)
+    sums = near.sum(-1)
     # Of different tokens the residual is no key's, but takes its share of the whole all the same.
-    if not block.same and added.own is not None:
-        apart = np.abs(whole - added.own).sum(axis=-1)
-        sums = sums + np.maximum(length - apart, 0.0)[:, None]
-    return np.divide(near, sums, out=np.zeros_like(near), where=sums > 0)
+    if not block.same:
+        sums = sums + (length - abs(whole - added.own).sum(-1)).clip(0)
+    return near / (sums + (sums == 0))[..., None]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -14,11 +13,7 @@ from headscope.errors import RecordError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Norm:
-    """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token, in float64
-    or in the precision of what it is given.
-
-    Several norms of one kind are one `Norm` whose gain, shift and eps have axes in front, which
-    are broadcast to the vectors (`Norm.stacked`).
+    """``y = gain * (x - mean(x)) / deviation(x) + shift``, token by token.
 
     LayerNorm: centred, ``deviation = sqrt(var + eps)`` with the population variance. RMSNorm: not
     centred, ``deviation = sqrt(mean(x^2) + eps)``. A mere scale (layer scale, MobileBERT's norm):
@@ -28,9 +23,9 @@ class Norm:
     section 3.
 
     Args:
-        gain: ``[model]``, or with axes in front.
-        shift: as gain.
-        eps: under the root; of several norms an array whose axes are those of a token.
+        gain: ``[model]``, of NumPy or torch, as the vectors that it is given.
+        shift: the same.
+        eps: under the root.
         centred: whether the mean is taken off.
         divided: whether it is divided by the deviation.
 
@@ -43,41 +38,20 @@ class Norm:
         [[-1.0, 1.0]]
     """
 
-    gain: np.ndarray
-    shift: np.ndarray
-    eps: float | np.ndarray = 0.0
+    gain: Any
+    shift: Any
+    eps: float = 0.0
     centred: bool = True
     divided: bool = True
 
     def __post_init__(self) -> None:
         for name in ("gain", "shift"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), np.float64))
+            object.__setattr__(self, name, in_numpy_double(getattr(self, name)))
         if not self.gain.ndim or self.gain.shape != self.shift.shape:
             raise RecordError(
                 f"gain and shift must be [model], not of shapes {self.gain.shape} and "
                 f"{self.shift.shape}"
             )
-
-    @classmethod
-    def stacked(cls, norms: Sequence[Norm], *, axes: int) -> Norm:
-        """Norms of one kind and width as one, for vectors ``[norm ... model]``.
-
-        Args:
-            norms: one for each of the vectors' first axis.
-            axes: how many axes of the vectors lie between the first and the last.
-        """
-        first = norms[0]
-        shape = (len(norms), *[1] * axes)
-        gain = np.stack([norm.gain for norm in norms])
-        shift = np.stack([norm.shift for norm in norms])
-        eps = np.array([norm.eps for norm in norms])
-        return cls(
-            gain=gain.reshape(*shape, -1),
-            shift=shift.reshape(*shape, -1),
-            eps=eps.reshape(shape),
-            centred=first.centred,
-            divided=first.divided,
-        )
 
     @property
     def kind(self) -> str:
@@ -86,64 +60,30 @@ class Norm:
             return "scale"
         return "LayerNorm" if self.centred else "RMSNorm"
 
-    def linear(self, vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... model"]:
+    def linear(self, vectors: Float[Any, "... model"]) -> Float[Any, "... model"]:
         """The linear part, before it is divided: ``gain * (v - mean(v))``, or ``gain * v``."""
-        gain, _ = self._in_precision_of(vectors)
-        if not self.centred:
-            return vectors * gain
-        straight = vectors - _means(vectors)
-        straight *= gain  # no second array: fresh memory costs more than the product
-        return straight
+        return self._straight(vectors) * self.gain
 
-    def _in_precision_of(
-        self, vectors: Float[np.ndarray, "... model"]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Gain and shift: vectors stay in single precision where they are."""
-        return self._in_single if vectors.dtype == np.float32 else (self.gain, self.shift)
-
-    @cached_property
-    def _in_single(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.gain.astype(np.float32), self.shift.astype(np.float32)
-
-    def deviation(
-        self, vectors: Float[np.ndarray, "*text token model"]
-    ) -> Float[np.ndarray, "*text token"]:
+    def deviation(self, vectors: Float[Any, "*text token model"]) -> Float[Any, "*text token"]:
         """What each token is divided by."""
-        if self.centred and self.divided:
-            vectors = vectors - _means(vectors)
-        return self._deviation_of(vectors)
+        straight = self._straight(vectors)
+        # The mean square and not the variance, which would take the mean off of an RMSNorm as well.
+        squares = (straight * straight).mean(-1)
+        return (squares + self.eps) ** 0.5 if self.divided else squares * 0 + 1
 
-    def with_rows(
-        self, vectors: Float[np.ndarray, "*text token model"]
-    ) -> tuple[Float[np.ndarray, "*text token model"], Float[np.ndarray, "*text token"]]:
-        """The norm itself, and what it multiplies each token by, one by its deviation."""
-        straight = vectors - _means(vectors) if self.centred else vectors
-        rows = 1 / self._deviation_of(straight)
-        gain, shift = self._in_precision_of(vectors)
-        normed = straight * gain
-        normed *= rows[..., None]
-        normed += shift
-        return normed, rows
-
-    def __call__(
-        self, vectors: Float[np.ndarray, "*text token model"]
-    ) -> Float[np.ndarray, "*text token model"]:
+    def __call__(self, vectors: Float[Any, "*text token model"]) -> Float[Any, "*text token model"]:
         """The norm itself."""
-        return self.with_rows(vectors)[0]
+        return self.linear(vectors) / self.deviation(vectors)[..., None] + self.shift
 
-    def _deviation_of(
-        self, straight: Float[np.ndarray, "*text token model"]
-    ) -> Float[np.ndarray, "*text token"]:
-        """As `deviation`, of vectors whose mean was taken off, if the norm takes it off."""
-        if not self.divided:
-            return np.ones(straight.shape[:-1], straight.dtype)
-        # The mean square and not np.var, which would take the mean off of an RMSNorm as well. A
-        # product of rows reads them once, where a square is written first.
-        squares = np.einsum("...m,...m->...", straight, straight) / straight.shape[-1]
-        return np.sqrt(squares + np.asarray(self.eps, straight.dtype))
+    def _straight(self, vectors: Float[Any, "... model"]) -> Float[Any, "... model"]:
+        return vectors - vectors.mean(-1)[..., None] if self.centred else vectors
 
 
-def _means(vectors: Float[np.ndarray, "... model"]) -> Float[np.ndarray, "... 1"]:
-    """The mean of each vector; as a product, which takes a third of the time of ``np.mean``."""
-    width = vectors.shape[-1]
-    return (vectors @ np.ones(width, vectors.dtype))[..., None] / width
+def in_double(array: Any) -> Any:
+    """An array in float64: a tensor stays one, all else becomes a NumPy array."""
+    return array.double() if hasattr(array, "double") else np.asarray(array, np.float64)
+
+
+def in_numpy_double(array: Any) -> Any:
+    """As `in_double`, but that a tensor stays in its own precision."""
+    return array if hasattr(array, "double") else np.asarray(array, np.float64)

@@ -6,17 +6,21 @@ from torch import nn
 
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._follow import FunctionUse, Sum, follow
-from headscope.capturing.contributions._reader import known_norm_of
-from headscope.capturing.contributions._residual_path import NormUse, ResidualPath
+from headscope.capturing.contributions._path import (
+    FunctionUse,
+    NormUse,
+    ResidualPath,
+    Sum,
+    follow,
+)
+from headscope.capturing.contributions._watch import known_norm_of
 from headscope.capturing.watching.tape import ModuleUse
 
 from ...close import assert_close
 
 BATCH, TOKENS, WIDTH = 2, 5, 6
-READER, MATRIX, NORM, SECOND = (
+READER, NORM, SECOND = (
     nn.Module(),
-    nn.Linear(3, WIDTH),
     nn.LayerNorm(WIDTH),
     nn.RMSNorm(WIDTH),
 )
@@ -28,7 +32,6 @@ def drawn(seed):
 
 SIDE = SideTokens(tokens=(), positions=())
 OUTPUT, RESIDUAL, MADE = drawn(0), drawn(1), drawn(2)
-MATRICES = [ModuleUse(MATRIX, None, MADE)]
 
 
 def path_of(output=OUTPUT, number=0):
@@ -43,12 +46,12 @@ def path_of(output=OUTPUT, number=0):
         number=number,
     )
     reads = (ModuleUse(READER, RESIDUAL),)
-    return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, values=(), output=output)
+    return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, output=output)
 
 
-def norm_of(use, path):
-    norm = known_norm_of(use.module, path.width)
-    return norm and NormUse(norm, use.module, "norm", use.given, use.output)
+def norm_of(use, width):
+    norm = known_norm_of(use.module, width)
+    return norm and NormUse(norm, type(use.module).__name__, use.output)
 
 
 def added(first, second):
@@ -64,7 +67,7 @@ def followed(*records, paths=None):
     """The paths after these records; those that have ended are told of no more."""
     paths = [path_of()] if paths is None else paths
     for record in records:
-        follow([path for path in paths if not path.ended], record, norm_of, MATRICES)
+        follow([path for path in paths if not path.ended], record, norm_of)
     return paths
 
 
@@ -75,11 +78,10 @@ def test_a_post_norm_layer_goes_on_with_what_its_norm_gives():
     (path,) = followed(first, norm, again, used(SECOND, again.whole))
     assert path.ended
     assert path.goes_on == "normed"
-    assert [addend.equal(RESIDUAL) for addend in path.addends] == [True]
-    assert (path.reader, path.after.module, path.second.module) == (READER, NORM, SECOND)
-    assert path.after.norm.kind == "LayerNorm"
+    assert [addend.equal(RESIDUAL) for addend in path.residuals] == [True]
+    assert not path.others
+    assert (path.after.norm.kind, path.second.norm.kind) == ("LayerNorm", "RMSNorm")
     assert_close(path.again, again.whole)
-    assert path.maker is MATRIX
 
 
 def test_a_pre_norm_layer_goes_on_with_the_stream():
@@ -96,23 +98,22 @@ def test_a_parallel_layer_has_the_output_of_a_matrix_beside_the_residual():
     second = added(first.whole, RESIDUAL)
     (path,) = followed(first, second, used(NORM, second.whole))
     assert not path.ended
-    assert path.makers == [MATRIX, None]
-    assert [addend is path.residuals[0] for addend in path.addends] == [False, True]
-    assert_close(path.after.given, second.whole)
+    assert [addend.equal(RESIDUAL) for addend in path.residuals] == [True]
+    assert [addend.equal(MADE) for addend in path.others] == [True]
+    assert_close(path.stream, second.whole)
     # the next layer adds to the sum what it takes from it
     following = path_of(drawn(3), number=1)
     first = added(following.output, drawn(4))
-    second = added(first.whole, path.after.given)
+    second = added(first.whole, path.stream)
     followed(first, second, paths=[path, following])
     assert path.ended
     assert path.goes_on == "stream"
-    assert (path.maker, path.next) == (None, 1)
 
 
 def test_a_norm_of_the_output_itself_comes_before_the_residual():
     norm = used(SECOND, OUTPUT)
     (path,) = followed(norm, added(RESIDUAL, norm.output))
-    assert path.before.module is SECOND
+    assert path.before.name == "RMSNorm"
     assert path.after is None
     assert_close(path.stream, RESIDUAL + norm.output)
 
@@ -126,15 +127,27 @@ def test_a_scale_and_another_order_of_rows_are_found():
     assert path.scale is None
 
 
+def test_the_residual_is_what_was_read_before_be_it_times_a_number():
+    kinds = {
+        "as it is": (RESIDUAL, 1),
+        "times a number": (RESIDUAL * 0.5, 1),
+        "each feature times its own": (RESIDUAL * torch.arange(1, 7), 0),
+        "other rows": (RESIDUAL.roll(1, 1), 0),
+    }
+    for kind, (addend, count) in kinds.items():
+        (path,) = followed(added(OUTPUT, addend))
+        assert (len(path.residuals), len(path.others)) == (count, 1 - count), kind
+
+
 def test_the_output_of_another_attention_is_no_residual():
     one, other = path_of(), path_of(drawn(3), number=1)
     first = added(OUTPUT, RESIDUAL)
     followed(first, added(first.whole, other.output), paths=[one, other])
     assert one.ended
-    assert len(one.addends) == 1
+    assert len(one.residuals + one.others) == 1
     # alone it is something else that is added
     (alone,) = followed(first, added(first.whole, other.output))
-    assert len(alone.addends) == 2
+    assert len(alone.residuals + alone.others) == 2
 
 
 @pytest.mark.parametrize("kind", ["function", "matrix"])
@@ -149,7 +162,7 @@ def test_a_sum_that_something_else_takes_gets_no_more_parts(kind):
         taken = used(nn.Linear(WIDTH, WIDTH), first.whole)
     followed(taken, added(first.whole, MADE), paths=[path])
     assert path.ended
-    assert len(path.addends) == 1
+    assert len(path.residuals + path.others) == 1
     assert path.after is None
 
 
@@ -166,7 +179,7 @@ OTHERS = {
 def test_what_has_nothing_to_do_with_it_changes_nothing(kind):
     (path,) = followed(OTHERS[kind]())
     assert path.stream is path.before is path.after is None
-    assert not path.addends
+    assert not path.residuals + path.others
     assert not path.ended
 
 
@@ -177,4 +190,4 @@ def test_what_is_noted_are_copies():
     record.whole.zero_()
     residual.zero_()
     assert_close(path.stream, OUTPUT + RESIDUAL)
-    assert_close(path.addends[0], RESIDUAL)
+    assert_close(path.residuals[0], RESIDUAL)

@@ -109,7 +109,7 @@ def test_what_is_not_a_sum_of_pieces_is_refused(kind, missing, match):
 
 
 def test_a_norm_that_lies_is_found_out(monkeypatch):
-    from headscope.capturing.contributions import _reader as _norms
+    from headscope.capturing.contributions import _watch as _norms
     from headscope.norms import Norm
 
     real = _norms.norm_of
@@ -130,7 +130,7 @@ def test_a_norm_that_lies_is_found_out(monkeypatch):
 
 
 def test_a_second_norm_that_lies_costs_only_what_needs_it(monkeypatch, tokenizer):
-    from headscope.capturing.contributions import _reader as _norms
+    from headscope.capturing.contributions import _watch as _norms
     from headscope.norms import Norm
 
     model, real = tiny_model("bert"), _norms.norm_of

@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope.capturing import capture_encoded
-from headscope.capturing.contributions import _build, _reader, _texts_of_path
+from headscope.capturing.contributions import _build
 from headscope.record import CONTRIBUTIONS
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
@@ -43,27 +43,14 @@ TEXTS = [TEXT, "a bee", "the cat", "a dog sat. the bee sat"]
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("family", ["bert", "llama", "gpt2", "gemma2"])
 def test_padded_texts_of_other_lengths_are_worked_on_together(family, side, tokenizer, monkeypatch):
-    """One block of all of them has the numbers that each has in a block of its own."""
+    """All of them in one block have the numbers that each has by itself, row by row."""
     tokenizer = copy.deepcopy(tokenizer)
     tokenizer.padding_side = side
     inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    sizes = []
-    write = _build._write
-
-    def counted(members):
-        sizes.append([len(member.texts) for member in members])
-        write(members)
-
-    monkeypatch.setattr(_build, "_write", counted)
     model = tiny_model(family)
     together = capture_encoded(model, tokenizer, inputs, keep="alti")
-    assert {size for group in sizes for size in group} == {len(TEXTS)}
-    sizes.clear()
-    monkeypatch.setattr(_texts_of_path, "FEW_PAIRS", 0)
-    monkeypatch.setattr(_texts_of_path, "FILLED_UP_TO", 0)
-    alone = capture_encoded(model, tokenizer, inputs, keep="alti")
-    assert {size for group in sizes for size in group} == {1}
-    assert_alike(together, alone)
+    monkeypatch.setattr(_build, "BYTES_AT_ONCE", 1)
+    assert_alike(together, capture_encoded(model, tokenizer, inputs, keep="alti"))
 
 
 def assert_alike(records, others):
@@ -93,36 +80,9 @@ def test_sources_and_targets_of_other_lengths_are_worked_on_together(tokenizer, 
     inputs["decoder_attention_mask"] = target["attention_mask"]
     model = tiny_model("bart")
     together = capture_encoded(model, tokenizer, inputs, keep="alti")
-    monkeypatch.setattr(_texts_of_path, "FEW_PAIRS", 0)
-    monkeypatch.setattr(_texts_of_path, "FILLED_UP_TO", 0)
+    monkeypatch.setattr(_build, "BYTES_AT_ONCE", 1)
     assert_alike(together, capture_encoded(model, tokenizer, inputs, keep="alti"))
     assert together[0]["cross"].layer(0).contributions.own is not None
-
-
-def test_a_long_text_does_not_fill_up_all_others(tokenizer):
-    """Padding up to twice a text's own pairs of tokens, or to a few."""
-    model = tiny_model("bert")
-    groups = []
-
-    def sized(path, **options):
-        known = list(texts_of(path, **options))
-        groups.append([[len(text.queries) for text in member.texts] for member in known])
-        return known
-
-    texts_of = _texts_of_path.texts_of
-    words = "the cat sat. a dog sat. the bee"
-    texts = [words, words[:24], "a bee", "the cat"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_reader, "texts_of", sized)
-        patch.setattr(_texts_of_path, "FEW_PAIRS", 64)
-        capture_encoded(
-            model, tokenizer, tokenizer(texts, padding=True, return_tensors="pt"), keep="norms"
-        )
-    for known in groups:
-        assert sum(len(lengths) for lengths in known) == len(texts)
-        assert len(known) > 1
-        for lengths in known:
-            assert max(lengths) ** 2 <= max(64, 2 * min(lengths) ** 2)
 
 
 @pytest.mark.parametrize("family", ["bert", "falcon", "gemma2", "bart"])

@@ -57,7 +57,7 @@ from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import Contributions, HeldHeads, ModelFacts, Record, Stack, Statistics, Tokens
 
 if TYPE_CHECKING:
-    from headscope.capturing.contributions._reader import NormsReader
+    from headscope.capturing.contributions._watch import NormsWatch
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class Builder:
         self.seen: dict[int, SeenLayer] = {}
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
-        self.norms: NormsReader | None = None
+        self.norms: NormsWatch | None = None
         self.left_out: list[str] = []
         self.unattended: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}

@@ -63,22 +63,27 @@ def norm_of(module: nn.Module, width: int) -> Norm | None:
     return None
 
 
-def matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
+def exact(tensor: torch.Tensor) -> torch.Tensor:
+    """In float32 or better, on the tensor's own device where that has float64 (Apple's has not)."""
+    tensor = tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))
+    return tensor.cpu() if tensor.device.type == "mps" else tensor
+
+
+def matrix_of(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Matrix ``[in out]`` and bias ``[out]`` of an affine module, whichever way round it keeps
-    them, in float64.
+    them, in float32 or better.
     """
     with in_memory(module):
         return _matrix_of(module)
 
 
-def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
+def _matrix_of(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None]:
     weight, bias = (getattr(module, name, None) for name in ("weight", "bias"))
-    bias = bias if isinstance(bias, torch.Tensor) else None
     if not isinstance(weight, torch.Tensor):
         raise ValueError("it has no matrix")
-    offset = None if bias is None else bias.detach().double().cpu().numpy()
+    offset = exact(bias) if isinstance(bias, torch.Tensor) else None
     if weight.is_floating_point() and weight.ndim == 2:
-        plain = weight.detach().double().cpu().numpy()
+        plain = exact(weight)
         for matrix in (plain.T, plain):
             if _computes(module, matrix, offset, weight.dtype):
                 return matrix, offset
@@ -90,20 +95,20 @@ def _matrix_of(module: nn.Module) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _computes(
-    module: nn.Module, matrix: np.ndarray, offset: np.ndarray | None, dtype: torch.dtype
+    module: nn.Module, matrix: torch.Tensor, offset: torch.Tensor | None, dtype: torch.dtype
 ) -> bool:
     """Whether a module gives the product with this matrix and the bias, tried with random rows."""
     probe = torch.randn(2, len(matrix), generator=torch.Generator().manual_seed(0)).to(dtype)
     answer = _answer(module, probe)
-    wanted = probe.double().numpy() @ matrix
+    wanted = probe.to(matrix.device, matrix.dtype) @ matrix
     if answer is None or answer.shape != wanted.shape:
         return False
     wanted = wanted if offset is None else wanted + offset
     loose = 1e-4 if dtype in (torch.float32, torch.float64) else 3e-2
-    return bool(np.abs(answer - wanted).max() <= loose * max(1.0, np.abs(wanted).max()))
+    return bool((answer - wanted).abs().max() <= loose * wanted.abs().max().clamp(min=1.0))
 
 
-def _answers_to_units(module: nn.Module, offset: np.ndarray | None) -> np.ndarray | None:
+def _answers_to_units(module: nn.Module, offset: torch.Tensor | None) -> torch.Tensor | None:
     """Matrix ``[in out]`` of a module that does not keep it: what it gives for each unit vector,
     without its bias. None where it takes none, or has parts whose weights may change unnoticed.
     """
@@ -116,27 +121,25 @@ def _answers_to_units(module: nn.Module, offset: np.ndarray | None) -> np.ndarra
     return answers if offset is None else answers - offset
 
 
-def _answer(module: nn.Module, rows: torch.Tensor) -> np.ndarray | None:
-    """What a module gives for these rows, in float64; None where it does not take them."""
+def _answer(module: nn.Module, rows: torch.Tensor) -> torch.Tensor | None:
+    """What a module gives for these rows; None where it does not take them."""
     weight = getattr(module, "weight", rows)
     try:
         with torch.no_grad(), full_precision():
-            answer = module.forward(rows.to(weight.device))
+            return exact(module.forward(rows.to(weight.device)))
     except (RuntimeError, TypeError):  # the wrong way round, or of another precision
         return None
-    return answer.detach().double().cpu().numpy()
 
 
 def value_columns_of(
-    value: torch.Tensor, applied: Iterable[ModuleUse], *, known: tuple[int, ...] = ()
+    value: torch.Tensor, applied: Iterable[ModuleUse]
 ) -> tuple[nn.Module, tuple[int, ...]] | None:
-    """The matrix whose output holds the values, number by number, and its columns that do.
+    """The matrix whose output holds the values, by their place in memory or number by number, and
+    its columns that do.
 
     Args:
         value: ``[batch kv_head key feature]``.
         applied: uses of matrices, of which one is looked for.
-        known: columns that are tried first; number by number, where others are compared in some
-            rows.
 
     Returns:
         None where there is none (a norm follows it, or attention works in windows), or columns
@@ -144,15 +147,14 @@ def value_columns_of(
     """
     rows = value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [batch * key, kv_head * feature]
     for use in applied:
-        if known and _columns_by_memory(value, use.output) == known:
-            return use.module, known
+        columns = _columns_by_memory(value, use.output)
+        if columns:
+            return use.module, columns
         output = use.output.flatten(0, -2)
         turned = use.output.transpose(0, 1).flatten(0, -2) if use.output.ndim == 3 else output
         for given in (output, turned):
             if (len(given), given.dtype) != (len(rows), rows.dtype):
                 continue
-            if known and torch.equal(given[:, list(known)], rows):
-                return use.module, known
             columns = _columns_in(rows, given)
             if columns is not None:
                 return use.module, columns
@@ -165,7 +167,8 @@ def _columns_by_memory(value: torch.Tensor, output: torch.Tensor) -> tuple[int, 
     batch, step, key, feature = value.stride()
     if (batch, key, feature) != output.stride() or feature != 1 or value.dtype != output.dtype:
         return ()
-    if (value.shape[0], value.shape[2]) != output.shape[:2] or rest or not 0 <= first < key:
+    inside = first >= 0 and first + step * (value.shape[1] - 1) + value.shape[3] <= key
+    if (value.shape[0], value.shape[2]) != output.shape[:2] or rest or not inside:
         return ()
     return _columns_at(first, step, *value.shape[1::2])
 

@@ -1,5 +1,5 @@
 """Following attention's outputs through all modules of a model, and through every sum that torch
-computes.
+computes, and writing of each layer what its tokens added.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ from typing import Any
 import torch
 from torch import nn
 
+from headscope.capturing.building._put_away import Put, put_away
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.contributions._follow import FunctionUse, Record, Sum, follow
-from headscope.capturing.contributions._norm_sites import NormSite
-from headscope.capturing.contributions._reader import NormsReader
-from headscope.capturing.contributions._residual_path import ResidualPath
+from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.contributions._build import NO_PROJECTION, refused, write_contributions
+from headscope.capturing.contributions._modules import norm_of, remembered, value_columns_of
+from headscope.capturing.contributions._path import (
+    FunctionUse,
+    NormUse,
+    ResidualPath,
+    Sum,
+    follow,
+)
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
-from headscope.capturing.watching.tape import ModuleUse, first_tensor
+from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
 from headscope.capturing.watching.watch_plan import ModelModules, is_affine
+from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
 SUMS_IN_PLACE = {torch.Tensor.add_, torch.Tensor.__iadd__}
@@ -40,19 +48,31 @@ HARMLESS = {
 READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 
 
-class NormsWatch(NormsReader):
-    """Follows outputs through all that a model does, as in a first pass over it.
+class NormsWatch(PassReader):
+    """Follows the output of each attention while its block is open, and says of each layer what its
+    tokens added.
+
+    A builder tells it of each call when it was made (`mark`), and of its layers (`expect`), then or
+    later, at the latest before `complete`. A `Watch` that is opened inside tells it of the pass.
 
     Args:
         modules: of the model.
-        **options: as of `NormsReader`.
+        with_alti: whether ALTI is computed too.
+        put: takes each array that is done, and gives what is kept in its place; None to keep all
+            in memory.
     """
 
-    def __init__(self, modules: ModelModules, **options: Any) -> None:
-        super().__init__(modules, **options)
+    def __init__(
+        self, modules: ModelModules, *, with_alti: bool = False, put: Put | None = None
+    ) -> None:
+        self._names, self._with_alti, self._put = modules.names, with_alti, put
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
-        self._summed: list[tuple[NormSite, torch.Tensor]] = []
+        self._marked: set[int] = set()
+        self._paths: dict[int, ResidualPath] = {}
+        self._waiting: list[ResidualPath] = []
+        self._ended: list[ResidualPath] = []
+        self._norms: dict[tuple[int, int], Norm | None] = {}
         self.function = self._function
         self.before: Sequence[nn.Module] = [
             module for module in modules.all if next(module.parameters(), None) is not None
@@ -61,11 +81,74 @@ class NormsWatch(NormsReader):
             module for module in modules.all if next(module.children(), None) is None
         ]
 
+    def __enter__(self) -> NormsWatch:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self._clear()
+
     def mark(self, seen: Call, call: Call, sides: tuple[SideTokens, SideTokens]) -> None:
-        """As `NormsReader.mark`; few calls may wait at once."""
-        super().mark(seen, call, sides)
+        """From now on, follow the output of this call into the residual stream.
+
+        Args:
+            seen: the call as it was made, with its projection.
+            call: the same laid out anew, a row of the batch for each example.
+            sides: its tokens.
+        """
+        # Of a call that was marked before, the layer waited, and is made by itself after all.
+        if call.number in self._marked:
+            return
+        self._marked.add(call.number)
+        if call.projection is None or call.output is None:
+            return
+        output = call.output.detach().reshape(call.size[0], call.size[2], -1)
+        packed = seen.output is not None and seen.output.numel() != output.numel()
+        if packed:  # the model has no padding where the layout has
+            output = torch.cat([output[text, at] for text, at in enumerate(sides[0].positions)])
+        path = ResidualPath(
+            call=call,
+            sides=sides,
+            reads=tuple(self._reads),
+            value=value_columns_of(call.value, reversed(self._applied)),
+            output=output.clone(),  # models add the residual into this very tensor
+            packed=packed,
+        )
+        self._paths[call.number] = path
+        self._waiting.append(path)
         if len(self._waiting) > WAITING:
-            self._end(self._waiting[:1])
+            self._end(self._waiting[0])
+
+    def expect(
+        self,
+        call: Call,
+        visibility: Visibility,
+        weights: torch.Tensor | None,
+        layers: list[dict[str, Any]],
+    ) -> None:
+        """What is learned of a call goes into its layers.
+
+        Args:
+            call: one that was marked.
+            visibility: what its queries may attend to.
+            weights: ``[text head query key]``, if all of them were computed already.
+            layers: arguments of `Layer` for each example, to which ``value_norms`` and
+                ``contributions`` are added.
+        """
+        path = self._paths.pop(call.number, None)
+        if path is None:
+            for layer in layers:
+                layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
+            return
+        path.call, path.visibility, path.weights, path.layers = call, visibility, weights, layers
+
+    def complete(self) -> None:
+        """The pass is over, and all layers are there: write what is not yet written."""
+        with unwatched():
+            for path in list(self._waiting):
+                self._end(path)
+            self._write()
+        self._clear()
 
     def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module reads something."""
@@ -75,10 +158,6 @@ class NormsWatch(NormsReader):
         if given is None:
             return
         with unseen():
-            for site, whole in self._summed:
-                if _is_one(whole, given):
-                    site.taker = self._modules.numbers[id(module)]
-            self._summed = [summed for summed in self._summed if summed[0].taker is None]
             # The same stream is read by queries, keys and values: one copy of it is enough.
             if not any(_is_one(seen.given, given) for seen in self._reads):
                 self._reads.append(ModuleUse(module, given.detach()))
@@ -99,8 +178,7 @@ class NormsWatch(NormsReader):
             is_taken = self._are_taken(given)
         # A block in which nothing is seen costs more than most modules have to say.
         if is_taken:
-            with unwatched():
-                self.record(use)
+            self._record(use)
 
     def _function(
         self, func: Callable, args: tuple[Any, ...], options: dict[str, Any], run: Callable
@@ -109,7 +187,8 @@ class NormsWatch(NormsReader):
         if not self._waiting:
             return run(func, args, options)
         if func not in SUMS and func not in SUMS_IN_PLACE:
-            self._note_use(func, args)
+            if getattr(func, "__name__", "") not in HARMLESS:
+                self._record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
             return run(func, args, options)
         parts = _two_tensors(args, options)
         if parts is None or not self._are_taken(*parts):
@@ -117,38 +196,55 @@ class NormsWatch(NormsReader):
         if func in SUMS_IN_PLACE:  # the first addend will hold the sum
             with unwatched():
                 parts = parts[0].clone(), parts[1]
-        whole, paths = run(func, args, options), list(self._waiting)
-        with unwatched():
-            self.record(Sum(*parts, whole), tuple(reversed(self._applied)))
-            self._summed += [(path.site, whole) for path in paths if path.total is whole]
+        whole = run(func, args, options)
+        self._record(Sum(*parts, whole))
         return whole
 
-    def record(self, record: Record, matrices: Sequence[ModuleUse] = ()) -> None:
-        """Follow the outputs that wait one step further; see `follow`."""
-        follow(self._waiting, record, self._norm_of, matrices)
-        self._end([path for path in self._waiting if path.ended])
-
-    def _note_use(self, func: Callable, args: tuple[Any, ...]) -> None:
-        if getattr(func, "__name__", "") not in HARMLESS:
-            self.record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
+    def _record(self, record: Sum | FunctionUse | ModuleUse) -> None:
+        """Follow the outputs that wait one step further."""
+        with unwatched():
+            follow(self._waiting, record, self._norm_of)
+            for path in [path for path in self._waiting if path.ended]:
+                self._end(path)
 
     def _are_taken(self, *tensors: torch.Tensor) -> bool:
         """Whether some path may go on with tensors of this size."""
         with unseen():
             return any(all(map(path.takes, tensors)) for path in self._waiting)
 
-    def _path(self, **known: Any) -> ResidualPath:
-        return ResidualPath(
-            reads=tuple(self._reads), values=tuple(reversed(self._applied)), **known
-        )
+    def _norm_of(self, use: ModuleUse, width: int) -> NormUse | None:
+        module, key = use.module, (id(use.module), width)
+        if key not in self._norms:
+            self._norms[key] = known_norm_of(module, width)
+        norm = self._norms[key]
+        if norm is None:
+            return None
+        return NormUse(norm, self._names[id(module)], use.output.detach().clone())
 
-    def _written(self, path: ResidualPath) -> None:
-        path.site.note(path, self._modules)
+    def _end(self, path: ResidualPath) -> None:
+        """A path has ended: write of it what is known, once its layers are there."""
+        self._waiting.remove(path)
+        path.reads = ()
+        self._ended.append(path)
+        self._write()
+
+    def _write(self) -> None:
+        for path in [path for path in self._ended if path.layers]:
+            self._ended.remove(path)
+            write_contributions(path, with_alti=self._with_alti)
+            put_away(path.layers, self._put)
 
     def _clear(self) -> None:
-        super()._clear()
-        for known in (self._summed, self._reads, self._applied):
-            known.clear()
+        known = (self._waiting, self._ended, self._paths, self._reads, self._applied)
+        for each in known:
+            each.clear()
+
+
+def known_norm_of(module: nn.Module, width: int) -> Norm | None:
+    """The norm that a module computes, found once for its weights; None where it is none."""
+    if is_affine(module):
+        return None
+    return remembered([module], ("norm", width), lambda: norm_of(module, width))
 
 
 def _is_one(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Where the outputs of attention go is remembered, and proved anew in every pass."""
+"""Norms of models that changed since the last capture, or while one runs."""
 
 import copy
 import threading
@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 import headscope as hs
 from headscope.capturing import capture_encoded
-from headscope.capturing.contributions import _norm_sites
-from headscope.capturing.contributions._planned_watch import _is_sum
 from headscope.capturing.watching import watch_plan
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -35,7 +32,6 @@ def records_of(model, texts=TEXTS, keep="alti", **options):
 def forgotten(model):
     """The same model, of which nothing is remembered."""
     watch_plan.PLANS.pop(model, None)
-    _norm_sites.NORM_SITES.pop(model, None)
     return model
 
 
@@ -60,125 +56,6 @@ def assert_same(first, second):
             assert (a is None) == (b is None), name
             if a is not None:
                 assert_close(a, b)
-
-
-@pytest.fixture
-def modes(monkeypatch):
-    """What the function modes that were entered look for."""
-    entered = []
-    original = TorchFunctionMode.__enter__
-
-    def entering(mode):
-        entered.append("sums" if mode._function else "attention")
-        return original(mode)
-
-    monkeypatch.setattr(TorchFunctionMode, "__enter__", entering)
-    return entered
-
-
-KNOWN = [
-    "bert",
-    "gpt2",
-    "llama",
-    "bloom",
-    "t5",
-    "albert",
-    "bart",
-    "gptj",
-    "phi",
-    "cohere",
-    "gpt_neox",
-]
-
-
-@pytest.mark.parametrize("family", KNOWN)
-def test_norms_are_the_same_with_known_sites(family):
-    model = tiny_model(family)
-    fresh = records_of(forgotten(model))
-    sites = _norm_sites.NORM_SITES.plan_of(model)
-    assert len(sites) == sum(len(stack) for stack in fresh[0].stacks.values())
-    assert_same(fresh, records_of(model))
-    assert _norm_sites.NORM_SITES[model].plan is sites
-    assert_same(records_of(forgotten(model), TEXTS[1:]), records_of(model, TEXTS[1:]))
-
-
-@pytest.mark.parametrize(
-    ("family", "layers"),
-    [
-        ("gptj", {"n_layer": 4}),
-        ("gpt_neox", {"num_hidden_layers": 4}),
-        ("phi", {"num_hidden_layers": 4}),
-        ("cohere", {"num_hidden_layers": 4}),
-        ("llama", {"num_hidden_layers": 4}),
-        ("bert", {"num_hidden_layers": 4}),
-    ],
-)
-def test_sites_of_more_layers_than_two_are_known(family, layers):
-    # only the last of two parallel layers is followed by no layer, but by a norm
-    model = tiny_model(family, **layers)
-    fresh = records_of(forgotten(model))
-    sites = _norm_sites.NORM_SITES.plan_of(model)
-    assert len(sites) == 4
-    assert_same(fresh, records_of(model))
-    assert _norm_sites.NORM_SITES[model].plan is sites
-    assert _norm_sites.NORM_SITES[model].failures == 0
-
-
-@pytest.mark.parametrize("family", ["falcon", "gemma2", "mixtral"])
-def test_what_is_no_plain_sum_of_known_matrices_is_followed_everywhere(family, modes):
-    model = tiny_model(family)
-    fresh = records_of(forgotten(model))
-    assert not _norm_sites.NORM_SITES.plan_of(model)
-    modes.clear()
-    assert_same(fresh, records_of(model))
-    assert "sums" in modes
-
-
-def test_with_known_sites_no_function_is_watched(modes):
-    model = tiny_model("bert")
-    records_of(forgotten(model))
-    assert "sums" in modes
-    modes.clear()
-    records_of(model)
-    assert modes == []
-
-
-def test_a_capture_without_norms_keeps_the_sites():
-    model = tiny_model("gpt2")
-    records_of(forgotten(model))
-    sites = _norm_sites.NORM_SITES.plan_of(model)
-    records_of(model, keep="qk")
-    assert _norm_sites.NORM_SITES.plan_of(model) is sites
-
-
-def test_weights_that_changed_since_are_read_anew():
-    model = copy.deepcopy(tiny_model("bert"))
-    records_of(model)
-    with torch.no_grad():
-        model.encoder.layer[0].attention.output.LayerNorm.weight.mul_(3)
-        model.encoder.layer[1].attention.output.dense.weight.mul_(0.5)
-    known = records_of(model)
-    assert _norm_sites.NORM_SITES[model].failures == 0
-    assert_same(known, records_of(forgotten(model)))
-
-
-def test_other_precision_uses_the_same_sites():
-    model = copy.deepcopy(tiny_model("llama"))
-    records_of(model)
-    model.to(torch.bfloat16)
-    known = records_of(model)
-    assert _norm_sites.NORM_SITES[model].failures == 0
-    assert_same(known, records_of(forgotten(model)))
-
-
-def test_a_model_that_was_moved_is_read_anew():
-    model = copy.deepcopy(tiny_model("llama"))
-    records_of(model)
-    # as moving to a device does: every parameter is another tensor afterwards
-    model._apply(lambda tensor: tensor.clone() * 1.5)
-    known = records_of(model)
-    assert _norm_sites.NORM_SITES[model].failures == 0
-    assert_same(known, records_of(forgotten(model)))
 
 
 class EightBit(nn.Module):
@@ -242,24 +119,8 @@ def test_a_block_that_computes_something_else_later_is_looked_at_anew(monkeypatc
     output = model.encoder.layer[1].attention.output
     monkeypatch.setattr(output, "forward", Twice(output).forward)
     known = records_of(model)
-    assert _norm_sites.NORM_SITES[model].failures == 1
     # the residual is now a multiple of what was read, which the search everywhere knows
     assert_same(known, records_of(forgotten(model)))
-
-
-def test_three_failures_in_a_row_end_it(monkeypatch):
-    model = copy.deepcopy(tiny_model("bert"))
-    output = model.encoder.layer[0].attention.output
-    plain, twice = output.forward, Twice(output).forward
-    for _ in range(watch_plan.FAILURES):
-        records_of(model)
-        assert _norm_sites.NORM_SITES.plan_of(model)
-        monkeypatch.setattr(output, "forward", twice)
-        records_of(model)
-        monkeypatch.setattr(output, "forward", plain)
-    records_of(model)
-    assert not _norm_sites.NORM_SITES.plan_of(model)
-    assert watch_plan.PLANS[model].plan is not None
 
 
 def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
@@ -271,14 +132,9 @@ def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
         return original(*given).mul_(2)
 
     plain = records_of(model)
-    assert not any(site.writes for site in _norm_sites.NORM_SITES.plan_of(model))
     monkeypatch.setattr(output, "forward", writing)
     known = records_of(model)
-    assert _norm_sites.NORM_SITES[model].failures == 1
-    sites = _norm_sites.NORM_SITES.plan_of(model)
-    assert [site.writes for site in sites] == [True] + [False] * (len(sites) - 1)
     assert_same(known, records_of(model))
-    assert _norm_sites.NORM_SITES[model].failures == 0
     assert_same(known, records_of(forgotten(model)))
     layers = [records[0]["self"].layers[0].contributions for records in (known, plain)]
     assert_close(*(layer.globenc for layer in layers))
@@ -328,7 +184,7 @@ def test_a_hook_that_changes_the_stream_is_seen():
     assert not np.array_equal(first.output, second.output)
 
 
-def test_interventions_and_captures_inside_a_pass_use_no_sites():
+def test_interventions_and_captures_inside_a_pass_change_nothing():
     model = copy.deepcopy(tiny_model("bert"))
     plain, inside = records_of(model), []
     other = tiny_model("bert")
@@ -345,7 +201,6 @@ def test_interventions_and_captures_inside_a_pass_use_no_sites():
     )
     assert changed is None or not np.array_equal(changed, intact)
     assert_same(plain, records_of(model))
-    assert _norm_sites.NORM_SITES[model].failures == 0
 
 
 def test_another_thread_does_not_reach_the_hooks():
@@ -371,18 +226,6 @@ def test_another_thread_does_not_reach_the_hooks():
     assert_same(plain, records_of(model))
     hook.remove()
     assert not errors
-    assert _norm_sites.NORM_SITES[model].failures == 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_sum_is_checked_to_the_last_bit(dtype):
-    first, second = torch.randn(2, 2, 3, 5, generator=torch.Generator().manual_seed(0)).to(dtype)
-    whole = first + second
-    assert _is_sum(first, second, whole)
-    assert _is_sum(first, second, whole.reshape(6, 5))
-    whole[1, 2, 4] *= 1.01
-    assert not _is_sum(first, second, whole)
-    assert not _is_sum(first, second, whole[:1])
 
 
 def _linears(model):
