@@ -168,10 +168,7 @@ SIGNS = {
     "x" * 5000: Shown("x" * 200 + "…", "x" * 60 + "…"),
     "\u4e2d" * 300: Shown("\u4e2d" * 200 + "…", "\u4e2d" * 60 + "…"),
 }
-HALVES = {
-    "\ud800": Shown("?", "U+D800"),
-    "a\udfffb": Shown("a?b", "a⟨U+DFFF⟩b"),
-}
+HALVES = {"\ud800": Shown("?", "U+D800"), "a\udfffb": Shown("a?b", "a⟨U+DFFF⟩b")}
 """Halves of characters, which no file in UTF-8 can hold: a page has a question mark."""
 
 

@@ -28,9 +28,7 @@ def selection(view):
 
 def test_one_head_may_be_a_number(record):
     assert selection(hs.view(record, heads=3))["heads"] == [3]
-    with pytest.raises(
-        hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as heads="
-    ):
+    with pytest.raises(hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as"):
         hs.view(record, head=[1, 3])
     with pytest.raises(hs.PageError, match=r"heads=\['mean'\]: stack 'self' has heads 0 to 3"):
         hs.view(record, heads="mean")
@@ -42,13 +40,9 @@ def test_tokens_are_chosen_by_their_word(record):
     assert selection(hs.view(record, query="CAT"))["query"] == [2]
     assert selection(hs.view(record, query="embedding"))["query"] == [3, 4, 5]
     assert selection(hs.view(record, query="##bed"))["query"] == [4]
-    with pytest.raises(
-        hs.PageError, match="query='the' stands at 1, 6; give one of these positions"
-    ):
+    with pytest.raises(hs.PageError, match="query='the' stands at 1, 6; give one of these"):
         hs.view(record, query="the")
-    with pytest.raises(
-        hs.PageError, match=r"key='dog': there is no such token; there are '\[CLS\]', 'the', 'cat'"
-    ):
+    with pytest.raises(hs.PageError, match="key='dog': there is no such token; there are"):
         hs.view(record, key="dog")
     figure = hs.figure(record, view="text", query="cat")
     assert figure.matplotlib
@@ -88,14 +82,9 @@ def test_calls_of_bertviz_are_shown_the_way(name, record):
 
 def test_what_is_no_record_is_shown_the_way(record):
     model = tiny_model("bert")
-    with pytest.raises(
-        hs.PageError,
-        match=r"view shows a Record, and was given a BertModel; capture one: view\(head",
-    ):
+    with pytest.raises(hs.PageError, match="view shows a Record, and was given a BertModel"):
         hs.view(model)
-    with pytest.raises(
-        hs.FigureError, match="figure draws a Record, and was given a BertModel; capture one"
-    ):
+    with pytest.raises(hs.FigureError, match="figure draws a Record, and was given a BertModel"):
         hs.figure(model)
     with pytest.raises(hs.FigureError, match="A figure of a result has no option 'view'; there"):
         hs.figure(hs.compare(record, record), view="matrix")
@@ -107,19 +96,13 @@ def test_texts_and_encodings_have_calls_of_their_own():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     with pytest.raises(hs.TextError, match=r"was given 2 in a list; of many give capture_many"):
         hs.capture(model, tokenizer, ["a", "b"])
-    with pytest.raises(
-        hs.TextError,
-        match=r"was given a BatchEncoding; .* capture_encoded\(model, tokenizer, encod",
-    ):
+    with pytest.raises(hs.TextError, match="was given a BatchEncoding;"):
         hs.capture(model, tokenizer, tokenizer("the cat", return_tensors="pt"))
 
 
 @pytest.mark.parametrize("name", ["x.npz", "x", "x.html"])
 def test_a_record_is_called_like_one(name, record, tmp_path):
-    with pytest.raises(
-        hs.FileError,
-        match=r"A record is a \.safetensors file, and the path is .*; name it .*x\.safe",
-    ):
+    with pytest.raises(hs.FileError, match=r"A record is a \.safetensors file, and the path is"):
         hs.save(record, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -133,9 +116,7 @@ def test_an_empty_path_is_answered_with_a_name(record):
 
 def test_a_page_is_called_like_one(record, tmp_path, monkeypatch):
     monkeypatch.setattr(View, "html", "<!doctype html>")
-    with pytest.raises(
-        hs.FileError, match=r"A view is a page, and the path is .*zz; name it .*zz\.html"
-    ):
+    with pytest.raises(hs.FileError, match="A view is a page, and the path is .*zz; name it"):
         hs.view(record).save(tmp_path / "zz")
     assert hs.view(record).save(tmp_path / "zz.html").exists()
 
@@ -206,17 +187,11 @@ def test_arrays_that_would_lose_something_are_refused():
 
 def test_weights_that_are_nowhere_or_of_several_kinds():
     tokenizer = tiny_tokenizer()
-    with pytest.raises(
-        hs.CaptureError,
-        match="BertModel has weights on the meta device, where there are no numbers",
-    ):
+    with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
         hs.capture(tiny_model("bert").to("meta"), tokenizer, "the cat")
     mixed = tiny_model("bert")
     mixed.encoder.layer[1].half()
-    with pytest.raises(
-        hs.CaptureError,
-        match=r"BertModel has weights in float16 and float32 and stopped between them",
-    ):
+    with pytest.raises(hs.CaptureError, match="BertModel has weights in float16 and float32 and"):
         hs.capture(mixed, tokenizer, "the cat")
 
 

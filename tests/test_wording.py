@@ -43,9 +43,7 @@ AVOIDED = {
     r"\bheeds?\b": "say depends on",
 }
 ANY_AVOIDED = re.compile("|".join(AVOIDED))
-QUOTED = {
-    ("docs/compare.md", "(*might*, *surgeon*, *if*, *told*)"),
-}
+QUOTED = {("docs/compare.md", "(*might*, *surgeon*, *if*, *told*)")}
 
 
 def said(text):

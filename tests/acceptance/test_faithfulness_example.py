@@ -72,8 +72,5 @@ def test_a_classifier_of_own_texts_is_trained_and_explained(example, tmp_path, c
 
 
 def test_missing_data_is_said(example, tmp_path):
-    with pytest.raises(
-        SystemExit,
-        match=r"none.csv is not there. Give --train and --test, files with the fields text",
-    ):
+    with pytest.raises(SystemExit, match="none.csv is not there. Give --train and --test, files"):
         example("--train", tmp_path / "none.csv")

@@ -142,14 +142,7 @@ def test_axe_finds_nothing_in_a_picture(scheme, show, rng):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_help_search_and_words(scheme, show, record):
-    view = show(
-        record,
-        scheme=scheme,
-        words=True,
-        query=[1, 2],
-        pinned="sum",
-        layout="rows",
-    )
+    view = show(record, scheme=scheme, words=True, query=[1, 2], pinned="sum", layout="rows")
     view.page.locator("[data-menu]").click()
     assert grave(view, scheme) == []
     view.page.keyboard.press("/")

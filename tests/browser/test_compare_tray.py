@@ -58,12 +58,7 @@ def test_several_heads_are_a_picture_each(show, record):
     assert show(record, heads=[0, 2], layer=1).state("view") == "compare"
 
 
-TRAY = [
-    "0-1",
-    "1-0 view=matrix",
-    "1-1 view=text query=3",
-    {"layer": 0, "head": 2, "query": "four"},
-]
+TRAY = ["0-1", "1-0 view=matrix", "1-1 view=text query=3", {"layer": 0, "head": 2, "query": "four"}]
 
 
 @pytest.fixture
@@ -75,12 +70,7 @@ def compared(show, record):
 
 
 def test_python_opens_the_same_row(compared):
-    assert pictures(compared) == [
-        "0-1",
-        "1-0 view=matrix",
-        "1-1 view=text query=3",
-        "0-2 query=4",
-    ]
+    assert pictures(compared) == ["0-1", "1-0 view=matrix", "1-1 view=text query=3", "0-2 query=4"]
     boxes = [each.bounding_box() for each in compared.page.locator("[data-picture]").all()]
     assert len({round(box["y"]) for box in boxes}) == 1
     assert all(one["x"] + one["width"] <= other["x"] for one, other in itertools.pairwise(boxes))

@@ -40,13 +40,7 @@ def words(view, name="call"):
 
 
 CHOSEN = {
-    "head": {
-        "layer": 1,
-        "heads": [2],
-        "query": 2,
-        "hide_special": True,
-        "filter": "aa",
-    },
+    "head": {"layer": 1, "heads": [2], "query": 2, "hide_special": True, "filter": "aa"},
     "matrix": {"layer": 1, "head": 1, "hide_special": True},
     "text": {"layer": 0, "head": 1, "key": 2},
 }

@@ -195,13 +195,7 @@ def test_a_row_is_read_as_a_sentence(show_kept, record):
 
 def test_views_of_all_heads_have_no_panel_and_others_have(show_kept, record):
     view = show_kept(record, links=TREE).follow(layer=1, heads=[0])
-    for name, count in (
-        ("matrix", 1),
-        ("overview", 0),
-        ("text", 1),
-        ("neuron", 1),
-        ("head", 1),
-    ):
+    for name, count in (("matrix", 1), ("overview", 0), ("text", 1), ("neuron", 1), ("head", 1)):
         view.choose(name)
         assert view.page.locator("[data-links]").count() == count, name
     assert show_kept(record).page.locator("[data-links]").count() == 0

@@ -139,10 +139,7 @@ def test_a_picture_is_chosen_before_anything_is_shown(browser):
 
 
 def test_a_model_that_needs_picture_and_text_asks_for_the_picture(browser):
-    with (
-        served_model(*tiny_clip(), TEXT) as port,
-        live_page(browser, port, ready=False) as page,
-    ):
+    with served_model(*tiny_clip(), TEXT) as port, live_page(browser, port, ready=False) as page:
         page.set_input_files('[data-field="image"]', picture())
         wait_until_ready(page)
         stack(page, "text").click()
@@ -164,10 +161,7 @@ def test_a_sound_is_played_at_the_rate_of_the_model(browser):
 
     extractor = Wav2Vec2FeatureExtractor(sampling_rate=8000, do_normalize=False)
     model = tiny_model("wav2vec2")
-    with (
-        served_model(model, extractor) as port,
-        live_page(browser, port, ready=False) as page,
-    ):
+    with served_model(model, extractor) as port, live_page(browser, port, ready=False) as page:
         page.set_input_files('[data-field="audio"]', sound(44100))
         wait_until_ready(page)
         tokens(page, int(model._get_feat_extract_output_lengths(800)))

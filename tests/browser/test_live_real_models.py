@@ -115,10 +115,7 @@ def test_ten_tokens_are_written_and_a_head_changes_them_by_keyboard(browser, sha
     model, tokenizer = load_model(folder, writes=True)
     given = tokenizer(STORY, return_tensors="pt")
     plain = model.generate(**given, max_new_tokens=10, do_sample=False)[0]
-    with (
-        served_model(model, tokenizer, STORY) as port,
-        live_page(browser, port) as page,
-    ):
+    with served_model(model, tokenizer, STORY) as port, live_page(browser, port) as page:
         press = page.keyboard.press
         expect(page.locator("[data-guess]").first).to_contain_text("Lily", timeout=SLOW)
         tab_to(page, '[data-panel="write"]')

@@ -302,10 +302,7 @@ def test_a_difference_is_seen_on_both_pictures_at_once(show_kept, compared):
     assert heat[:6] == heat[6:]
     assert view.page.get_by_role("listbox").evaluate_all(
         "all => all.map(box => box.ariaLabel)"
-    ) == [
-        "Text, A",
-        "Text, B",
-    ]
+    ) == ["Text, A", "Text, B"]
     tops = [view.page.locator(".pictured").nth(n).bounding_box() for n in range(2)]
     assert tops[0]["y"] == pytest.approx(tops[1]["y"])
     assert tops[0]["x"] + tops[0]["width"] < tops[1]["x"]

@@ -328,11 +328,7 @@ def test_many_quantities_are_a_list(show, record, given, rng):
     choice = page.more().page.locator("[data-quantities]")
     assert choice.locator("option").evaluate_all(
         "options => options.map(option => option.value)"
-    ) == [
-        *QUANTITIES,
-        "effect",
-        "my-own-quantity",
-    ]
+    ) == [*QUANTITIES, "effect", "my-own-quantity"]
     choice.select_option("effect")
     page.page.locator('[data-headscope][data-quantity="effect"]').wait_for(state="attached")
     assert "quantity=effect" in page.address()

@@ -113,11 +113,7 @@ def test_evidence_is_served(served, record):
         tiles = view.page.locator("[data-tile]")
         tiles.first.wait_for()
         assert tiles.count() == 24
-        assert {name.split("/")[0] for name in chunks(view)} >= {
-            "status",
-            "numbers",
-            "values",
-        }
+        assert {name.split("/")[0] for name in chunks(view)} >= {"status", "numbers", "values"}
 
 
 def test_what_is_waited_for_is_said(served, record):

@@ -169,10 +169,7 @@ def test_scores_are_shown_with_how_far_they_agree_with_weights(show_kept, scored
 def test_what_a_query_may_not_see_has_a_look_of_its_own(show_kept, scored, sinking):
     assert show_kept(scored).follow(view="matrix").page.locator(
         "[data-look]"
-    ).all_inner_texts() == [
-        "masked",
-        "almost 0",
-    ]
+    ).all_inner_texts() == ["masked", "almost 0"]
     view = show_kept(sinking).follow(view="matrix", sinks=False)
     assert view.page.locator("[data-look]").all_inner_texts() == ["excluded", "almost 0"]
 

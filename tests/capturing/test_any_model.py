@@ -48,9 +48,7 @@ def test_a_batch_gives_a_record_each_and_sides_without_tokens_are_numbered():
 def test_what_was_not_seen_is_said():
     model = nn.Sequential(nn.Linear(3, 3))
     with (  # noqa: PT012
-        pytest.raises(
-            CaptureError, match="Sequential computed no softmax attention that could be seen"
-        ),
+        pytest.raises(CaptureError, match="Sequential computed no softmax attention that could be"),
         hs.watch(model) as seen,
     ):
         with pytest.raises(CaptureError, match="once the block of hs.watch is left"):
@@ -92,10 +90,7 @@ class Attention(nn.Module):
     ("options", "reason"),
     [
         ({"windows": 4}, "computes attention on 4 rows where the model was given 1"),
-        (
-            {"windows": 4, "axes": 5},
-            r"attention on \[1, 4, 2, 2, 6\], expected \[batch head query feature\]",
-        ),
+        ({"windows": 4, "axes": 5}, r"attention on \[1, 4, 2, 2, 6\], expected \[batch head query"),
         ({"mixed": True}, "what is not a softmax: one of these weights is -"),
     ],
 )

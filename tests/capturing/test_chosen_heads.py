@@ -110,9 +110,7 @@ def test_all_heads_of_a_layer_are_a_whole_layer(tokenizer):
 def test_heads_that_were_not_kept_are_refused_with_a_reason(tokenizer):
     record = hs.capture(tiny_model("bert"), tokenizer, TEXT, heads=[(0, 2), (1, 1)])
     stack = record["self"]
-    with pytest.raises(
-        RecordError, match=r"Layer 0 holds head 2 of 3, and not 1: it was captured with heads="
-    ):
+    with pytest.raises(RecordError, match="Layer 0 holds head 2 of 3, and not 1: it was captured"):
         stack.weights(0, 1)
     with pytest.raises(RecordError, match="holds head 2 of 3, and not 0, 1"):
         stack.weights()

@@ -105,9 +105,7 @@ def test_queries_are_kept_on_request_where_positions_are_no_line(family, stack, 
     model = tiny_model(family)
     arguments = made_up(model)
     for record in run_on(model, arguments, "qk"):
-        with pytest.raises(
-            RecordError, match="did not turn its queries and keys by one angle for each step"
-        ):
+        with pytest.raises(RecordError, match="did not turn its queries and keys by one angle for"):
             record[stack].layer(0).before_positions()
     records = run_on(model, arguments, "qk", "before")
     for record in (records[0], hs.load(hs.save(records[0], tmp_path / "run.safetensors"))):
@@ -229,7 +227,5 @@ def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):
 
 @pytest.mark.parametrize("family", ["bert", "xlnet"])
 def test_models_without_experts_say_so(family, tokenizer):
-    with pytest.raises(
-        CaptureError, match=r"offers no router scores; capture without routers=True \(--routers\)"
-    ):
+    with pytest.raises(CaptureError, match="offers no router scores; capture without"):
         hs.capture(tiny_model(family), tokenizer, TEXT, routers=True)

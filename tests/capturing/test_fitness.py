@@ -133,10 +133,7 @@ def test_a_new_head_of_one_matrix_is_known_until_it_is_trained(tokenizer, tmp_pa
     AutoModel.from_config(config).save_pretrained(tmp_path / "base")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "base").eval()
     assert new_weights(model) == ("lm_head.weight",)
-    with pytest.raises(
-        ModelError,
-        match=r"has no trained head that predicts the next word: lm_head.weight were not",
-    ):
+    with pytest.raises(ModelError, match="has no trained head that predicts the next word"):
         hs.generate(model, tokenizer, "a cat", max_new_tokens=2)
     ids = torch.tensor([[1, 2, 3]])
     model(ids, labels=ids).loss.backward()
@@ -226,20 +223,14 @@ def test_a_model_that_hides_the_next_word_itself_may_write():
 
 
 def test_an_encoder_decoder_is_asked_for_translations(tokenizer):
-    with pytest.raises(
-        ModelError,
-        match="is an encoder-decoder, and was asked for the next word; take the task trans",
-    ):
+    with pytest.raises(ModelError, match="is an encoder-decoder, and was asked for the next word"):
         hs.ablate(tiny_model("t5"), next_word(tokenizer, TEXTS))
 
 
 def test_a_model_without_a_head_is_one_clear_error(tokenizer):
     model = tiny_model("bert")
     for task in (next_word(tokenizer, TEXTS), classification(tokenizer, TEXTS, [0, 1])):
-        with pytest.raises(
-            ModelError,
-            match=r"BertModel has no .*: it gives no logits; load a model .* with AutoModel",
-        ):
+        with pytest.raises(ModelError, match="BertModel has no .*: it gives no logits; load a"):
             hs.ablate(model, task)
     with pytest.raises(ModelError, match="it gives no logits"):
         leave_one_out(model, next_word_loss(tokenizer, TEXTS))
@@ -317,9 +308,7 @@ def test_a_text_on_one_id_is_unknown_whatever_the_id_is_called(unknown, names, b
         lambda: hs.generate(model, tokenizer, UNREADABLE, max_new_tokens=1),
         lambda: list(hs.capture_many(model, tokenizer, [UNREADABLE])),
     ):
-        with pytest.warns(
-            UserWarning, match="100% of the tokens of the .* no words that the tokenizer knows"
-        ):
+        with pytest.warns(UserWarning, match="100% of the tokens of the .* no words that the"):
             act()
     for study in (
         lambda: hs.heads(model, tokenizer, [UNREADABLE] * 2),

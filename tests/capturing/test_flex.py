@@ -132,9 +132,7 @@ def test_a_list_of_blocks_that_hides_more_than_the_function_is_refused():
     )
     model = Direct(block_mask=blocks)
     with (
-        pytest.raises(
-            CaptureError, match="whose list of blocks hides other positions than its mask_mod"
-        ),
+        pytest.raises(CaptureError, match="whose list of blocks hides other positions than its"),
         hs.watch(model, batch=2),
     ):
         model(torch.randn(2, 8, 12))

@@ -43,10 +43,7 @@ def test_a_hub_that_does_not_answer_is_told_before_its_client_tries(hub, request
     monkeypatch.setattr(
         transformers.AutoConfig, "from_pretrained", lambda *_, **__: pytest.fail("it was asked")
     )
-    with pytest.raises(
-        ModelError,
-        match=r"127.0.0.1:\d+ cannot be reached \(.+\), and no file of it is in the cache",
-    ):
+    with pytest.raises(ModelError, match=r"127.0.0.1:\d+ cannot be reached \(.+\), and no file of"):
         load_model("headscope-no/such-model")
 
 

@@ -132,9 +132,7 @@ def test_a_device_map_is_handed_on(save):
     record = hs.capture(folder, text=TEXT, device_map={"": "cpu"})
     assert record.model.dtype == "bfloat16"  # as transformers has it
     assert record.model.device == "cpu"
-    with pytest.raises(
-        ModelError, match="device='cuda' and device_map='auto' both say where the model runs"
-    ):
+    with pytest.raises(ModelError, match="device='cuda' and device_map='auto' both say where the"):
         hs.capture(folder, text=TEXT, device_map="auto", device="cuda")
 
 
@@ -176,10 +174,7 @@ def test_what_is_given_reaches_transformers(save, monkeypatch):
         ({"device": 3.5}, "There is no device '3.5'"),
         ({"dtype": "bf16"}, "There is no precision 'bf16' for weights; give auto, float32"),
         ({"dtype": "int8"}, "There is no precision 'int8' for weights"),
-        (
-            {"revision": "main"},
-            "revision='main' is of a repository on the hub, and the demo model has none",
-        ),
+        ({"revision": "main"}, "revision='main' is of a repository on the hub, and the demo model"),
     ],
 )
 def test_what_is_not_there_is_one_clear_error(options, message):
@@ -189,27 +184,20 @@ def test_what_is_not_there_is_one_clear_error(options, message):
 
 
 def test_a_folder_has_no_revision(save):
-    with pytest.raises(
-        ModelError, match="is of a repository on the hub, and the folder .* has none; leave it out"
-    ):
+    with pytest.raises(ModelError, match="is of a repository on the hub, and the folder .* has"):
         hs.capture(save(torch.float32), text=TEXT, revision="v2")
 
 
 def test_a_gpu_that_is_not_there_is_one_clear_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(
-        ModelError,
-        match=r"The device 'cuda' is not available: PyTorch .* sees no cuda on .*--device cpu",
-    ):
+    with pytest.raises(ModelError, match="The device 'cuda' is not available: PyTorch .* sees no"):
         parse_device("cuda")
     assert parse_device("auto").type == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert parse_device("auto").type == "cuda"
     assert parse_device("cuda:1").index == 1
-    with pytest.raises(
-        ModelError, match="'cuda:2' is not available: this machine has cuda:0 to cuda:1"
-    ):
+    with pytest.raises(ModelError, match="'cuda:2' is not available: this machine has cuda:0 to"):
         parse_device("cuda:2")
 
 
@@ -226,9 +214,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("way", GIVEN)
 def test_a_model_that_is_loaded_takes_no_options_of_loading(way):
-    with pytest.raises(
-        ModelError, match=r"device='cpu' is for a model that is named, .* move it with model.to"
-    ):
+    with pytest.raises(ModelError, match="device='cpu' is for a model that is named, .* move it"):
         GIVEN[way](tiny_model("llama", writes=True))
 
 

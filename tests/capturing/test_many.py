@@ -133,9 +133,7 @@ def test_a_bad_text_costs_one_text(tokenizer):
     assert sorted(seen) == sorted(BAD)
     for number, (_, message) in BAD.items():
         assert re.search(message, str(seen[number]))
-    with pytest.warns(
-        UserWarning, match="input 1 was left out: The text holds half of a character"
-    ):
+    with pytest.warns(UserWarning, match="input 1 was left out: The text holds half of a"):
         assert len(list(hs.capture_many(model, tokenizer, ["a", "\udfff"]))) == 1
 
 

@@ -162,9 +162,7 @@ def test_rows_that_are_no_examples_are_refused():
             states = self.embed(input_ids).unflatten(1, (-1, 4)).flatten(0, 1)
             return BaseModelOutput(self.attention(states, states, states)[0])
 
-    with pytest.raises(
-        CaptureError, match="computes attention on 6 rows where the model was given 2"
-    ):
+    with pytest.raises(CaptureError, match="computes attention on 6 rows where the model was"):
         capture_ids(Windows(PreTrainedConfig()), input_ids=torch.randint(5, 60, (2, 12)))
 
 
@@ -238,10 +236,7 @@ def test_several_packed_pictures_of_an_unknown_order_are_refused():
 def test_other_attention_that_cannot_be_read_is_told():
     """ProphetNet's streams that predict attend on five axes, beside a stream that is read."""
     model = tiny_model("prophetnet")
-    with pytest.warns(
-        UserWarning,
-        match="attention of some layers was not seen.*layers.0.self_attn, .*not know.*numbered",
-    ):
+    with pytest.warns(UserWarning, match="attention of some layers was not"):
         record = capture_ids(model, **made_up(model))[0]
     assert "layers.0.self_attn" in record.unseen
     assert record["decoder"].query.numbered == ""

@@ -130,26 +130,54 @@ def test_a_picture_is_parsed_once_and_read_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: hs.capture("no/model", text=" "), TextError, "The text is empty"),
-        (lambda: hs.capture("no/model", text=["a"]), TextError, "capture reads one text"),
-        (lambda: hs.capture("no/model", text={"input_ids": 1}), TextError, "was given a dict"),
-        (lambda: hs.capture("no/model"), CaptureError, "capture needs a text"),
-        (lambda: hs.capture("no/model", image=3), CaptureError, "image must be a PIL picture"),
-        (lambda: hs.capture("no/model", sound=3), CaptureError, "A sound must be floats"),
-        (lambda: hs.generate("no/model", prompt=" "), TextError, "The text is empty"),
-        (lambda: hs.generate("no/model"), CaptureError, "generate needs a prompt"),
-        (lambda: capture_many("no/model", texts="ab"), TextError, "reads many inputs"),
-    ],
-    ids=[
-        "a blank text",
-        "two texts",
-        "an encoding",
-        "nothing",
-        "no picture",
-        "no sound",
-        "a blank prompt",
-        "no prompt",
-        "one of many",
+        pytest.param(
+            lambda: hs.capture("no/model", text=" "),
+            TextError,
+            "The text is empty",
+            id="a blank text",
+        ),
+        pytest.param(
+            lambda: hs.capture("no/model", text=["a"]),
+            TextError,
+            "capture reads one text",
+            id="two texts",
+        ),
+        pytest.param(
+            lambda: hs.capture("no/model", text={"input_ids": 1}),
+            TextError,
+            "was given a dict",
+            id="an encoding",
+        ),
+        pytest.param(
+            lambda: hs.capture("no/model"), CaptureError, "capture needs a text", id="nothing"
+        ),
+        pytest.param(
+            lambda: hs.capture("no/model", image=3),
+            CaptureError,
+            "image must be a PIL picture",
+            id="no picture",
+        ),
+        pytest.param(
+            lambda: hs.capture("no/model", sound=3),
+            CaptureError,
+            "A sound must be floats",
+            id="no sound",
+        ),
+        pytest.param(
+            lambda: hs.generate("no/model", prompt=" "),
+            TextError,
+            "The text is empty",
+            id="a blank prompt",
+        ),
+        pytest.param(
+            lambda: hs.generate("no/model"), CaptureError, "generate needs a prompt", id="no prompt"
+        ),
+        pytest.param(
+            lambda: capture_many("no/model", texts="ab"),
+            TextError,
+            "reads many inputs",
+            id="one of many",
+        ),
     ],
 )
 def test_what_is_no_input_is_refused_before_a_model_is_loaded(call, error, message):

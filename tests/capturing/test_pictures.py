@@ -119,9 +119,7 @@ def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
 
 def test_windows_that_reach_over_the_edge_are_refused():
     model = tiny_model("swin", image_size=(20, 32))
-    with pytest.raises(
-        CaptureError, match="windows, one of which holds 8 positions that belong to no patch"
-    ):
+    with pytest.raises(CaptureError, match="windows, one of which holds 8 positions that belong"):
         capture_ids(model, pixel_values=picture_of(model, 2))
 
 
@@ -173,9 +171,7 @@ def test_both_sides_of_clip():
 
 
 def test_which_picture_belongs_to_which_text_is_not_guessed():
-    with pytest.raises(
-        CaptureError, match="3 pictures were given for 2 texts, and it is unknown which"
-    ):
+    with pytest.raises(CaptureError, match="3 pictures were given for 2 texts, and it is unknown"):
         capture_ids(tiny_model("clip"), **clip_inputs(pictures=3))
 
 
@@ -317,9 +313,7 @@ def test_positions_that_cannot_be_followed_are_numbered():
     model.embeddings.register_forward_hook(
         lambda module, args, output: torch.from_numpy(output.numpy().copy())
     )
-    with pytest.warns(
-        UserWarning, match="layers.0.attention works on positions that cannot be followed back"
-    ):
+    with pytest.warns(UserWarning, match="layers.0.attention works on positions that cannot be"):
         capture_ids(model, pixel_values=picture_of(model))
 
 
@@ -382,18 +376,8 @@ def test_a_target_is_captured_beside_a_picture(processor):
 @pytest.mark.parametrize(
     ("name", "options", "error", "message"),
     [
-        (
-            "vit",
-            {"image": 3},
-            CaptureError,
-            "image must be a PIL picture, an array .* or a path, not int",
-        ),
-        (
-            "vit",
-            {"image": np.zeros((4, 5, 3))},
-            CaptureError,
-            r"must be uint8 .*, not float64 \[4, 5, 3\]",
-        ),
+        ("vit", {"image": 3}, CaptureError, "image must be a PIL picture, an array .* or a path"),
+        ("vit", {"image": np.zeros((4, 5, 3))}, CaptureError, "must be uint8 .*, not float64"),
         ("vit", {"image": np.zeros((4, 5), np.uint8)}, CaptureError, r"not uint8 \[4, 5\]"),
         ("vit", {"image": "nowhere.png"}, FileError, "The picture nowhere.png does not exist"),
         (
@@ -408,12 +392,7 @@ def test_a_target_is_captured_beside_a_picture(processor):
             CaptureError,
             "ViTModel reads no sound; give it a picture",
         ),
-        (
-            "clip",
-            {"image": np.zeros((4, 5, 3), np.uint8)},
-            CaptureError,
-            "CLIPModel reads a text too; give one",
-        ),
+        ("clip", {"image": np.zeros((4, 5, 3), np.uint8)}, CaptureError, "CLIPModel reads a text"),
         (
             "vit",
             {"image": np.zeros((4, 5, 3), np.uint8), "text": "a"},
@@ -432,12 +411,7 @@ def test_a_target_is_captured_beside_a_picture(processor):
             TextError,
             "goes with one text; leave text_pair out",
         ),
-        (
-            "vit",
-            {},
-            CaptureError,
-            "capture needs a text, an image, a video, a sound or a time series",
-        ),
+        ("vit", {}, CaptureError, "capture needs a text, an image, a video, a sound or a time"),
     ],
 )
 def test_what_does_not_fit_is_refused(name, options, error, message, processor):

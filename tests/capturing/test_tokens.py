@@ -3,11 +3,7 @@ import warnings
 import pytest
 
 import headscope as hs
-from headscope.capturing.inputs.tokens import (
-    SpecialTokens,
-    tokens_from_encoding,
-    tokens_from_ids,
-)
+from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.measures import token_class
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -164,9 +160,7 @@ def test_pieces_that_only_look_like_delimiters_are_none():
     bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
     assert bare.roles is None
     assert token_class(bare, "delimiter").tolist() == [True, False, True]
-    with pytest.raises(
-        hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep, eos"
-    ):
+    with pytest.raises(hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep"):
         hs.Tokens(pieces=("a",), roles=("begin",))
 
 

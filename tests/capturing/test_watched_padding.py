@@ -72,9 +72,7 @@ def test_only_the_encoder_of_an_encoder_decoder_is_padded_though_both_are_as_lon
     ids, mask = texts()
     written = torch.randint(5, 60, (2, max(LENGTHS)), generator=torch.Generator().manual_seed(5))
     records = watched(
-        model,
-        lambda: model(input_ids=ids, attention_mask=mask, decoder_input_ids=written),
-        batch=2,
+        model, lambda: model(input_ids=ids, attention_mask=mask, decoder_input_ids=written), batch=2
     )
     for row, record in enumerate(records):
         own, target = ids[row : row + 1, mask[row].bool()], written[row : row + 1]

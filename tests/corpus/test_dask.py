@@ -86,11 +86,7 @@ def test_a_killed_worker_costs_nothing(cluster, corpus, tmp_path):
 def test_a_text_that_ends_its_worker_is_named(cluster, corpus, tmp_path):
     engine = given(cluster.get_executor(pure=False))
     with run(
-        WordsJob(),
-        [*corpus, CorpusText("die now")],
-        engine=engine,
-        part_size=12,
-        progress=False,
+        WordsJob(), [*corpus, CorpusText("die now")], engine=engine, part_size=12, progress=False
     ) as finished:
         assert [each["text"] for each in finished.failed] == ["die now"]
         assert digest(finished)[1] == done(corpus)[1]

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 
 from headscope import RecordError, Tokens
-from headscope.evidence import (
-    MapSum,
-    position_map,
-    rng_of,
-    shuffled_tokens,
-    uniform_map,
-)
+from headscope.evidence import MapSum, position_map, rng_of, shuffled_tokens, uniform_map
 from headscope.measures import mass_on_pairs, same_token
 
 

@@ -104,11 +104,7 @@ def of_sequence(**fields):
             "one more as bin_edges",
         ),
         ("config.json", lambda config: [], "is not an object"),
-        (
-            "config.json",
-            lambda config: config["heads"].append([1]),
-            "has 1 entries, expected 2",
-        ),
+        ("config.json", lambda config: config["heads"].append([1]), "has 1 entries, expected 2"),
         ("config.json", lambda config: config["heads"].append([3, 0]), "one head twice"),
         (
             "config.json",

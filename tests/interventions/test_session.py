@@ -354,29 +354,13 @@ def test_the_interface_of_the_model_is_asked_for_its_own_weights_too(tokenizer):
 @pytest.mark.parametrize(
     ("family", "intervention", "message"),
     [
-        (
-            "bert",
-            hs.Zero(layer=2),
-            "Layer 2 of stack 'self' cannot be changed: there is none; there are layers 0, 1",
-        ),
+        ("bert", hs.Zero(layer=2), "Layer 2 of stack 'self' cannot be changed: there is none"),
         ("bert", hs.Zero(layer=0, heads=3), "Layer 0 has heads 0 to 2, not 3"),
         ("llama", hs.Zero(kv_heads=2), "Layer 0 has key/value heads 0 to 1, not 2"),
         ("bert", hs.Zero(stack="encoder"), "This model has the stacks 'self', not 'encoder'"),
-        (
-            "t5",
-            hs.Zero(layer=0),
-            "has the stacks 'encoder', 'decoder', 'cross'; say which is meant with stack=",
-        ),
-        (
-            "jamba",
-            hs.Zero(layer=0),
-            "Layer 0 of stack 'self' cannot be changed: it computes no softmax attention: none",
-        ),
-        (
-            "longformer",
-            hs.Zero(layer=0),
-            "computes attention in pieces; it can be captured from what the model returns",
-        ),
+        ("t5", hs.Zero(layer=0), "has the stacks 'encoder', 'decoder', 'cross'; say which is"),
+        ("jamba", hs.Zero(layer=0), "Layer 0 of stack 'self' cannot be changed: it computes no"),
+        ("longformer", hs.Zero(layer=0), "computes attention in pieces; it can be captured from"),
         ("bert", hs.Zero(queries=12), "There is no token 12: the text has tokens 0 to 11"),
     ],
 )

@@ -61,11 +61,7 @@ def test_gradients_reach_the_weights(tokenizer):
 @pytest.mark.parametrize(
     ("family", "weights", "message"),
     [
-        (
-            "bert",
-            np.eye(11),
-            r"expected \[head query key\] \[3, 12, 12\] or \[query key\] \[12, 12\]",
-        ),
+        ("bert", np.eye(11), r"expected \[head query key\] \[3, 12, 12\] or \[query key\] \[12"),
         ("bert", -np.eye(12), "must be from 0 to 1"),
         ("bert", 2 * np.eye(12), "must be from 0 to 1"),
         ("gpt2", np.roll(np.eye(12), 1, axis=1), "query 0, key 1, which the query may not look at"),

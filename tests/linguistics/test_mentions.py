@@ -254,21 +254,11 @@ def test_litbank_is_cut_into_windows(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        (
-            "gap.tsv",
-            "her\t28\tAnn\t0\tTRUE",
-            "her\t27\tAnn\t0\tTRUE",
-            "line 3: 'her' is not at character 27",
-        ),
+        ("gap.tsv", "her\t28\tAnn\t0\tTRUE", "her\t27\tAnn\t0\tTRUE", "line 3: 'her' is not at"),
         ("gap.tsv", "\tB\tB-offset\tB-coref", "", "line 2: expected the columns"),
         ("gap.tsv", "0\tTRUE", "0\tFALSE", "no question that has an answer"),
         ("winogender.tsv", ".male", "", "line 2: expected occupation"),
-        (
-            "winogender.tsv",
-            "someone that",
-            "her that",
-            "line 2: 'clerk', 'someone' and one pronoun",
-        ),
+        ("winogender.tsv", "someone that", "her that", "line 2: 'clerk', 'someone' and one"),
         ("bias.txt", "[he] was", "Bo was", "line 2: expected one entity and a pronoun"),
         ("d.ann", "PROP", "NAME", r"line 1: no mention of LitBank's, KeyError\('NAME'\)"),
         ("d.ann", "T1\t1\t0", "T1\t7\t0", "line 2: no mention of LitBank's"),

@@ -65,19 +65,11 @@ def test_a_file_is_read(tmp_path, ends):
         ("\t5\tpunct", "\t9\tpunct", r"line 9: the head is 9; expected a number from 0 to 6"),
         ("\t5\tpunct", "\t_\tpunct", r"line 9: the head is None"),
         ("\t5\tpunct", "\tx\tpunct", r"line 9: Failed parsing field 'head': 'x' is not a valid"),
-        (
-            "\tadvmod\t2:advmod\tSpaceAfter=No",
-            "\tadvmod",
-            r"line 10: 8 columns where CoNLL-U has 10",
-        ),
+        ("\tadvmod\t2:advmod\tSpaceAfter=No", "\tadvmod", "line 10: 8 columns where CoNLL-U has"),
         ("1\tHe", "one\tHe", r"line 4: Failed parsing field 'id'"),
         ("6\t.\t.\tPUNCT\t.\t_\t2\tpunct\t2:punct\t_", "the end", r"line 11: Invalid line format"),
         ("_\t0\troot\t0:root", "_\t3\troot\t0:root", r"line 1: Sentence 's-1' has 0 roots"),
-        (
-            "2\tadvmod\t2:advmod\tSp",
-            "4\tadvmod\t2:advmod\tSp",
-            r"line 1: Sentence 's-1' is not a tree: word 4 is above",
-        ),
+        ("2\tadvmod\t2:advmod\tSp", "4\tadvmod\t2:advmod\tSp", "line 1: Sentence 's-1' is not a"),
         ("2-3\tcan't", "2-9\tcan't", r"line 5: words 2 to 9 cannot be written as one"),
         (
             "# text = Zum",
@@ -112,9 +104,7 @@ def test_words_that_are_not_in_the_text_as_written_are_named(treebank):
     cats, dogs = treebank
     with pytest.raises(TextError, match="'dogs' comes without its text as written"):
         dogs.written_spans()
-    with pytest.raises(
-        TextError, match="'cats', word 3, is not at character 8 of the text, where .dogs don"
-    ):
+    with pytest.raises(TextError, match="'cats', word 3, is not at character 8 of the text, where"):
         dataclasses.replace(cats, written="The big dogs don't sleep.").written_spans()
 
 

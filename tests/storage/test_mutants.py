@@ -16,12 +16,7 @@ from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
 from headscope.patterns import Tally, load_tally
-from headscope.record import (
-    Layer,
-    Record,
-    Stack,
-    Tokens,
-)
+from headscope.record import Layer, Record, Stack, Tokens
 from headscope.storage import given_labels, given_pairs, read_rows
 from headscope.studies import (
     Ablation,
@@ -230,10 +225,7 @@ CASES = {
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
         used(hs.load),
     ),
-    "mechanism.safetensors": (
-        lambda path: tallied(Mechanism()).save(path),
-        used_mechanism,
-    ),
+    "mechanism.safetensors": (lambda path: tallied(Mechanism()).save(path), used_mechanism),
     "norms.safetensors": (kept_norms, used(hs.load)),
     "relations.safetensors": (kept_relations, used(hs.load)),
     "coref.safetensors": (kept_coref, used(hs.load)),

@@ -120,9 +120,7 @@ def test_a_field_of_another_type_is_named_with_its_line(row, said, tmp_path):
 
 def test_a_group_is_a_name(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a", "group": ["b"]}\n')
-    with pytest.raises(
-        FileError, match=r"line 1 has \['b'\] \(list\) for 'group'; expected a name"
-    ):
+    with pytest.raises(FileError, match=r"line 1 has \['b'\] \(list\) for 'group'; expected a"):
         read_groups(read_rows(tmp_path / "a.jsonl"))
 
 
