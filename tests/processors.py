@@ -97,6 +97,17 @@ def tiny_qwen_vl(name="qwen2_vl"):
     return _writing("Qwen3VLForConditionalGeneration", config), processor
 
 
+def with_head(task, name="bert", *, seed=0, **changes):
+    """A tiny model with the head of a task, such as MaskedLM, whose weights are nearly even."""
+    import torch
+    import transformers
+
+    config = tiny_model(name, **changes).config
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return getattr(transformers, f"AutoModelFor{task}").from_config(config).eval()
+
+
 def _writing(name, config):
     """A model with its head, random weights and room for an answer."""
     import torch

@@ -6,9 +6,10 @@ pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'head
 
 from playwright.sync_api import expect
 
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_tokenizer
 
 from ..live.conftest import masked_model
+from ..processors import with_head
 from .live_pages import SLOW, live_page, served_model
 
 
@@ -32,13 +33,8 @@ def test_hidden_words_are_guessed_where_the_mask_stands(browser):
 
 
 def test_classes_have_their_names_before_and_after_a_change(browser):
-    import torch
-    from transformers import AutoModelForSequenceClassification
-
-    config = tiny_model("bert", id2label={0: "sad", 1: "glad", 2: "neither"}).config
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = AutoModelForSequenceClassification.from_config(config).eval()
+    names = {0: "sad", 1: "glad", 2: "neither"}
+    model = with_head("SequenceClassification", id2label=names)
     with (
         served_model(model, tiny_tokenizer(), "the cat sat.") as port,
         live_page(browser, port) as page,

@@ -14,6 +14,8 @@ from headscope.errors import RecordError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import with_head
+
 
 @pytest.fixture
 def model():
@@ -85,10 +87,7 @@ def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp
 @pytest.fixture(params=["bert", "roberta"])
 def without_pooler(request, tmp_path):
     """A folder as most of these models are published: with a head that reads no pooler."""
-    from transformers import AutoModelForMaskedLM
-
-    config = tiny_model(request.param).config
-    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "model")
+    with_head("MaskedLM", request.param).save_pretrained(tmp_path / "model")
     tiny_tokenizer().save_pretrained(tmp_path / "model")
     return str(tmp_path / "model")
 

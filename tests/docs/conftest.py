@@ -27,7 +27,7 @@ from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_
 from headscope.views import _html
 from headscope.views.figures import Figure
 
-from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_videos
+from ..processors import square_pictures, tiny_chat_llava, tiny_clip, tiny_videos, with_head
 
 TEXTS = """The rabbit quickly hopped across the road.
 At the store, I bought fresh strawberries.
@@ -78,7 +78,7 @@ def models(tmp_path_factory):
         "path/to/a/llama": (llama, tiny_tokenizer()),
         "path/to/a/model": (tiny_model("bert"), tiny_tokenizer()),
         "path/to/a/classifier": (
-            _bert("BertForSequenceClassification", num_labels=2),
+            with_head("SequenceClassification", num_labels=2, **LONG),
             tiny_tokenizer(),
         ),
         "path/to/a/translator": translator,
@@ -89,7 +89,7 @@ def models(tmp_path_factory):
             tiny_model("gpt2", writes=True, n_positions=256, n_layer=2, vocab_size=65),
             _numbered_words(),
         ),
-        "bert-base-uncased": (_bert("BertForMaskedLM"), _masking_tokenizer()),
+        "bert-base-uncased": (with_head("MaskedLM", **LONG), _masking_tokenizer()),
         "facebook/detr-resnet-50": _tiny_detr(),
         "facebook/dinov2-small": (tiny_model("dinov2"), square_pictures()),
         "facebook/wav2vec2-base": (tiny_model("wav2vec2"), _sounds()),
@@ -149,18 +149,6 @@ def _narrow_minilm():
         torch.manual_seed(0)
         model = AutoModel.from_config(config)
     return model.eval(), AutoTokenizer.from_pretrained(real)
-
-
-def _bert(kind, **changes):
-    """A tiny BERT with a head that counts as trained: its weights are in the files."""
-    import torch
-    import transformers
-
-    config = tiny_model("bert", **LONG).config
-    config.update(changes)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return getattr(transformers, kind)(config).eval()
 
 
 def _masking_tokenizer():

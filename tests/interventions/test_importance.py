@@ -23,6 +23,7 @@ from headscope.interventions import (
 from headscope.testing import tiny_model
 
 from ..close import assert_close
+from ..processors import with_head
 
 TEXTS = ["the cat sat.", "a bee", "on it she ran", "home", "no dog ran home."]
 
@@ -56,7 +57,7 @@ def test_hidden_tokens_alone_count(tokenizer):
         assert not hidden[batch["attention_mask"] == 0].any()
         words += int(hidden.sum())
     assert words == sum(max(1, round(0.3 * len(text.replace(" ", "")))) for text in TEXTS)
-    model = masked_model()
+    model = with_head("MaskedLM")
     with torch.no_grad():
         batch = objective.batches[0]
         found = objective.loss(model, batch)
@@ -65,21 +66,6 @@ def test_hidden_tokens_alone_count(tokenizer):
             kept = batch["labels"][row] != -100
             wanted = functional.cross_entropy(scores[row, kept], batch["labels"][row, kept])
             assert loss.item() == pytest.approx(wanted.item(), rel=1e-5)
-
-
-def masked_model():
-    from transformers import AutoConfig, AutoModelForMaskedLM
-
-    sizes = {
-        "hidden_size": 12,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 3,
-        "intermediate_size": 20,
-    }
-    torch.manual_seed(0)
-    return AutoModelForMaskedLM.from_config(
-        AutoConfig.for_model("bert", vocab_size=64, **sizes)
-    ).eval()
 
 
 def tokenizer_with_mask(tokenizer):
@@ -232,17 +218,7 @@ def test_confidence_leaves_special_tokens_out(tokenizer):
 
 
 def test_classification_is_cross_entropy(tokenizer):
-    from transformers import AutoConfig, AutoModelForSequenceClassification
-
-    sizes = {
-        "hidden_size": 12,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 3,
-        "intermediate_size": 20,
-    }
-    config = AutoConfig.for_model("bert", vocab_size=64, num_labels=4, **sizes)
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(config).eval()
+    model = with_head("SequenceClassification", num_labels=4)
     pairs = [("a bee", "it sat"), ("the cat", "no"), ("home", "she ran home")]
     objective = classification(tokenizer, pairs, [2, 0, 3], batch=2)
     with torch.no_grad():
@@ -252,7 +228,7 @@ def test_classification_is_cross_entropy(tokenizer):
             assert loss.item() == pytest.approx(
                 functional.cross_entropy(scores, torch.tensor([label])).item(), rel=1e-5
             )
-    assert gradient_importance(model, objective).values.shape == (3, 3)
+    assert gradient_importance(model, objective).values.shape == (3, 6)
 
 
 @pytest.mark.filterwarnings("error")

@@ -5,6 +5,8 @@ import pytest
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
+from ..processors import with_head
+
 pytest.importorskip("starlette", reason="needs the extra server: pip install 'headscope[server]'")
 pytest.importorskip("httpx", reason="starlette's test client needs httpx")
 
@@ -52,12 +54,7 @@ class Page:
 
 def masked_model(name):
     """A tiny model with random weights that guesses hidden words, and its tokenizer."""
-    import torch
-    from transformers import AutoModelForMaskedLM
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = AutoModelForMaskedLM.from_config(tiny_model(name).config).eval()
+    model = with_head("MaskedLM", name)
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"mask_token": "[MASK]"})
     return model, tokenizer

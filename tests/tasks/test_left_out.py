@@ -150,7 +150,7 @@ def test_a_bad_label_of_a_file_costs_its_row(tokenizer, tmp_path):
     )
     assert list(task.left_out) == [1, 2]
     assert "line 2 has 'perhaps' (str) for 'label'; expected one of no, yes" in task.left_out[1]
-    assert "row 3 has the label 7; the model has 2 classes" in task.left_out[2]
+    assert "line 3 has the label 7; the model has 2 classes" in task.left_out[2]
     assert sorted(label for batch in task.batches for label in batch["labels"].tolist()) == [0, 1]
 
 

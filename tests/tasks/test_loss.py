@@ -8,6 +8,7 @@ from headscope import InterventionError, TextError
 from headscope.tasks import masked_word, next_word, repeats, translation
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..processors import with_head
 from .conftest import TEXTS
 
 
@@ -30,11 +31,7 @@ def test_batches_hold_texts_of_like_length(tokenizer):
 
 
 def test_masked_words_are_hidden_and_guessed(tokenizer, scored):
-    model = tiny_model("bert")
-    from transformers import AutoModelForMaskedLM
-
-    torch.manual_seed(5)
-    model = AutoModelForMaskedLM.from_config(model.config).eval()
+    model = with_head("MaskedLM")
     task = masked_word(tokenizer, TEXTS, share=0.3, batch=3)
     found, _ = scored(task, model)
     wanted = np.empty(len(TEXTS))

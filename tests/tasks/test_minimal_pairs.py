@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from headscope.tasks import minimal_pairs
-from headscope.testing import tiny_model
 
+from ..processors import with_head
 from .conftest import TEXTS
 
 PAIRS = list(zip(TEXTS, reversed(TEXTS), strict=True))  # the third pair is a tie
@@ -38,13 +38,7 @@ def masked(model, tokenizer, text):
 
 @pytest.mark.parametrize("likely", [causal, masked])
 def test_the_more_likely_sentence_wins(likely, writer, tokenizer, scored):
-    if likely is masked:
-        from transformers import AutoModelForMaskedLM
-
-        torch.manual_seed(1)
-        model = AutoModelForMaskedLM.from_config(tiny_model("bert").config).eval()
-    else:
-        model = writer
+    model = with_head("MaskedLM") if likely is masked else writer
     found, values = scored(minimal_pairs(tokenizer, PAIRS, masked=likely is masked, batch=2), model)
     wanted = [likely(model, tokenizer, good) - likely(model, tokenizer, bad) for good, bad in PAIRS]
     assert values[:, 1].tolist() == pytest.approx(wanted, abs=1e-4)
