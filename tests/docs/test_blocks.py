@@ -30,55 +30,37 @@ def written(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [
-        pytest.param(
-            "```python\nx = 1\n```\nand\n```python\nx + y\n```\n",
-            NameError,
-            "'y' is not defined",
-            id="a name",
-        ),
-        pytest.param(
-            "```sh\n# a comment\nheadscope gone\n```\n",
-            AssertionError,
-            "page.md:3: headscope gone",
-            id="a command",
-        ),
-        pytest.param(
+        ("```python\nx = 1\n```\nand\n```python\nx + y\n```\n", NameError, "'y' is not defined"),
+        ("```sh\n# a comment\nheadscope gone\n```\n", AssertionError, "page.md:3: headscope gone"),
+        (
             "```sh\nheadscope figure gone.safetensors --out a.pdf\n```\n",
             AssertionError,
             "gone.safetensors does not exist",
-            id="a file",
         ),
-        pytest.param(
-            "```sh\ngit clone x\n```\n",
-            AssertionError,
-            "page.md:2: git is not run here",
-            id="another command",
-        ),
-        pytest.param(
+        ("```sh\ngit clone x\n```\n", AssertionError, "page.md:2: git is not run here"),
+        (
             "```sh\npython -m headscope.bertviz gone.ipynb\n```\n",
             AssertionError,
             "page.md:2: python -m",
-            id="a module",
         ),
-        pytest.param(
-            "```sh\nmake dist\nmake gone\n```\n",
-            AssertionError,
-            "page.md:3: there is no make gone",
-            id="a target",
-        ),
-        pytest.param(
+        ("```sh\nmake dist\nmake gone\n```\n", AssertionError, "page.md:3: there is no make gone"),
+        (
             "```sh\npip install 'headscope[all]'\npip install 'headscope[all,gone] @ "
             "file://x'\n```\n",
             AssertionError,
             "page.md:3: there is no pip gone",
-            id="an extra",
         ),
-        pytest.param(
-            "```python\nprint(1)\n```\n```text\n2\n```\n",
-            AssertionError,
-            "what is printed is\n1",
-            id="output",
-        ),
+        ("```python\nprint(1)\n```\n```text\n2\n```\n", AssertionError, "what is printed is\n1"),
+    ],
+    ids=[
+        "a name",
+        "a command",
+        "a file",
+        "another command",
+        "a module",
+        "a target",
+        "an extra",
+        "output",
     ],
 )
 def test_a_block_that_does_not_run_is_found(text, error, words, written):
