@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from jaxtyping import Float
@@ -38,7 +38,7 @@ def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
     if not wanted:
         return 0.35 * style.em
     if plan.panel is not None:
-        return _panel_heading(sheet, plan.panel, wanted)
+        return _panel_heading(sheet, plan, plan.panel, wanted)
     y = sheet.titles(0.0, [(0.0, wanted)], sheet.width, bold=True)
     model = plan.record.model.name.rstrip("/").rpartition("/")[2]
     if model:
@@ -52,18 +52,14 @@ def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
     return y + 0.5 * style.em
 
 
-def _panel_heading(sheet: Sheet, panel: Panel, wanted: str) -> float:
+def _panel_heading(sheet: Sheet, plan: FigurePlan, panel: Panel, wanted: str) -> float:
     """The letter of a picture of a row, the kind of its head and its title; give the next y."""
-    em = sheet.style.em
-    left = panel_left(sheet, panel.letter)
+    em, left, y = sheet.style.em, panel_left(sheet, panel.letter), 0.0
     sheet.text(0, 0.6 * em, panel.letter, bold=True)
-    y = 0.0
-    if panel.kind:
-        colour = sheet.style.kind(panel.kind)
-        words = [(left, CLAUSES[panel.kind])]
+    if plan.kind:
+        words, colour = [(left, CLAUSES[plan.kind])], plan.colour
         y = sheet.titles(y, words, sheet.width - left, bold=True, colour=colour)
     y = sheet.titles(y, [(left, wanted)], sheet.width - left)
-    # The pictures of a row begin at one height, that of the longest title.
     return max(y, panel.titles) + 0.3 * em
 
 
@@ -112,75 +108,48 @@ def quoted(sheet: Sheet, plan: FigurePlan, side: str) -> str:
 
 def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
     """Write what the figure shows and hides, and end the sheet below it."""
-    notes = [
-        note
-        for note in (
-            plan.shown.explanation,
-            *notes,
-            WORDS_NOTE if plan.shown.combined.words else "",
-            *plan.hiding,
-            most_note(sheet, plan),
-            sinks_note(sheet, plan),
-            missing_note(sheet),
-        )
-        if note
-    ]
+    missing = "□ stands for a character that no font here can write" if sheet.missing else ""
+    words = WORDS_NOTE if plan.shown.combined.words else ""
+    weights = _weights_notes(sheet, plan) if plan.shown.weights else []
+    notes = [plan.shown.explanation, *notes, words, *plan.hiding, *weights, missing]
+    notes = [note for note in notes if note]
     if plan.panel is not None:
         plan.panel.notes.extend(notes)
         notes = []
     sheet.finish(sheet.paragraph(y, notes) + 0.3 * sheet.style.em)
 
 
-def missing_note(sheet: Sheet) -> str:
-    """A note about squares that replace characters without a glyph."""
-    if not sheet.missing:
-        return ""
-    return "□ stands for a character that no font here can write"
-
-
-def most_note(sheet: Sheet, plan: FigurePlan) -> str:
-    """A note about keys that take most of the attention, where they are drawn."""
-    if plan.view not in ("head", "matrix", "text") or not plan.shown.weights or plan.without:
-        return ""
-    sinks = {key: part for key, part in find_sinks(plan.layer, plan.heads).items() if plan.to[key]}
-    names = ", ".join(
-        f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}"
-        for key, part in sinks.items()
-    )
-    return f"keys that take most of the attention: {names}" if sinks else ""
+def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
+    """Notes about keys that take most of the attention, and about rows that do not sum to 1."""
+    if plan.view in ("head", "matrix", "text") and not plan.without:
+        names = []
+        for key, part in find_sinks(plan.layer, plan.heads).items():
+            if plan.to[key]:
+                names.append(f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}")
+        if names:
+            yield f"keys that take most of the attention: {', '.join(names)}"
+    if plan.view == "scatter":
+        return
+    of_all = plan.view in OF_ALL_LAYERS
+    layers = plan.layers if of_all else (plan.layer,)
+    cut = [layer.not_kept for layer in layers if layer.partial]
+    if cut:
+        share, of = sum(cut) / len(cut), "the attention"
+        if not of_all:
+            shares, of = not_kept_of(plan), f"the attention of {of_heads(plan)}"
+            rows = shares[plan.from_ & ~plan.layer.dead]
+            share = float(rows.mean()) if rows.size else 0.0
+            if plan.query is not None:
+                share, of = shares[plan.query], f"what {quoted(sheet, plan, 'query')} looks at"
+        yield f"not kept: {percent(share)} of {of}, cut before it came here"
+    elif any(layer.has("sinks") for layer in layers):
+        yield "rows sum to less than 1: the rest goes to a learned sink that is not a token"
 
 
 def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:
     """The share of each query's weight that was cut before headscope saw it, mean over heads."""
-    kept = np.mean(
-        [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads], axis=0
-    )
-    return np.where(plan.layer.dead, 0.0, np.clip(1 - kept, 0.0, 1.0))
-
-
-def sinks_note(sheet: Sheet, plan: FigurePlan) -> str:
-    """A note about rows that do not sum to 1."""
-    if not plan.shown.weights or plan.view == "scatter":
-        return ""
-    layers = plan.layers if plan.view in OF_ALL_LAYERS else (plan.layer,)
-    cut = [layer.not_kept for layer in layers if layer.partial]
-    if cut:
-        share, of = _cut_of(sheet, plan, cut)
-        return f"not kept: {percent(share)} of {of}, cut before it came here"
-    if any(layer.has("sinks") for layer in layers):
-        return "rows sum to less than 1: the rest goes to a learned sink that is not a token"
-    return ""
-
-
-def _cut_of(sheet: Sheet, plan: FigurePlan, cut: Sequence[float]) -> tuple[float, str]:
-    """The share of attention that was cut before headscope saw it, and of what, in words."""
-    if plan.view in OF_ALL_LAYERS:
-        return sum(cut) / len(cut), "the attention"
-    shares = not_kept_of(plan)
-    if plan.query is not None:
-        return float(shares[plan.query]), f"what {quoted(sheet, plan, 'query')} looks at"
-    rows = shares[plan.from_ & ~plan.layer.dead]
-    return float(rows.mean()) if rows.size else 0.0, f"the attention of {of_heads(plan)}"
+    sums = [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads]
+    return np.where(plan.layer.dead, 0.0, np.clip(1 - np.mean(sums, axis=0), 0.0, 1.0))
 
 
 def colour_bar(
@@ -195,27 +164,23 @@ def colour_bar(
     """The bar of a scale, words on its left and numbers below, within a span of the width; give the
     next y.
     """
-    left, right = span or (0.0, sheet.width)
-    style = sheet.style
-    size = style.small
-    text = LEADING * size * POINT
+    (left, right), style = span or (0.0, sheet.width), sheet.style
+    text, below = LEADING * style.small * POINT, y + BAR + 0.6
     sheet.note(left, y + BAR / 2, words)
-    start = left + sheet.width_of(words, size) + style.em
-    legend = sheet.width_of("masked", size) + 2.2 * style.em + BAR if masked else 0.0
+    start = left + sheet.width_of(words, style.small) + style.em
+    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + BAR) * masked
     width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
-    sheet.cells(scale.bar(round(2 * width / BAR)), at=(start, y), size=(width, BAR))
-    sheet.rect(start, y, width, BAR, edge=style.edge, line=0.35, layer=3)
+    sheet.framed_cells(scale.bar(round(2 * width / BAR)), at=(start, y), size=(width, BAR))
     for at, number in scale.ticks():
         x = start + at * width
-        sheet.line((x, x), (y + BAR, y + BAR + 0.6), colour=style.muted, line=0.4)
-        sheet.note(x, y + BAR + 0.6 + text / 2, number, anchor="center")
+        sheet.line((x, x), (y + BAR, below), colour=style.muted, line=0.4)
+        sheet.note(x, below + text / 2, number, anchor="center")
     if masked:
         x = start + width + 1.6 * style.em
-        swatch = parse_hex(style.masked)[None, None]
-        sheet.cells(swatch, at=(x, y), size=(BAR, BAR), hidden=np.ones((1, 1), bool))
-        sheet.rect(x, y, BAR, BAR, edge=style.edge, line=0.35)
+        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
+        sheet.framed_cells(swatch, at=(x, y), size=(BAR, BAR), hidden=hidden)
         sheet.note(x + BAR + 0.4 * style.em, y + BAR / 2, "masked")
-    return y + BAR + 0.6 + text + 0.35 * style.em
+    return below + text + 0.35 * style.em
 
 
 def spaced(count: int, pitch: float, size: float) -> int:
@@ -240,8 +205,6 @@ def token_size(pitch: float, wanted: float, least: float = 4.0) -> float:
 
 
 Drawing = Callable[[FigurePlan], Sheet]
-
-
 TALLEST_BAR = 7.0
 """Height in millimetres of a probability of 1, and of the largest entropy."""
 WIDEST = 3.4
@@ -280,28 +243,29 @@ def draw_generation(sheet: Sheet, plan: FigurePlan, y: float) -> float:
     generation = generation_of(plan)
     if generation is None:
         return y
-    style = sheet.style
-    words = sheet.width_of("probability", style.small)
-    left = words + 0.8 * style.em
-    pitch = min(WIDEST * style.em, (sheet.width - left) / len(generation))
-    middles = left + (np.arange(len(generation)) + 0.5) * pitch
-    top = y + 0.6 * style.em
+    style, count = sheet.style, len(generation)
+    left = sheet.width_of("probability", style.small) + 0.8 * style.em
+    pitch = min(WIDEST * style.em, (sheet.width - left) / count)
+    middles, y = left + (np.arange(count) + 0.5) * pitch, y + 0.6 * style.em
     rows = (
-        ("probability", np.array(generation.probabilities), 1.0, style.accent),
-        ("entropy", np.array(generation.entropies), max(generation.entropies) or 1.0, style.muted),
+        ("probability", generation.probabilities, 1.0, style.accent),
+        ("entropy", generation.entropies, max(generation.entropies) or 1.0, style.muted),
     )
     for name, values, largest, colour in rows:
-        bottom = top + TALLEST_BAR
-        sheet.note(left - 0.5 * style.em, bottom - TALLEST_BAR / 2, name, anchor="right")
-        sheet.line(
-            (left, left + len(values) * pitch), (bottom, bottom), colour=style.faint, line=0.4
-        )
+        y += TALLEST_BAR
+        sheet.note(left - 0.5 * style.em, y - TALLEST_BAR / 2, name, anchor="right")
+        sheet.line((left, left + count * pitch), (y, y), colour=style.faint, line=0.4)
         for x, value in zip(middles, values, strict=True):
             height = TALLEST_BAR * float(np.clip(value / largest, 0, 1))
-            sheet.rect(x - 0.36 * pitch, bottom - height, 0.72 * pitch, height, fill=colour)
-        top = bottom + 0.5 * style.em
-    _upright_names(sheet, generation, middles, top)
-    return top + NAMES_ROOM + 0.6 * style.em
+            sheet.rect(x - 0.36 * pitch, y - height, 0.72 * pitch, height, fill=colour)
+        y += 0.5 * style.em
+    # The tokens stand upright below their bars; only some where they are close.
+    size = token_size(pitch, style.size)
+    for at in range(0, count, spaced(count, pitch, size)):
+        name = sheet.fitted(sheet.shown(generation.tokens.labels[at]), NAMES_ROOM, size)
+        place = (float(middles[at]), y + sheet.width_of(name, size))
+        sheet.text(*place, name, size=size, upright=True)
+    return y + NAMES_ROOM + 0.6 * style.em
 
 
 def generation_notes(plan: FigurePlan) -> Iterator[str]:
@@ -316,15 +280,3 @@ def generation_notes(plan: FigurePlan) -> Iterator[str]:
     )
     yield f"entropy up to {max(generation.entropies):.1f} nats"
     yield "the last token written was never read, and has no row"
-
-
-def _upright_names(sheet: Sheet, generation: Generation, middles: np.ndarray, top: float) -> None:
-    """Write the generated tokens upright below their bars; only some where they are close."""
-    style = sheet.style
-    pitch = float(np.diff(middles).min(initial=WIDEST * style.em))
-    size = token_size(pitch, style.size)
-    every = spaced(len(generation), pitch, size)
-    for at in range(0, len(generation), every):
-        name = sheet.fitted(sheet.shown(generation.tokens.labels[at]), NAMES_ROOM, size)
-        width = sheet.width_of(name, size)
-        sheet.text(float(middles[at]), top + width, name, size=size, upright=True)

@@ -9,6 +9,7 @@ from headscope.errors import FigureError
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import counted
 
 PITCH = 1.7
 """Distance of two lanes, in units of the font size."""
@@ -50,10 +51,23 @@ def draw_input(plan: FigurePlan) -> Sheet:
         for token in range(len(tokens))
     ]
     for line in _lines(widths, sheet.width - left, GAP * style.em):
-        _draw_line(sheet, lanes, line, widths, at=(left, y))
-        y += len(lanes) * PITCH * style.em + BETWEEN * style.em
+        for lane in lanes:
+            x, middle = left, y + 0.5 * PITCH * style.em
+            sheet.note(0, middle, lane.name)
+            for token in line:
+                colour, size = lane.colours[token], (widths[token], CELL * style.em)
+                fill = colour + PALE if lane.name == "+ text" else style.paper
+                place, round_ = (x, middle - size[1] / 2), 0.2 * style.em
+                sheet.rect(*place, *size, fill=fill, edge=colour, line=0.5, round=round_)
+                sheet.text(x + size[0] / 2, middle, lane.cells[token], anchor="center")
+                x += size[0] + GAP * style.em
+            y += PITCH * style.em
+        y += BETWEEN * style.em
     y = _draw_layers(sheet, plan, left, y)
-    closing(sheet, plan, y, _notes(plan, lanes))
+    note = "each column is added up, where the model has its parts"
+    if lanes[-1].name == "position":
+        note = "positions are not added: they turn the queries and keys of every layer"
+    closing(sheet, plan, y, [f"{len(tokens)} tokens", note])
     return sheet
 
 
@@ -85,67 +99,17 @@ def _lines(widths: Sequence[float], room: float, gap: float) -> list[range]:
     return [*lines, range(start, len(widths))]
 
 
-def _draw_line(
-    sheet: Sheet,
-    lanes: Sequence[InputRow],
-    line: range,
-    widths: Sequence[float],
-    *,
-    at: tuple[float, float],
-) -> None:
-    style = sheet.style
-    left, y = at
-    for lane in lanes:
-        x, middle = left, y + 0.5 * PITCH * style.em
-        sheet.note(0, middle, lane.name)
-        for token in line:
-            colour = lane.colours[token]
-            fill = colour + PALE if lane.name == "+ text" else style.paper
-            top = middle - 0.5 * CELL * style.em
-            sheet.rect(
-                x,
-                top,
-                widths[token],
-                CELL * style.em,
-                fill=fill,
-                edge=colour,
-                line=0.5,
-                round=0.2 * style.em,
-            )
-            sheet.text(x + widths[token] / 2, middle, lane.cells[token], anchor="center")
-            x += widths[token] + GAP * style.em
-        y += PITCH * style.em
-
-
 def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float, y: float) -> float:
     """Draw an arrow to a box for all layers; return the next y."""
-    style = sheet.style
-    middle = left + (sheet.width - left) / 2
-    tip = y + 0.2 * style.em
-    half = 0.35 * style.em
-    sheet.line((middle, middle), (y - 0.8 * style.em, tip), colour=style.muted, line=0.8)
-    head = ((middle - half, middle, middle + half), (tip - half, tip, tip - half))
-    sheet.line(*head, colour=style.muted, line=0.8)
-    top = tip + 0.2 * style.em
-    height = 1.9 * style.em
-    sheet.rect(left, top, sheet.width - left, height, edge=style.accent, line=0.8, round=1.0)
-    layers, heads = len(plan.stack.layers), plan.stack.heads
-    words = f"{_counted(layers, 'layer')} of {_counted(heads, 'head')}"
+    style, em = sheet.style, sheet.style.em
+    middle, tip, half, height = (left + sheet.width) / 2, y + 0.2 * em, 0.35 * em, 1.9 * em
+    sheet.line((middle, middle), (y - 0.8 * em, tip), colour=style.muted, line=0.8)
+    xs, ys = (middle - half, middle, middle + half), (tip - half, tip, tip - half)
+    sheet.line(xs, ys, colour=style.muted, line=0.8)
+    top, room = tip + 0.2 * em, sheet.width - left
+    sheet.rect(left, top, room, height, edge=style.accent, line=0.8, round=1.0)
+    words = f"{counted(len(plan.stack.layers), 'layer')} of {counted(plan.stack.heads, 'head')}"
     further = f"{words}: in each head the query of a token meets the keys of all"
-    room = sheet.width - left - style.em
-    text = further if sheet.width_of(further) <= room else words
+    text = further if sheet.width_of(further) <= room - em else words
     sheet.text(middle, top + height / 2, text, anchor="center")
-    return top + height + 0.6 * style.em
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _notes(plan: FigurePlan, lanes: Sequence[InputRow]) -> list[str]:
-    notes = [f"{len(plan.stack.query)} tokens"]
-    if lanes[-1].name == "position":
-        notes.append("positions are not added: they turn the queries and keys of every layer")
-    else:
-        notes.append("each column is added up, where the model has its parts")
-    return notes
+    return top + height + 0.6 * em

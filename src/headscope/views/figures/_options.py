@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -36,7 +37,6 @@ class Panel:
         matplotlib: the figure of the row.
         letter: the letter of the picture.
         narrow: whether there is room for little more than the picture.
-        kind: the kind of heads that it is the clearest of; empty in any other row.
         titles: height of the highest title of the row, in millimetres.
         notes: takes the notes of the picture, which the row writes once for all pictures.
     """
@@ -44,7 +44,6 @@ class Panel:
     matplotlib: Any
     letter: str
     narrow: bool = False
-    kind: str = ""
     titles: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -84,7 +83,6 @@ class FigurePlan:
         title: the title; None for a description of what is shown, ``""`` for none.
         width: width in millimetres.
         style: colours and type.
-        kinds: what each head that is drawn one by one does on this text; empty for a mean.
         panel: the part of a row of pictures; None for a figure of its own.
     """
 
@@ -109,8 +107,22 @@ class FigurePlan:
     title: str | None
     width: float
     style: Style
-    kinds: Mapping[int, str]
     panel: Panel | None = None
+
+    @cached_property
+    def kinds(self) -> dict[int, str]:
+        """What each head that is drawn one by one does on this text, told of tokens also where
+        words are drawn; empty for a mean.
+        """
+        layer, stack = self.layer.layer, self.record[self.stack.name]
+        if self.shown.whole or len(self.shown.combined.layers[layer]) > 1:
+            return dict.fromkeys(self.maps, "")
+        facts, of = text_facts(stack), stack.layer(layer)
+        kinds = {}
+        for head in self.heads:
+            numbers = head_numbers(of.weights_of(head), of.visible, facts)
+            kinds[head] = KINDS[int(numbers["kind"])]
+        return kinds
 
     @property
     def colours(self) -> dict[int, str]:
@@ -125,6 +137,11 @@ class FigurePlan:
             heads = [head for head, of in kinds.items() if of == kind]
             colours |= zip(heads, style.shades(kind, len(heads)), strict=True)
         return colours
+
+    @property
+    def kind(self) -> str:
+        """The kind of the head that is drawn alone; empty for several, and for a mean."""
+        return self.kinds[self.heads[0]] if len(self.heads) == 1 else ""
 
     @property
     def colour(self) -> str:
@@ -144,12 +161,11 @@ class FigurePlan:
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The given options: without those that are None, and with NumPy's numbers as Python's."""
-    given = {
-        name: value for name, value in options.items() if value is not None or name not in KNOWN
-    }
-    return {
-        name: getattr(value, "tolist", lambda value=value: value)() for name, value in given.items()
-    }
+    given = {}
+    for name, value in options.items():
+        if value is not None or name not in KNOWN:
+            given[name] = value.tolist() if hasattr(value, "tolist") else value
+    return given
 
 
 def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
@@ -164,13 +180,8 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     number = options.get("layer", stack.layers[0].layer)
     heads = _heads(stack.layer(number), view, options)
     combined = _combined(stack, number, heads, options)
-    shown = shown_quantity(
-        record,
-        stack,
-        str(options.get("quantity", "weight")),
-        options.get("quantities"),
-        combined=combined,
-    )
+    wanted, given = str(options.get("quantity", "weight")), options.get("quantities")
+    shown = shown_quantity(record, stack, wanted, given, combined=combined)
     query = _position("query", options.get("query"), stack.query, combined)
     key = _position("key", options.get("key"), stack.key, combined)
     means = [layer.layer for layer in combined.layers[number]]
@@ -183,6 +194,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
         raise FigureError("All keys are left out; drop hide_special= and sinks=")
+    share = options.get("top_percent")
+    if share is not None:
+        share = int(between("top_percent", share, 1, 100))
     return FigurePlan(
         record=record,
         view=view,
@@ -199,29 +213,13 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         hiding=(*hiding, *words),
         without=without,
         neurons=_neurons(combined.layers[number][0], options),
-        share=None
-        if "top_percent" not in options
-        else int(between("top_percent", options["top_percent"], 1, 100)),
+        share=share,
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", "distance"), options.get("y", "entropy")),
         title=options.get("title"),
         width=parse_width(options, WIDTH),
         style=parse_style(options),
-        kinds=_kinds(record[stack.name], combined, whole=shown.whole, heads=heads, number=number),
     )
-
-
-def _kinds(
-    stack: Stack, combined: Combined, *, whole: bool, heads: tuple[int, ...], number: int
-) -> dict[int, str]:
-    """The kind of each head that is drawn one by one, told of tokens also where words are drawn."""
-    if whole:
-        return {heads[0]: ""}
-    if len(combined.layers[number]) > 1:
-        return dict.fromkeys(heads, "")
-    layer, facts = stack.layer(number), text_facts(stack)
-    numbers = [head_numbers(layer.weights_of(head), layer.visible, facts) for head in heads]
-    return {head: KINDS[int(of["kind"])] for head, of in zip(heads, numbers, strict=True)}
 
 
 def _combined(

@@ -380,54 +380,20 @@ class Style:
         return Scale(colours, largest, signed=True, power=power, masked=self.masked)
 
 
-LIGHT = {
-    "paper": "#ffffff",
-    "ink": "#15181d",
-    "muted": "#5d646f",
-    "faint": "#aab0b9",
-    "edge": "#d5d9df",
-    "masked": "#eceef1",
-    "accent": POSITIVE[0],
-    "positive": POSITIVE[0],
-    "negative": NEGATIVE[0],
+SURFACES = ("paper", "ink", "muted", "faint", "edge", "masked", "accent", "positive", "negative")
+LOOKS = {
+    (False, True): "#ffffff #15181d #5d646f #aab0b9 #d5d9df #eceef1 {0} {0} {1}",
+    (True, True): "#111419 #e8eaee #98a0ac #5b6370 #343b46 #22272f {0} {0} {1}",
+    (False, False): "#ffffff #111111 #5f5f5f #adadad #d4d4d4 #ededed #6a6a6a #222222 #b4b4b4",
+    (True, False): "#141414 #ededed #a3a3a3 #606060 #3c3c3c #282828 #9a9a9a #e4e4e4 #6a6a6a",
 }
-DARK = {
-    "paper": "#111419",
-    "ink": "#e8eaee",
-    "muted": "#98a0ac",
-    "faint": "#5b6370",
-    "edge": "#343b46",
-    "masked": "#22272f",
-    "accent": POSITIVE[1],
-    "positive": POSITIVE[1],
-    "negative": NEGATIVE[1],
-}
-LIGHT_GREYS = {
-    "ink": "#111111",
-    "muted": "#5f5f5f",
-    "faint": "#adadad",
-    "edge": "#d4d4d4",
-    "masked": "#ededed",
-    "accent": "#6a6a6a",
-    "positive": "#222222",
-    "negative": "#b4b4b4",
-}
-DARK_GREYS = {
-    "paper": "#141414",
-    "ink": "#ededed",
-    "muted": "#a3a3a3",
-    "faint": "#606060",
-    "edge": "#3c3c3c",
-    "masked": "#282828",
-    "accent": "#9a9a9a",
-    "positive": "#e4e4e4",
-    "negative": "#6a6a6a",
-}
+"""The colours of `SURFACES` on light and on dark paper, in colour and in greys; braces stand for
+the colours of the two signs.
+"""
 
 
 def style_for(*, dark: bool, colour: bool, size: float, font: str | None) -> Style:
     """The style of a theme, in colour or in greys."""
-    surfaces = DARK if dark else LIGHT
-    if not colour:
-        surfaces = surfaces | (DARK_GREYS if dark else LIGHT_GREYS)
+    colours = LOOKS[dark, colour].format(POSITIVE[dark], NEGATIVE[dark]).split()
+    surfaces = dict(zip(SURFACES, colours, strict=True))
     return Style(**surfaces, dark=dark, colour=colour, size=size, families=families(font))

@@ -29,6 +29,8 @@ GAP = 3.0
 """Millimetres between two pictures."""
 SMALL_TYPE = 45.0
 """Pictures narrower than this have smaller text, unless a size was given."""
+OF_ALL = ("theme", "font", "font_size", "colour", "words")
+"""Options that all pictures share."""
 PAGE_ONLY = ("direction",)
 """Options of a picture of a page that print does not have."""
 
@@ -45,65 +47,40 @@ def draw_tray(
         RecordError: a stack, layer or head that a record does not have, or scores that it does not
             keep.
     """
-    kinds, tray = _kinds_and_tray(record, options["tray"])
+    tray = options["tray"]
+    if isinstance(tray, str) and tray == "kinds":
+        tray = clearest_of_each(record)
     entries = _entries(record, tray, options.get("beside"))
     width = parse_width(options, WIDTH)
     each = (width - GAP * (len(entries) - 1)) / len(entries)
-    common = {
-        name: options[name]
-        for name in ("theme", "font", "font_size", "colour", "words")
-        if name in options
-    }
-    if each < SMALL_TYPE:
-        # In this order, so that a size that the caller gave wins.
-        common = {"font_size": 5.5} | common
+    narrow = each < SMALL_TYPE
+    common = {"font_size": 5.5} if narrow else {}
+    common |= {name: options[name] for name in OF_ALL if name in options}
     plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
-    whole = Sheet(width, plans[0].style)
-    top = _title(whole, " ".join(str(options.get("title") or "").split()))
-    titles = _height_of_titles(whole, plans, each - 2 * MARGIN, of_kinds=bool(kinds[0]))
-    sheets = []
-    for letter, plan, kind in zip("abcdef", list(plans), kinds, strict=False):
-        narrow = each < SMALL_TYPE
-        panel = Panel(whole.matplotlib, letter, narrow=narrow, kind=kind, titles=titles)
-        placed = replace(plan, width=each, panel=panel)
-        plans[len(sheets)] = placed
-        sheets.append(drawings[plan.view](placed))
+    whole, em = Sheet(width, plans[0].style), plans[0].style.em
+    title = " ".join(str(options.get("title") or "").split())
+    top = 0.0
+    if title:
+        top = whole.titles(top, [(0.0, title)], whole.width, bold=True) + 0.3 * em
+    # The pictures begin at one height, that of the longest title.
+    room = each - 2 * MARGIN - panel_left(whole, "m")
+    lines = max(len(whole.lines(where(plan).split(" · "), room)) for plan in plans)
+    titles = (1.2 * lines + 1.5 * any(plan.kind for plan in plans)) * em
+    for at, letter in enumerate("abcdef"[: len(plans)]):
+        panel = Panel(whole.matplotlib, letter, narrow=narrow, titles=titles)
+        plans[at] = replace(plans[at], width=each, panel=panel)
+    sheets = [drawings[plan.view](plan) for plan in plans]
     y = top + max(sheet.height for sheet in sheets)
-    notes = _notes(
-        [(plan.panel.letter, plan.panel.notes) for plan in plans if plan.panel is not None]
-    )
-    whole.finish(whole.paragraph(y, [*_models(plans), *notes]) + 0.3 * whole.style.em)
+    panels = [plan.panel for plan in plans if plan.panel is not None]
+    notes = _notes([(panel.letter, panel.notes) for panel in panels])
+    whole.finish(whole.paragraph(y, [*_models(plans), *notes]) + 0.3 * em)
     for at, sheet in enumerate(sheets):
         sheet.put(at * (each + GAP), top + MARGIN, (width, whole.height))
         whole.missing |= sheet.missing
     return whole, plans[0]
 
 
-def _height_of_titles(
-    whole: Sheet, plans: Sequence[FigurePlan], width: float, *, of_kinds: bool
-) -> float:
-    """Height of the highest title in millimetres, so that pictures begin at one height."""
-    room = width - panel_left(whole, "m")
-    lines = max(len(whole.lines(where(plan).split(" · "), room)) for plan in plans)
-    return (1.2 * lines + 1.5 * of_kinds) * whole.style.em
-
-
-def _title(whole: Sheet, title: str) -> float:
-    """Write the title over all pictures, where there is one; return the y where they begin."""
-    if not title:
-        return 0.0
-    return whole.titles(0.0, [(0.0, title)], whole.width, bold=True) + 0.3 * whole.style.em
-
-
-def _kinds_and_tray(record: Record, tray: Any) -> tuple[list[str], Any]:
-    """The kind of heads of each picture, empty where it is of none, and the pictures."""
-    if not isinstance(tray, str) or tray != "kinds":
-        return [""] * MOST_IN_TRAY, tray
-    clearest = clearest_of_each(record)
-    return list(clearest), list(clearest.values())
-
-
-def clearest_of_each(record: Record) -> dict[str, dict[str, Any]]:
+def clearest_of_each(record: Record) -> list[dict[str, Any]]:
     """The clearest head of each kind on the text of the first stack, six kinds at most, as pictures
     of a tray.
     """
@@ -118,7 +95,7 @@ def clearest_of_each(record: Record) -> dict[str, dict[str, Any]]:
         clearest[name] = {"layer": kinds.layers[row], "heads": [int(head)]}
     if len(clearest) > MOST_IN_TRAY:
         clearest.pop("near", None)
-    return dict(list(clearest.items())[:MOST_IN_TRAY])
+    return list(clearest.values())[:MOST_IN_TRAY]
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:

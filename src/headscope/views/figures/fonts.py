@@ -9,31 +9,11 @@ from typing import Any
 FIRST = ("Arial", "Liberation Sans", "DejaVu Sans")
 """The first two are equally wide; the last one comes with matplotlib."""
 FALLBACK = (
-    "DejaVu Sans",
-    "Noto Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans SC",
-    "Noto Sans JP",
-    "Noto Sans KR",
-    "Source Han Sans SC",
-    "WenQuanYi Micro Hei",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Apple SD Gothic Neo",
-    "Microsoft YaHei",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-    "Noto Sans Symbols 2",
-    "Noto Emoji",
-    "Segoe UI",
-    "Segoe UI Symbol",
-    "Apple Symbols",
-    "Arial Unicode MS",
+    "DejaVu Sans;Noto Sans;Noto Sans CJK SC;Noto Sans CJK JP;Noto Sans SC;Noto Sans JP;"
+    "Noto Sans KR;Source Han Sans SC;WenQuanYi Micro Hei;PingFang SC;Hiragino Sans;"
+    "Apple SD Gothic Neo;Microsoft YaHei;Yu Gothic;Malgun Gothic;Noto Sans Arabic;"
+    "Noto Sans Hebrew;Noto Sans Devanagari;Noto Sans Thai;Noto Sans Symbols 2;Noto Emoji;Segoe UI;"
+    "Segoe UI Symbol;Apple Symbols;Arial Unicode MS"
 )
 STAND_IN = "\u25a1"
 INVISIBLE = frozenset("\u200c\u200d") | {chr(code) for code in range(0xFE00, 0xFE10)}
@@ -52,7 +32,7 @@ def installed(family: str) -> str | None:
 
 def families(wanted: str | None = None) -> tuple[str, ...]:
     """The installed families, in the order in which they are tried for a character."""
-    order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK))
+    order = dict.fromkeys((*([wanted] if wanted else []), *FIRST, *FALLBACK.split(";")))
     return tuple(family for family in order if installed(family))
 
 
