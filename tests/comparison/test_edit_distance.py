@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.comparison._alignment import by_edits
-from headscope.comparison._edit_distance import edit_distance, edit_pairs
+from headscope.comparison._alignment import by_edits, edit_distance, edit_pairs
 
 LISTS = st.lists(st.sampled_from("abc"), max_size=9)
 

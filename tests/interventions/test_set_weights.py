@@ -7,7 +7,6 @@ import torch
 import headscope as hs
 from headscope import InterventionError
 from headscope.capturing import capture_encoded
-from headscope.interventions._replaced import mean_map
 from headscope.testing import tiny_model
 
 from ..close import assert_close
@@ -169,15 +168,6 @@ def test_the_mean_over_one_text_is_its_own(tokenizer, states):
     record = hs.capture(model, tokenizer, TEXT)
     found = hs.capture(model, tokenizer, TEXT, interventions=[hs.Mean(records=[record], layer=1)])
     np.testing.assert_allclose(found["self"].weights(1), record["self"].weights(1), atol=1e-6)
-
-
-def test_each_entry_is_the_mean_over_the_texts_that_have_it(rng):
-    first, second = rng.random((2, 3, 5)), rng.random((2, 4, 2))
-    found = mean_map([first, second])
-    np.testing.assert_allclose(found[:, :3, :2], (first[:, :, :2] + second[:, :3]) / 2)
-    np.testing.assert_allclose(found[:, :3, 2:], first[:, :, 2:])
-    np.testing.assert_allclose(found[:, 3:, :2], second[:, 3:])
-    assert not found[:, 3:, 2:].any()
 
 
 def test_the_mean_output_is_that_of_all_queries_of_all_texts(tokenizer):

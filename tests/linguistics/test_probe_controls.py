@@ -9,14 +9,17 @@ from headscope.linguistics import (
     expected_layer,
     read_vectors,
 )
-from headscope.linguistics._probe_tree import tree_distances
-from headscope.linguistics.probe_features import (
+from headscope.linguistics.probes import (
     best_offset,
+    depth_ranks,
+    distance_ranks,
+    edges_hit,
     head_distances,
     pair_distances,
+    root_hit,
     unrelated_pairs,
 )
-from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
+from headscope.linguistics.trees import tree_distances
 
 TREE = np.array([2, 0, -1, 2, 3])
 

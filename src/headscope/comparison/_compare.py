@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, TypedDict, Unpack
 import numpy as np
 
 from headscope.comparison._alignment import LEAST, align
-from headscope.comparison._grid import Grid
-from headscope.comparison._heads import (
+from headscope.comparison._grid import (
     Cell,
+    Grid,
     MatchedHeads,
     best_partners,
     by_number,

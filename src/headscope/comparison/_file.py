@@ -9,8 +9,7 @@ import numpy as np
 
 from headscope.comparison._alignment import Span, TokenAlignment
 from headscope.comparison._compare import Comparison
-from headscope.comparison._grid import Grid
-from headscope.comparison._heads import Cell, MatchedHeads, cells_of
+from headscope.comparison._grid import Cell, Grid, MatchedHeads, cells_of
 from headscope.comparison.effect import Effect, OutputChange
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record, Tokens

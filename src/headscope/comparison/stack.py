@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.comparison._alignment import TokenAlignment
-from headscope.comparison._grid import Grid, Side
-from headscope.comparison._heads import Cell, MatchedHeads
+from headscope.comparison._grid import Cell, Grid, MatchedHeads, Side
 from headscope.errors import RecordError
 from headscope.evidence import interval, p_text
 from headscope.measures import jensen_shannon_parts

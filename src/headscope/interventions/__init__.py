@@ -1,15 +1,16 @@
 """Changing what attention does, and asking what it matters."""
 
-from headscope.interventions._cut import Cut
 from headscope.interventions._intervention import Intervention
 from headscope.interventions._patch import Patch
-from headscope.interventions._pruning import PruningCurve, greedy_pruning, pruning_curve
-from headscope.interventions._replaced import Mean, MeanOutput, SetWeights, Uniform, Zero
+from headscope.interventions._replaced import Cut, Mean, MeanOutput, SetWeights, Uniform, Zero
 from headscope.interventions.importance import (
     Importance,
+    PruningCurve,
     confidence_importance,
     gradient_importance,
+    greedy_pruning,
     leave_one_out,
+    pruning_curve,
 )
 from headscope.interventions.objective import Objective, classification, masked_word, next_word
 from headscope.interventions.session import intervene

@@ -8,15 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
-from headscope.capturing.seam import CallPositions, Where
+from headscope.capturing.seam import CallPositions, Where, rows_of
 from headscope.errors import InterventionError
-from headscope.interventions._intervention import Intervention, Make, needs_whole
-from headscope.interventions._patch import layer_of, outputs_of
+from headscope.interventions._intervention import (
+    Intervention,
+    Make,
+    Numbers,
+    needs_whole,
+    parse_numbers,
+)
+from headscope.interventions._patch import layer_of
 from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import LayerPlace
-from headscope.record import Layer, Record
+from headscope.record import Record
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,10 +214,14 @@ class _MeanOfRecords(Intervention):
                 f"{type(self).__name__} needs the records whose mean is to be taken"
             )
 
-    def layers(self, place: LayerPlace) -> list[Layer]:
-        """The layer in each of the records."""
-        assert not isinstance(self.records, RecordMeans), "their means are taken as they are"
-        return [layer_of(record, place) for record in self.records]
+    def mean(self, place: LayerPlace, heads: tuple[int, ...]) -> torch.Tensor:
+        """The mean of some heads: ``[head query key]``, or outputs ``[head feature]``."""
+        if isinstance(self.records, RecordMeans):
+            return torch.from_numpy(self.records.of(place, heads))
+        means = RecordMeans(outputs=self.where == "output")
+        for record in self.records:
+            means.add((place.stack, place.layer), layer_of(record, place))
+        return torch.from_numpy(means.of(place, heads))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -247,7 +256,7 @@ class Mean(_MeanOfRecords):
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        whole = torch.from_numpy(self._map(place, heads))
+        whole = self.mean(place, heads)
 
         def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             visible = visible_of(at).expand_as(old)
@@ -270,11 +279,6 @@ class Mean(_MeanOfRecords):
             return laid(cut, (old, at), place.name)
 
         return make
-
-    def _map(self, place: LayerPlace, heads: tuple[int, ...]) -> np.ndarray:
-        if isinstance(self.records, RecordMeans):
-            return self.records.of(place, heads)
-        return mean_map([layer.weights_of()[list(heads)] for layer in self.layers(place)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -304,27 +308,71 @@ class MeanOutput(_MeanOfRecords):
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        if isinstance(self.records, RecordMeans):
-            mean = torch.from_numpy(self.records.of(place, heads))
-        else:
-            outputs = [outputs_of(layer, heads) for layer in self.layers(place)]
-            mean = torch.from_numpy(np.concatenate(outputs, axis=1).mean(axis=1))
+        mean = self.mean(place, heads)
         return lambda old, at: mean.to(old).expand_as(old)
 
 
-def mean_map(maps: Sequence[Float[np.ndarray, "head _ _"]]) -> Float[np.ndarray, "head query key"]:
-    """The mean over maps of texts of several lengths, each entry over the texts that have it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cut(Intervention):
+    """The links from these queries to these keys carry nothing: ``A[q, k] = 0``.
+
+    With the rest renormalised this is what the head would compute if the key had been hidden before
+    the softmax; a row of which nothing is left is zero. Without, the rest stays as it is and the
+    row sums to less than 1.
 
     Args:
-        maps: weights ``[head query key]`` of each text.
+        keys: positions of the tokens that are looked at.
+        renormalise: whether the rest of the row is to sum to what the whole did.
+        layer: see `Intervention`, as for the rest; ``queries`` are the tokens that look.
 
-    Returns:
-        As large as the largest of them; zero where no text has both tokens.
+    Raises:
+        InterventionError: where no key is given.
+
+    Example:
+        >>> capture(
+        ...     model, tokenizer, text, interventions=[Cut(layer=5, heads=1, queries=4, keys=0)]
+        ... )
     """
-    heads, queries, keys = (max(map_.shape[axis] for map_ in maps) for axis in range(3))
-    total, count = np.zeros((heads, queries, keys)), np.zeros((queries, keys))
-    for map_ in maps:
-        inside = np.s_[: map_.shape[1], : map_.shape[2]]
-        total[:, *inside] += map_
-        count[inside] += 1
-    return total / np.maximum(count, 1)
+
+    keys: Numbers = None
+    renormalise: bool = True
+    where: ClassVar[Where] = "weights"
+    does: ClassVar[str] = "links"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "keys", parse_numbers(self.keys, "Cut: keys"))
+        if self.keys is None:
+            raise InterventionError(
+                "Cut needs the keys that are no longer to be looked at: Cut(queries=4, keys=0)"
+            )
+
+    def check(self, place: LayerPlace) -> None:
+        """See `Intervention`."""
+        needs_whole(place, "link")
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        return self._without
+
+    def _without(self, old: torch.Tensor, at: CallPositions) -> torch.Tensor:
+        cut = rows_of(self.keys, at.keys, old.shape[3], old.device)[:, None, None]  # ty: ignore[invalid-argument-type]
+        kept = old.masked_fill(cut, 0.0)
+        if not self.renormalise:
+            return kept
+        # Had the key been hidden before the softmax, its share would have gone to the other keys
+        # and to a learned sink alike, which has what the row lacks of 1.
+        rest, whole = kept.sum(-1, keepdim=True), old.sum(-1, keepdim=True)
+        sink = (1 - whole).clamp(min=0) if at.sinks else torch.zeros_like(whole)
+        factor = (whole + sink) / (rest + sink)
+        return kept * factor.where(rest > 0, torch.zeros_like(factor))
+
+    def description(self, heads: tuple[int, ...]) -> str:
+        """See `Intervention`."""
+        how = "renormalised" if self.renormalise else "not renormalised"
+        keys = ", ".join(map(str, self.keys or ()))  # ty: ignore[invalid-argument-type]
+        return (
+            super()
+            .description(heads)
+            .replace("links", f"links to keys {keys} cut, the rest {how}", 1)
+        )

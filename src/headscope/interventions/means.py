@@ -32,10 +32,21 @@ class RecordMeans:
         """Add a record of the same model on another text."""
         for name, stack in record.stacks.items():
             for layer in stack:
-                if self._outputs:
-                    self._add_outputs((name, layer.layer), layer)
-                else:
-                    self._add_map((name, layer.layer), layer)
+                self.add((name, layer.layer), layer)
+
+    def add(self, key: Key, layer: Layer) -> None:
+        """Add one layer of a record, by stack and number."""
+        if self._outputs:
+            outputs = outputs_of(layer, tuple(range(layer.heads)))
+            total, count = outputs.sum(axis=1, dtype=np.float64), np.array(float(outputs.shape[1]))
+        else:
+            total = layer.weights_of().astype(np.float64)
+            count = np.ones(total.shape[1:])
+        # A text may be longer or shorter than those before.
+        known = self._totals.get(key, np.zeros_like(total)), self._counts.get(key, count * 0)
+        shape = tuple(map(max, total.shape[1:], known[0].shape[1:]))
+        self._totals[key] = _padded(known[0], shape) + _padded(total, shape)
+        self._counts[key] = _padded(known[1], shape) + _padded(count, shape)
 
     def of(self, place: LayerPlace, heads: tuple[int, ...]) -> Float[np.ndarray, "head ..."]:
         """The means of some heads: ``[head query key]``, or outputs ``[head feature]``.
@@ -65,21 +76,6 @@ class RecordMeans:
             sums = means._totals if kind == "total" else means._counts
             sums[stack, int(layer)] = array
         return means
-
-    def _add(self, key: Key, total: np.ndarray, count: np.ndarray) -> None:
-        """Add sums, which may be of longer or shorter texts than those before."""
-        known = self._totals.get(key, np.zeros_like(total)), self._counts.get(key, count * 0)
-        shape = tuple(map(max, total.shape[1:], known[0].shape[1:]))
-        self._totals[key] = _padded(known[0], shape) + _padded(total, shape)
-        self._counts[key] = _padded(known[1], shape) + _padded(count, shape)
-
-    def _add_outputs(self, key: Key, layer: Layer) -> None:
-        outputs = outputs_of(layer, tuple(range(layer.heads)))
-        self._add(key, outputs.sum(axis=1, dtype=np.float64), np.array(float(outputs.shape[1])))
-
-    def _add_map(self, key: Key, layer: Layer) -> None:
-        weights = layer.weights_of().astype(np.float64)
-        self._add(key, weights, np.ones(weights.shape[1:]))
 
 
 def _padded(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -4,14 +4,6 @@ Treebanks are read by the library conllu, from the extra ``linguistics``.
 """
 
 from headscope.linguistics._coreference_files import read_coreference, source_name
-from headscope.linguistics._probe_controls import control_heads, control_labels, control_tree
-from headscope.linguistics._probe_tree import (
-    power2_embedding,
-    spanning_tree,
-    tree_depths,
-    tree_distances,
-)
-from headscope.linguistics._tree import decode_tree
 from headscope.linguistics._treebank import Sentence, Treebank, read_treebank
 from headscope.linguistics.dependencies import (
     DIRECTIONS,
@@ -30,8 +22,21 @@ from headscope.linguistics.mentions import (
     nearest,
     sieves,
 )
-from headscope.linguistics.probe_features import read_vectors
-from headscope.linguistics.probe_scores import centre_of_gravity, expected_layer
+from headscope.linguistics.probes import (
+    centre_of_gravity,
+    control_heads,
+    control_labels,
+    control_tree,
+    expected_layer,
+    read_vectors,
+)
+from headscope.linguistics.trees import (
+    decode_tree,
+    power2_embedding,
+    spanning_tree,
+    tree_depths,
+    tree_distances,
+)
 from headscope.linguistics.words import Words, word_attention, words_at
 
 __all__ = [

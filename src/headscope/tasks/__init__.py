@@ -13,10 +13,16 @@ if TYPE_CHECKING:
     from headscope.tasks._classification import classification, pictures
     from headscope.tasks._loss import masked_word, next_word, repeats, translation
     from headscope.tasks._minimal_pairs import minimal_pairs
-    from headscope.tasks._named import function_of, named_task, repeated_runs, task_of_rows
+    from headscope.tasks._named import (
+        function_of,
+        named_task,
+        repeated_runs,
+        task_of_rows,
+        total_counts,
+        totals_of_counts,
+    )
     from headscope.tasks._similarity import judged_pairs, likeness
     from headscope.tasks._task import Task, parse_task
-    from headscope.tasks._whole import total_counts, totals_of_counts
 
 _MODULES = {
     "_batches": ("ReadingOptions",),

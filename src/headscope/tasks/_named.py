@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
-from headscope.tasks._classification import classification
+from headscope.tasks import _loss, _minimal_pairs
+from headscope.tasks._classification import classification, f1, totals_of
 from headscope.tasks._loss import masked_word, next_word, repeats, translation
 from headscope.tasks._minimal_pairs import minimal_pairs
 from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._similarity import compared, likeness
-from headscope.tasks._task import Task, parse_task
+from headscope.tasks._task import Task, Values, parse_task
 
 RUN = "run"
 """The field of an example of repeated tokens."""
@@ -217,3 +221,56 @@ def function_of(name: str) -> Callable[..., Any]:
     if not callable(maker):
         raise FileError(f"{path} has no function {function!r}")
     return maker
+
+
+def total_counts(name: str, values: Float[np.ndarray, "cell column"]) -> dict[str, np.ndarray]:
+    """What is counted of one example for `totals_of_counts`.
+
+    Args:
+        name: of the task, one of `NAMES`, or whatever a function of one's own is called.
+        values: of the intact model, and without each head.
+    """
+    counts = {}
+    if values.shape[1] > 1:
+        # Every total but F1 is the mean of the second column.
+        counts["second"] = values[:, 1]
+    if name == "classification":
+        predicted, right = values[:, 2] == 1, values[:, 3] == 1
+        counts["classes"] = np.eye(3, dtype=np.int64)[int(min(values[0, 3], 2))]
+        # Of class 1: both of the two, and either of them without the other.
+        counts["both"] = (predicted & right).astype(np.int64)
+        counts["either"] = (predicted != right).astype(np.int64)
+    return counts
+
+
+def totals_of_counts(
+    name: str, columns: Sequence[str], counts: Mapping[str, np.ndarray], examples: int
+) -> dict[str, tuple[float, ...]]:
+    """Every total, such as F1, of the intact model first.
+
+    Args:
+        name: see `total_counts`.
+        columns: of the task of one example.
+        counts: of all examples, added up.
+        examples: how many these are.
+    """
+    largest = int(np.flatnonzero(counts.get("classes", [1])).max())
+    totals = {}
+    for total, function in _totals_of_task(name, columns, largest).items():
+        if function is f1:
+            both = 2 * counts["both"]
+            totals[total] = tuple((both / np.maximum(both + counts["either"], 1)).tolist())
+        else:
+            totals[total] = tuple((counts["second"] / examples).tolist())
+    return totals
+
+
+def _totals_of_task(
+    name: str, columns: Sequence[str], largest: int
+) -> Mapping[str, Callable[[Values], float]]:
+    """What is said of all values of a task by its name, but for a likeness."""
+    if name == "classification":
+        return totals_of(columns[0], largest)
+    if name == "minimal-pairs":
+        return _minimal_pairs.TOTALS
+    return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}

@@ -15,7 +15,7 @@ from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, least_p, median_of, p_flipped, p_text, wilson
 from headscope.evidence.correction import CORRECTIONS
 from headscope.results import Kept, Result, TextTable
-from headscope.storage import Finite, array_of
+from headscope.storage import Finite, array_of, arrays_below, check_document
 
 MOST_COLUMNS = 16
 NAMED = 8
@@ -39,12 +39,13 @@ DOCUMENT: dict[str, Any] = {
     "confidence": Finite,
     "alpha": Finite,
     "totals": {str: [float]},
-    "random_totals": {str: [float]},
     "estimates": ([[str, int, int, float]], None),
     "cells": [[str, int, int]],
     "sums": {},
-    "random_sums": ({}, None),
+    "control": ({}, None),
 }
+CONTROL = "random."
+"""Prefix of the arrays of the same architecture with random weights."""
 
 
 def counts_of(scores: Float[np.ndarray, " cell"]) -> Counts:
@@ -220,9 +221,8 @@ class Ablation(Result):
         Raises:
             RecordError: where there is no such stack or value.
         """
-        own = self._of_stack(what, stack)
-        layers, heads = self.layers(stack), [head for _, head in own if head >= 0]
-        grid = np.full((len(layers), max(heads, default=-1) + 1), np.nan)
+        own, layers = self._of_stack(what, stack), self.layers(stack)
+        grid = np.full((len(layers), max(head for _, head in own) + 1), np.nan)
         for (layer, head), value in own.items():
             if head >= 0:
                 grid[layers.index(layer), head] = value
@@ -250,12 +250,15 @@ class Ablation(Result):
         values |= {"low": self.intervals[:, 0], "high": self.intervals[:, 1], "p": self.p}
         values |= {"corrected": self.corrected, "significant": self.significant}
         columns |= {name: column.tolist() for name, column in values.items()}
-        columns |= _intact_columns("intact", self)
         if self.estimates is not None:
             columns["estimate"] = [self.estimates.get(cell, np.nan) for cell in self.cells]
         if self.control is not None:
             columns["random_change"] = self.control.change.tolist()
-            columns |= _intact_columns("random_intact", self.control)
+        for name, of in (("intact", self), ("random_intact", self.control)):
+            if of is not None:
+                numbers = {"": of.baseline}
+                numbers["_low"], numbers["_high"] = of.baseline_interval.tolist()
+                columns |= {f"{name}{end}": [own] * len(heads) for end, own in numbers.items()}
         return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
     def _kept(self) -> Kept:
@@ -264,15 +267,39 @@ class Ablation(Result):
         if self.estimates is not None:
             document["estimates"] = [[*cell, value] for cell, value in self.estimates.items()]
         document["sums"], arrays = self.sums.kept()
+        document["control"] = None
         if self.control is not None:
-            document["random_totals"] = dict(self.control.totals)
-            document["random_sums"], beside = self.control.sums.kept()
-            arrays |= {f"random {name}": array for name, array in beside.items()}
+            document["control"], beside = self.control._kept()
+            arrays |= {f"{CONTROL}{name}": array for name, array in beside.items()}
         return document, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ablation:
-        return _ablation(document, arrays)
+        check_document(document, DOCUMENT)
+        cells = tuple((stack, layer, head) for stack, layer, head in document["cells"])
+        totals = {name: tuple(each) for name, each in document["totals"].items()}
+        # A total is one number of the intact model and one without each cell.
+        are_whole = all(len(each) == len(cells) + 1 for each in totals.values())
+        if not cells or len(set(cells)) < len(cells) or not are_whole:
+            raise ValueError("its heads, or the totals of these, are not of one ablation")
+        if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
+            raise ValueError("its layers and heads have numbers that no model has")
+        are_shares = 0 < document["confidence"] < 1 and 0 < document["alpha"] < 1
+        if not are_shares or document["correction"] not in CORRECTIONS:
+            raise ValueError("its options are none")
+        estimates, control = document.get("estimates"), document.get("control")
+        if estimates is not None:
+            estimates = {(stack, layer, head): own for stack, layer, head, own in estimates}
+            if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
+                raise ValueError("it has heads that its screen does not have")
+        if control is not None:
+            control = cls._of_kept(control, arrays_below(arrays, CONTROL))
+            if control.cells != cells:
+                raise ValueError("its random weights have other heads")
+        own = {name: array for name, array in arrays.items() if not name.startswith(CONTROL)}
+        sums = _sums_of(document["sums"], own, len(cells))
+        facts: dict[str, Any] = {name: document[name] for name in KEPT} | {"totals": totals}
+        return cls(cells, sums, control=control, estimates=estimates, **facts)
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""
@@ -287,8 +314,16 @@ class Ablation(Result):
         return f"<Ablation: {self.task}, {counts['heads']} heads, {self.examples} examples>"
 
     def _blocks(self) -> list[TextTable | str]:
-        grids = [self._grid(stack) for stack in self.stacks]
-        tables = [*grids, self._ends(), self._layers()]
+        tables = [self._grid(stack) for stack in self.stacks]
+        heads, layers = np.flatnonzero(~self.of_layers), np.flatnonzero(self.of_layers)
+        if len(heads):
+            order = heads[np.argsort(self.change[heads], kind="stable")]
+            lines = self._rows(order)
+            if len(order) > 2 * NAMED:
+                lines[1 + NAMED : -NAMED] = [("...", "", "", "", "")]
+            tables.append(TextTable.of_rows(lines, says=SAYS))
+        if len(layers):
+            tables.append(TextTable.of_rows(self._rows(layers), says=SAYS))
         return [*(table for table in tables if table is not None), self._control(), self._notes()]
 
     def _values(self, what: str) -> np.ndarray:
@@ -362,30 +397,12 @@ class Ablation(Result):
     def _cell(self, value: float, mark: float) -> str:
         if np.isnan(value):
             return "-"
-        return f"{self._short(value)}{'*' if mark == 1 else ' '}"
-
-    def _short(self, value: float) -> str:
         # All changes with as many digits as show the largest of a head with two.
         heads = self.change[~self.of_layers] if not self.of_layers.all() else self.change
         largest = float(np.abs(heads).max(initial=0.0))
         digits = int(np.clip(1 - np.floor(np.log10(largest)), 1, 6)) if largest > 0 else 1
         # Adding 0.0 makes 0.0 of the -0.0 that rounding leaves of a small negative number.
-        return f"{round(value, digits) + 0.0:+.{digits}f}"
-
-    def _ends(self) -> TextTable | None:
-        heads = np.flatnonzero(~self.of_layers)
-        order = heads[np.argsort(self.change[heads], kind="stable")]
-        if not len(order):
-            return None
-        if len(order) <= 2 * NAMED:
-            return TextTable.of_rows(self._rows(order), says=SAYS)
-        lines = self._rows(np.concatenate([order[:NAMED], order[-NAMED:]]))
-        lines.insert(1 + NAMED, ("...", "", "", "", ""))
-        return TextTable.of_rows(lines, says=SAYS)
-
-    def _layers(self) -> TextTable | None:
-        layers = np.flatnonzero(self.of_layers)
-        return TextTable.of_rows(self._rows(layers), says=SAYS) if len(layers) else None
+        return f"{round(value, digits) + 0.0:+.{digits}f}{'*' if mark == 1 else ' '}"
 
     def _rows(self, chosen: np.ndarray) -> list[tuple[str, ...]]:
         rows = [("disabled", "change", f"{self.confidence:.0%} interval", "p", "corrected")]
@@ -423,60 +440,13 @@ class Ablation(Result):
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
 
 
-def _intact_columns(name: str, ablation: Ablation) -> dict[str, list[Any]]:
-    """The score of the intact model and the ends of its interval, in every row."""
-    low, high = ablation.baseline_interval.tolist()
-    numbers = {name: ablation.baseline, f"{name}_low": low, f"{name}_high": high}
-    return {of: [number] * len(ablation.cells) for of, number in numbers.items()}
-
-
-def _ablation(words: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Ablation:
-    """One of what a file holds, where its parts fit together.
-
-    Raises:
-        ValueError: where they do not; and others of `headscope.storage.reading`.
-    """
-    cells = tuple((stack, layer, head) for stack, layer, head in words["cells"])
-    both = [words["totals"], words.get("random_totals", {})]
-    totals, beside = ({name: tuple(each) for name, each in own.items()} for own in both)
-    # A total is one number of the intact model and one without each cell.
-    are_whole = all(len(each) == len(cells) + 1 for own in both for each in own.values())
-    if not cells or len(set(cells)) < len(cells) or not are_whole:
-        raise ValueError("its heads, or the totals of these, are not of one ablation")
-    if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
-        raise ValueError("its layers and heads have numbers that no model has")
-    are_shares = 0 < words["confidence"] < 1 and 0 < words["alpha"] < 1
-    if not are_shares or words["correction"] not in CORRECTIONS:
-        raise ValueError("its options are none")
-    facts: dict[str, Any] = {name: words[name] for name in KEPT}
-    control, estimates = None, None
-    if words.get("random_sums") is not None:
-        # The screen ranked the heads of the trained model.
-        sums = _sums_of(words["random_sums"], arrays, "random ", len(cells))
-        control = Ablation(cells, sums, totals=beside, **facts)
-    if words.get("estimates") is not None:
-        estimates = {(stack, layer, head): each for stack, layer, head, each in words["estimates"]}
-        if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
-            raise ValueError("it has heads that its screen does not have")
-    own = _sums_of(words["sums"], arrays, "", len(cells))
-    return Ablation(cells, own, totals=totals, control=control, estimates=estimates, **facts)
-
-
-def _sums_of(
-    document: dict[str, Any], arrays: Mapping[str, np.ndarray], before: str, cells: int
-) -> Sums:
-    """The sums of a file; ``before`` begins the names of their arrays."""
-    own = {
-        name.removeprefix(before): array
-        for name, array in arrays.items()
-        if name.startswith("random ") == bool(before)
-    }
-    sums = Sums.of_kept((document, own), "example")
+def _sums_of(document: dict[str, Any], arrays: dict[str, np.ndarray], cells: int) -> Sums:
+    sums = Sums.of_kept((document, arrays), "example")
     rows = len(sums.rows)
-    array_of(own, "counts.changes", "f", (rows, cells))
-    array_of(own, "counts.intact", "f", (rows,))
+    array_of(arrays, "counts.changes", "f", (rows, cells))
+    array_of(arrays, "counts.intact", "f", (rows,))
     for name in ("examples", "graded"):
-        array_of(own, f"counts.{name}", "i", (rows,))
+        array_of(arrays, f"counts.{name}", "i", (rows,))
     if not rows or (sums["examples"] < 1).any() or sums.total("examples") != len(sums):
         raise ValueError("its examples are not those of its documents")
     return sums

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from headscope.linguistics import control_heads, offset_heads
-from headscope.linguistics.probe_features import best_offset, head_distances
-from headscope.linguistics.probe_scores import attached
+from headscope.linguistics.probes import attached, best_offset, head_distances
 from headscope.studies.probe import _data
 from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score

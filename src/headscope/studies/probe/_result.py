@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups, redrawn_interval, redrawn_ratios
-from headscope.linguistics.probe_scores import LENGTHS
+from headscope.linguistics.probes import LENGTHS
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of
 

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
-from headscope.linguistics.probe_features import pair_distances, unrelated_pairs
+from headscope.linguistics.probes import pair_distances, unrelated_pairs
 from headscope.record import part_of
 from headscope.storage import BoundedArrays
 from headscope.studies.probe import _data

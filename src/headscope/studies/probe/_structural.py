@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
-from headscope.linguistics.probe_scores import depth_ranks, distance_ranks, edges_hit, root_hit
+from headscope.linguistics.probes import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probe import _data
 from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
