@@ -80,3 +80,17 @@ def test_a_finger_hits_every_button(phone, view):
         list(DATA),
     )
     assert small == []
+
+
+def test_a_tapped_head_comes_up_from_below_and_its_tile_stays_in_sight(phone):
+    page = phone("view=overview")
+    card = page.locator(".full-head")
+    page.locator('[data-tile="1-7"]').tap()
+    page.locator(".full-head[data-raised]").wait_for()
+    assert "1-7" in card.locator("[data-headline]").inner_text()
+    top = card.bounding_box()["y"]
+    tile = page.locator('[data-tile="1-7"]').bounding_box()
+    assert 844 / 3 < top < 844 / 2
+    assert 0 <= tile["y"] <= tile["y"] + tile["height"] <= top
+    page.locator(".sheet-grip").tap()
+    assert page.locator(".full-head[data-raised]").count() == 0

@@ -99,12 +99,12 @@ export const POSITIVE = ["#2460be", "#68a6ff"] as const;
 export const NEGATIVE = ["#d96214", "#ff9a4d"] as const;
 
 export const KIND_COLOURS = {
-  next: ["#2c1f9d", "#0ba3fb"],
-  previous: ["#69370e", "#ec6103"],
-  same: ["#960438", "#d1b068"],
-  own: ["#17830b", "#c5ea90"],
-  near: ["#084b6a", "#79f5f1"],
-  broad: ["#a747ba", "#c66ac1"],
+  next: ["#2c1f9d", "#2da1fd"],
+  previous: ["#69370e", "#f1b58e"],
+  same: ["#960438", "#fe505e"],
+  own: ["#17830b", "#d7f78e"],
+  near: ["#084b6a", "#4bf7e2"],
+  broad: ["#a747ba", "#d255ca"],
   resting: ["#586474", "#a5b2c4"],
   none: ["#6f695d", "#989285"],
 } as const;

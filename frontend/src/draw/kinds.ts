@@ -19,42 +19,42 @@ export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
   next: {
     ramp: [
       [270, 1.1],
-      [244, 1.1],
+      [248, 1.1],
     ],
     icon: "M2 1h3v3H2zM5 4h3v3H5zM8 7h3v3H8z",
   },
   previous: {
     ramp: [
       [55, 1],
-      [44, 1.1],
+      [57, 0.75],
     ],
     icon: "M1 2h3v3H1zM4 5h3v3H4zM7 8h3v3H7z",
   },
   same: {
     ramp: [
       [10, 1.15],
-      [85, 0.9],
+      [21, 1.2],
     ],
     icon: "M7 1h3v3H7zM4 4h3v3H4zM1 7h3v3H1z",
   },
   own: {
     ramp: [
       [142, 1],
-      [127, 1],
+      [121, 1],
     ],
     icon: "M1 1h5v5H1zM6 6h5v5H6z",
   },
   near: {
     ramp: [
       [225, 0.7],
-      [192, 0.9],
+      [188, 0.9],
     ],
     icon: "M1 1h3l7 7v3H8L1 4z",
   },
   broad: {
     ramp: [
       [320, 0.95],
-      [329, 1],
+      [328, 1.15],
     ],
     icon: "M1 1h10v10H1z",
   },

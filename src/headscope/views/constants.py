@@ -21,18 +21,18 @@ POSITIVE, NEGATIVE = ("#2460be", "#68a6ff"), ("#d96214", "#ff9a4d")
 """Colours of numbers above and below 0, on light and on dark paper."""
 
 KIND_COLOURS: Mapping[str, tuple[str, str]] = {
-    "next": ("#2c1f9d", "#0ba3fb"),
-    "previous": ("#69370e", "#ec6103"),
-    "same": ("#960438", "#d1b068"),
-    "own": ("#17830b", "#c5ea90"),
-    "near": ("#084b6a", "#79f5f1"),
-    "broad": ("#a747ba", "#c66ac1"),
+    "next": ("#2c1f9d", "#2da1fd"),
+    "previous": ("#69370e", "#f1b58e"),
+    "same": ("#960438", "#fe505e"),
+    "own": ("#17830b", "#d7f78e"),
+    "near": ("#084b6a", "#4bf7e2"),
+    "broad": ("#a747ba", "#d255ca"),
     "resting": ("#586474", "#a5b2c4"),
     "none": ("#6f695d", "#989285"),
 }
 """Colours of text and lines of each kind of heads, on light and on dark paper. Any two can be
 distinguished by normal, protan, deutan and tritan eyes (simulated annealing; smallest distance in
-OKLab .068 and .10), and all can be read on the page (contrast at least 4.6).
+OKLab .048 and .075), and all can be read on the page (contrast at least 4.6).
 """
 
 

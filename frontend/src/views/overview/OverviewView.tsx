@@ -1,4 +1,4 @@
-import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
@@ -128,8 +128,11 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
     return Math.max(LOWEST_PICTURE, (height.value || STACKED_PICTURE + around) - around);
   });
   const strip = <PlateStrip store={store} tall={under.value} />;
+  const sheet = useSheet();
   return (
-    <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: the tiles inside are the interactive elements
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tiles inside take the keyboard
+    <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined} onClick={sheet.raise}>
       {width.value > 0 && (
         <div
           class="overview-cards"
@@ -140,31 +143,7 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
           }}
         >
           <section class="card tiles-card" aria-label="All heads">
-            <div class="tiles-bar">
-              <Choice
-                label="Order of the heads"
-                silent
-                name="data-order-choice"
-                options={CHOICES.order}
-                words={ORDER_WORDS}
-                chosen={store.selection.value.order}
-                onChoose={(order) => store.choose({ order })}
-              />
-              {!places.value.heat && (
-                <Segmented
-                  label="Tiles"
-                  options={CHOICES.tiles}
-                  chosen={store.selection.value.tiles}
-                  onChoose={(tiles) => store.choose({ tiles: tiles as Selection["tiles"] })}
-                />
-              )}
-              {places.value.heat && <MeasureChoice store={store} />}
-              {places.value.heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
-                <HeatScale store={store} kinds={store.kinds.value} />
-              ) : (
-                <WeightScale store={store} />
-              )}
-            </div>
+            <TilesBar store={store} heat={places.value.heat} />
             <Tiles
               store={store}
               places={places}
@@ -174,7 +153,7 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
             {under.value && strip}
           </section>
           {!wide.value && (
-            <FullHead store={store} room={picture}>
+            <FullHead store={store} room={picture} raised={sheet.raised}>
               {!under.value && strip}
             </FullHead>
           )}
@@ -184,18 +163,71 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   );
 }
 
+/** How all heads stand and are drawn, and what their colours mean. */
+function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
+  return (
+    <div class="tiles-bar">
+      <Choice
+        label="Order of the heads"
+        silent
+        name="data-order-choice"
+        options={CHOICES.order}
+        words={ORDER_WORDS}
+        chosen={store.selection.value.order}
+        onChoose={(order) => store.choose({ order })}
+      />
+      {!heat && (
+        <Segmented
+          label="Tiles"
+          options={CHOICES.tiles}
+          chosen={store.selection.value.tiles}
+          onChoose={(tiles) => store.choose({ tiles: tiles as Selection["tiles"] })}
+        />
+      )}
+      {heat && <MeasureChoice store={store} />}
+      {heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
+        <HeatScale store={store} kinds={store.kinds.value} />
+      ) : (
+        <WeightScale store={store} />
+      )}
+    </div>
+  );
+}
+
+/** On a phone the head looks out from below; a tap on a tile raises it, and the tile stays in sight. */
+function useSheet() {
+  const raised = useSignal(false);
+  const raise = ({ target }: Event) => {
+    const tile = target instanceof Element ? target.closest(".tile, .heat-cells") : null;
+    if (!tile) return;
+    raised.value = true;
+    tile.scrollIntoView?.({ block: "nearest" });
+  };
+  return { raised, raise };
+}
+
 interface FullHeadProps {
   store: Store;
   /** Height that the picture may take. */
   room: ReadonlySignal<number>;
+  /** Whether the sheet of a phone is raised. */
+  raised: Signal<boolean>;
   children: ComponentChildren;
 }
 
 /** One head in full beside all: what it does, and its picture as the input asks for it. */
-function FullHead({ store, room, children }: FullHeadProps) {
+function FullHead({ store, room, raised, children }: FullHeadProps) {
   const drawing = useComputed(() => usualDrawing(store.stack.value));
   return (
-    <section class="card full-head" aria-label="One head in full">
+    <section class="card full-head" aria-label="One head in full" data-raised={raised.value || undefined}>
+      <button
+        class="sheet-grip"
+        aria-label="Raise or lower the head"
+        aria-expanded={raised.value}
+        onClick={() => {
+          raised.value = !raised.value;
+        }}
+      />
       <Headline store={store} />
       {drawing.value === "head" && <Picture store={store} room={room} received onDrawn={() => {}} />}
       {store.stack.value.sentences && <SentenceMap store={store} room={room} plain />}
