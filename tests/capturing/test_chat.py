@@ -164,14 +164,42 @@ def test_a_message_is_never_a_prompt_of_its_own(model, tokenizer):
 def test_a_conversation_needs_a_template_that_reads_it(model, tokenizer):
     with pytest.raises(TextError, match=r"has no chat template.*set its chat_template"):
         hs.capture(model, tiny_tokenizer(), CHAT)
-    deaf = tiny_tokenizer()
-    deaf.chat_template = "{% for each in messages[1:] %}{{ each['content'] }}{% endfor %}"
-    with pytest.raises(TextError, match="leaves out words or pictures of message 1"):
-        hs.capture(model, deaf, CHAT)
     strict = tiny_tokenizer()
     strict.chat_template = "{{ raise_exception('roles must alternate') }}"
     with pytest.raises(TextError, match="refuses it: roles must alternate"):
         hs.generate(model, strict, CHAT)
+
+
+YES = {"role": "user", "content": "it"}
+THOUGHT = {"role": "assistant", "content": "<think>a dog</think>\n\nit sat"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "read", "lost"),
+    [
+        (CHAT, "messages[1:]", 1),
+        (ANSWERED, "messages if each.role != 'assistant'", 3),
+        ([*CHAT, THOUGHT, YES], "messages if each.role != 'assistant'", 3),
+        ([YES, THOUGHT, YES], "messages[:1]", 2),
+        ([YES, {"role": "assistant", "content": "sat"}, YES], "messages[:2]", 3),
+    ],
+)
+def test_a_template_that_leaves_a_message_out_is_named(model, messages, read, lost):
+    deaf = tiny_tokenizer()
+    deaf.chat_template = f"{{% for each in {read} %}}{{{{ each['content'] }}}} {{% endfor %}}"
+    with pytest.raises(TextError, match=f"leaves out words or pictures of message {lost}"):
+        hs.capture(model, deaf, messages)
+
+
+def test_thoughts_may_be_left_out(model):
+    plain = tiny_tokenizer()
+    plain.chat_template = (
+        "{% for each in messages %}{{ each.content.split('</think>')[-1] }} {% endfor %}"
+    )
+    read = plain("it it sat it", add_special_tokens=False).input_ids
+    assert [
+        each for each in ids_of(hs.capture(model, plain, [YES, THOUGHT, YES])) if each != 51
+    ] == [each for each in read if each != 51]
 
 
 @pytest.mark.parametrize(

@@ -130,10 +130,17 @@ def _texts_of(message: Mapping[str, Any]) -> list[str]:
 def _lost(messages: Sequence[Mapping[str, Any]], text: str) -> Iterator[int]:
     """The numbers of messages whose words the template left out, or wrote as a list of Python.
 
-    Of earlier answers templates may leave out what the model thought.
+    Words that two messages have in common must be there twice. Of answers templates may leave out
+    what the model thought.
     """
+    wanted = []
     for number, each in enumerate(messages, 1):
-        is_listed = not isinstance(each["content"], str) and str(each["content"]) in text
-        is_whole = all(words.strip() in text for words in _texts_of(each))
-        if is_listed or (each["role"] != "assistant" and not is_whole):
+        if not isinstance(each["content"], str) and str(each["content"]) in text:
             yield number
+        for words in _texts_of(each):
+            read = words.rpartition("</think>")[2] if each["role"] == "assistant" else words
+            wanted.append((read.strip(), number))
+    for words, number in sorted(wanted, key=lambda each: -len(each[0])):
+        if words not in text:
+            yield number
+        text = text.replace(words, "\0", 1) if words else text
