@@ -33,7 +33,10 @@ def _array(values):
 
 def assert_same_numbers(ours, kept, where="all"):
     """Fails where numbers, in dicts and lists as JSON has them, differ from those that were kept by
-    more than a millionth; null is NaN.
+    more than another processor makes of the same texts; null is NaN.
+
+    A model's last digits turn a draw of a test from one side to the other, so that p may differ by
+    a few draws.
     """
     if isinstance(kept, dict):
         assert ours.keys() == kept.keys(), where
@@ -45,6 +48,8 @@ def assert_same_numbers(ours, kept, where="all"):
             assert_same_numbers(one, other, f"{where}, {number}")
     elif isinstance(ours, float):
         wanted = np.nan if kept is None else kept
-        np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-6, err_msg=where)
+        is_p = any(name in where for name in (", p,", ", p_corrected,", ", corrected,"))
+        least = 0.01 if is_p else 1e-4
+        np.testing.assert_allclose(ours, wanted, rtol=1e-3, atol=least, err_msg=where)
     else:
         assert ours == kept, where
