@@ -39,7 +39,7 @@ OVERLAPS = """
   // What a box that scrolls or cuts leaves to be seen.
   const cut = (element, box) => {
     let { left, top, right, bottom } = box;
-    for (let around = element.parentElement; around; around = around.parentElement) {
+    for (let around = element; around; around = around.parentElement) {
       if (getComputedStyle(around).overflow === "visible") continue;
       const edge = around.getBoundingClientRect();
       [left, top] = [Math.max(left, edge.left), Math.max(top, edge.top)];
