@@ -1,7 +1,7 @@
 import type { LiveInput, ModelChange } from "../contract/live";
 import type { PageStack } from "../contract/page";
 import { literal } from "./call";
-import { readable } from "./label";
+import { quoted, readable } from "./label";
 import { follower } from "./movedPins";
 
 // What is done to heads: as switches that a reader sees, as a request, in an address, and in words.
@@ -62,7 +62,7 @@ export function changeWords(change: ModelChange, stack: PageStack | undefined, s
     const from = labels(change.queries, stack?.query.labels);
     return change.do === "cut" ? `${name}: ${from} → ${labels(change.keys, stack?.key.labels)}` : `${name}: ${from}`;
   }
-  return change.do === "patch" && change.from ? `${name} from “${readable(change.from, 24).text}”` : name;
+  return change.do === "patch" && change.from ? `${name} from ${quoted(readable(change.from, 24).text)}` : name;
 }
 
 /** Changes at tokens, as they are in an edited text; `lost` are those whose tokens were edited. */

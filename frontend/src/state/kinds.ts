@@ -3,7 +3,7 @@ import type { KindName } from "../draw/kinds";
 import { isPicture } from "../draw/patches";
 import type { LayerValues } from "../draw/values";
 import type { LoadedKinds } from "../source/kinds";
-import { readable } from "./label";
+import { quoted as inMarks, readable } from "./label";
 
 // What each head does on this text, in words. Nothing here is a label: that takes many texts.
 
@@ -254,7 +254,7 @@ function quoted({ stack, said }: LoadedKinds, token: number): string {
 function inQuotes(tokens: LoadedKinds["stack"]["key"], token: number): string {
   const { text } = readable(tokens.labels[token] ?? "", 24);
   if (tokens.special[token]) return text;
-  return `“${tokens.continues[token] ? "–" : ""}${text}”`;
+  return inMarks(`${tokens.continues[token] ? "–" : ""}${text}`);
 }
 
 function percentText(value: number): string {

@@ -1,3 +1,5 @@
+import { RIGHT_TO_LEFT } from "./script";
+
 /** A token as it is shown. */
 export interface Label {
   readonly text: string;
@@ -17,6 +19,11 @@ const NEVER_SEEN =
 const ALONE_NOT_SEEN =
   /^(?:[\p{Z}\p{Cf}\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\u115f\u1160\u3164\uffa0\u2800]|\p{Variation_Selector})*$/u;
 const ONLY_MARKS = /^\p{M}+$/u;
+
+/** In quotation marks; what is written from the right turns nothing around it. */
+export function quoted(text: string): string {
+  return `“${RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text}”`;
+}
 
 /** What a reader sees of a token that may hold anything. */
 export function readable(token: string, longest = LONGEST): Label {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readable } from "../../src/state/label";
+import { quoted, readable } from "../../src/state/label";
 
 test.each([
   "rabbit",
@@ -62,4 +62,9 @@ test("a very long token is cut between characters", () => {
 
 test("a shorter cut does not split a character", () => {
   expect(readable(`${"w".repeat(39)}\u{1f600}\u{1f600}`, 40).text).toBe(`${"w".repeat(39)}\u{1f600}…`);
+});
+
+test("what is written from the right turns nothing around its quotation marks", () => {
+  expect(quoted("cat")).toBe("“cat”");
+  expect(quoted("–قط")).toBe("“\u2068–قط\u2069”");
 });

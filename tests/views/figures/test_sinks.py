@@ -73,3 +73,10 @@ def test_the_matrix_has_one_column_less_and_renormalised_rows(sunk):
 def test_other_views_have_no_such_option(sunk):
     with pytest.raises(FigureError, match="View 'pair' has no option 'sinks'"):
         hs.figure(sunk, view="pair", query=0, key=1, sinks=False)
+
+
+def test_a_key_that_is_written_from_the_right_turns_nothing_around_it(rng, see):
+    weights = 0.3 * random_weights(rng, (2, 3, 9, 9))
+    weights[..., 2] += 0.7
+    record = hs.from_weights(weights, ["a", "b", "قطة", *"defghi"], model="m")
+    assert "attention: “\u2068قطة\u2069” " in see(hs.figure(record, view="matrix", head=1)).said

@@ -8,7 +8,7 @@ import { KindIcon } from "../../parts/KindIcon";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
 import { KIND_NAMES, kindOf } from "../../state/kinds";
-import { readable } from "../../state/label";
+import { quoted, readable } from "../../state/label";
 import { type Drawing, usualDrawing } from "../../state/places";
 import { createStore, type Hover, type Store } from "../../state/store";
 import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
@@ -199,7 +199,7 @@ function entryWords({ selection, stack, page, quantity, full }: Store, record: s
   const { view, query, key, filter, hide_special: mute, sinks, neurons } = selection.value;
   const { name, query: queries, key: keys } = stack.value;
   const named = (labels: readonly string[], tokens: readonly number[]) =>
-    tokens.map((token) => `“${readable(labels[token], 16).text}”`).join(", ");
+    tokens.map((token) => quoted(readable(labels[token], 16).text)).join(", ");
   return [
     headName({ stack: stack.value }, full.value),
     record,

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { ModelChange } from "../../contract/live";
 import { Check } from "../../parts/Check";
 import { CHANGE_WORDS, changeWords, keyOfChange } from "../../state/changes";
-import { readable } from "../../state/label";
+import { quoted, readable } from "../../state/label";
 import type { Store } from "../../state/store";
 import { changeOf, type Subject, subjectOf } from "../../state/subject";
 import type { LiveParts } from "./LiveBar";
@@ -179,7 +179,7 @@ function subjectWords({ layer, heads, query, key }: Subject, store: Store): stri
   const many = list.length > 4 ? `${list.length} heads of layer ${layer}` : `Heads ${list.join(", ")}`;
   const of = heads === null ? `All heads of layer ${layer}` : list.length === 1 ? `Head ${list[0]}` : many;
   const words = (places: readonly number[] | null, labels: readonly string[]) =>
-    places ? `“${places.map((at) => readable(labels[at] ?? "", 16).text).join(" ")}”` : "all";
+    places ? quoted(places.map((at) => readable(labels[at] ?? "", 16).text).join(" ")) : "all";
   if (!query && !key) return of;
   return `${of}, ${words(query, queries.labels)} → ${words(key, keys.labels)}`;
 }

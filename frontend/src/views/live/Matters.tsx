@@ -4,7 +4,7 @@ import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../dra
 import { Check } from "../../parts/Check";
 import { walkTiles } from "../../parts/walkTiles";
 import { chance } from "../../state/chance";
-import { readable } from "../../state/label";
+import { quoted, readable } from "../../state/label";
 import { distance } from "../../state/moved";
 import type { MattersTo } from "../../state/ranking";
 import { openHead } from "../../state/selection";
@@ -88,10 +88,10 @@ export function Matters({ live, store }: LiveParts) {
 function targetsOf(places: readonly LivePlace[]): readonly MattersTo[] {
   return places.flatMap(({ at, token, before, after }) =>
     (after ?? before).map(({ id, label, probability }) => {
-      const where = at < 0 ? "" : ` at “${readable(token, 24).text}”`;
+      const where = at < 0 ? "" : ` at ${quoted(readable(token, 24).text)}`;
       return {
         target: at < 0 ? { id } : { at, id },
-        words: `“${readable(label, 24).text}” (${chance(probability)})${where}`,
+        words: `${quoted(readable(label, 24).text)} (${chance(probability)})${where}`,
       };
     }),
   );

@@ -11,7 +11,7 @@ import { Patch } from "../../parts/Patch";
 import { QuantityNote } from "../../parts/QuantityNote";
 import { Segmented } from "../../parts/Segmented";
 import { WordsNote } from "../../parts/WordsNote";
-import { readable } from "../../state/label";
+import { quoted, readable } from "../../state/label";
 import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/places";
 import { isShare } from "../../state/quantity";
 import type { View } from "../../state/selection";
@@ -145,7 +145,7 @@ function PinCard({ store }: { store: Store }) {
 
 /** “went” attends to: "“went” looks at", "what looks at “went”"; of several their number. */
 function titleOf(store: Store, { side, tokens }: Focus): string {
-  const name = `“\u2068${labelOf(store, { side, token: tokens[0] }).text}\u2069”`;
+  const name = quoted(labelOf(store, { side, token: tokens[0] }).text);
   const more = tokens.length > 1 ? ` and ${tokens.length - 1} more, their ${store.selection.value.pinned}` : "";
   return side === "query" ? `${name}${more} looks at` : `What looks at ${name}${more}`;
 }

@@ -12,7 +12,7 @@ from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._options import FigurePlan, Panel
 from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._style import POINT, Scale, ordinal, parse_hex, percent
-from headscope.views.figures.fonts import readable
+from headscope.views.figures.fonts import in_quotes, readable
 
 CLAUSES = {
     "next": "next token",
@@ -73,7 +73,7 @@ def where(plan: FigurePlan) -> str:
     stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
     text = f"{stack}{layers_in_words(plan)} · {heads_in_words(plan)}"
     if plan.view == "neuron":
-        text += f" · query “{readable(plan.stack.query.labels[plan.query or 0])}”"
+        text += f" · query {in_quotes(readable(plan.stack.query.labels[plan.query or 0]))}"
     return text[0].upper() + text[1:]
 
 
@@ -103,7 +103,7 @@ def layers_in_words(plan: FigurePlan) -> str:
 def quoted(sheet: Sheet, plan: FigurePlan, side: str) -> str:
     """The chosen query or key in quotation marks."""
     position = getattr(plan, side)
-    return f"“{sheet.shown(getattr(plan.stack, side).labels[position])}”"
+    return in_quotes(sheet.shown(getattr(plan.stack, side).labels[position]))
 
 
 def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
@@ -125,7 +125,8 @@ def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
         names = []
         for key, part in find_sinks(plan.layer, plan.heads).items():
             if plan.to[key]:
-                names.append(f"“{sheet.shown(plan.stack.key.labels[key])}” {percent(part)}")
+                name = in_quotes(sheet.shown(plan.stack.key.labels[key]))
+                names.append(f"{name} {percent(part)}")
         if names:
             yield f"keys that take most of the attention: {', '.join(names)}"
     if plan.view == "scatter":

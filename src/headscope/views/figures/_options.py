@@ -24,7 +24,7 @@ from headscope.views.figures._numbers import (
     shown_quantity,
 )
 from headscope.views.figures._style import Style, head_greys, percent, style_for
-from headscope.views.figures.fonts import installed, readable
+from headscope.views.figures.fonts import in_quotes, installed, readable
 from headscope.views.options import Filter
 from headscope.views.view_table import VIEWS, FigureView
 
@@ -352,7 +352,7 @@ def _without(
         return (), ("no key takes most of the attention, so none is left out",)
     part, names = (
         percent(sum(sinks.values())),
-        ", ".join(f"“{readable(stack.key.labels[key])}”" for key in sinks),
+        ", ".join(in_quotes(readable(stack.key.labels[key])) for key in sinks),
     )
     if options.get("quantity", "weight") != "weight":
         return tuple(sinks), (f"without {names}, which take {part} of the attention",)

@@ -115,6 +115,13 @@ NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
 EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
+def in_quotes(text: str) -> str:
+    """In quotation marks; what is written from the right turns nothing around it."""
+    if any(unicodedata.bidirectional(character) in ("R", "AL") for character in text):
+        text = f"\u2068{text}\u2069"
+    return f"“{text}”"
+
+
 def readable(token: str, longest: int | None = LONGEST) -> str:
     """The token with a sign for each character that is invisible, or that would change the text
     around it; of a longer one its beginning.
