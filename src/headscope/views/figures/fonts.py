@@ -19,6 +19,9 @@ STAND_IN = "\u25a1"
 INVISIBLE = frozenset("\u200c\u200d") | {chr(code) for code in range(0xFE00, 0xFE10)}
 """Joiners and variation selectors: where a font has no glyph for them, they can be left out."""
 
+ISOLATES = frozenset("\u2068\u2069")
+"""Around what is written from the right: they set the order, and no glyph is drawn."""
+
 
 def installed(family: str) -> str | None:
     """The file of a font family; None where this machine does not have it."""
@@ -57,7 +60,7 @@ def writable(text: str, names: tuple[str, ...]) -> tuple[str, frozenset[str]]:
     _, known = _faces(names)
     shown, missing = "", set()
     for character in text:
-        if ord(character) in known:
+        if ord(character) in known or character in ISOLATES:
             shown += character
         elif character not in INVISIBLE:
             shown += STAND_IN
