@@ -334,7 +334,7 @@ def draw_dots(
     y = sheet.legend(legend, y, draw_mark) + 0.4 * style.em
     names = [sheet.fitted(sheet.shown(row.name), MOST_SIDE * sheet.width) for row in rows]
     side = max(map(sheet.width_of, names)) + 1.2 * style.em
-    notes = max(sheet.width_of(row.note, style.small) for row in rows)
+    notes = sheet.widest(row.note for row in rows)
     # Half of the last number is to the right of the axis.
     right = max(notes + 0.8 * style.em, 1.2 * style.em) if notes else 1.2 * style.em
     axis, pitch = Axis(side, sheet.width - right, *ends), ROW * style.em
@@ -346,8 +346,7 @@ def draw_dots(
         sheet.note(sheet.width - notes, middle, row.note)
         # Drawn last to first, so that the series in question lies over its baselines.
         for of in reversed(series):
-            if of in row.values:
-                draw_value(sheet, row.values[of], looks[of], at=(axis, middle))
+            draw_value(sheet, row.values.get(of, Value(np.nan)), looks[of], at=(axis, middle))
     return bottom + 2.0 * style.em
 
 
@@ -423,24 +422,37 @@ def draw_lines(
     across = Axis(x + 0.8, right, layers[0], max(layers[-1], layers[0] + 1))
     if below is not None:
         across = Axis(x, right, 0.0, layers[-1])
-    for tick in heights.ticks():
-        level, colour = heights.at(tick), style.muted if abs(tick) < ZERO else style.edge
-        sheet.line([x, right], [level, level], colour=colour, line=0.4)
-        sheet.note(x - 0.5 * style.em, level, written(tick), anchor="right")
-    every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
-    known = {layer: str(layer) for layer in list(layers)[::every]} if below is None else below
-    write_below(
-        sheet, {across.at(layer): text for layer, text in known.items()}, bottom + 0.9 * style.em
-    )
-    names: dict[str, float] = {}
+    _draw_level_grid(sheet, heights, (x, right), written)
+    if below is None:
+        every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
+        below = {layer: str(layer) for layer in list(layers)[::every]}
+    words = {across.at(layer): text for layer, text in below.items()}
+    write_below(sheet, words, bottom + 0.9 * style.em)
     for line in reversed(lines):
         _draw_line(sheet, line, [across.at(layer) for layer in layers], heights)
-        if line.name and not np.isnan(line.values[-1]):
-            names[line.name] = heights.at(line.values[-1])
+    ends_of = [(line.name, line.values[-1]) for line in lines if line.name]
+    names = {name: heights.at(last) for name, last in ends_of if not np.isnan(last)}
+    _name_lines(sheet, lines, names, box)
+    return bottom + 1.9 * style.em
+
+
+def _name_lines(sheet: Sheet, lines: Sequence[Line], names: Mapping[str, float], box: Box) -> None:
+    """Names at the right ends of lines, as near to their heights as they can be."""
+    style, right, bottom = sheet.style, box[0] + box[2], box[1] + box[3]
     colours = {line.name: line.colour for line in lines}
     for name, level in apart(names, 1.25 * style.small * POINT, bottom).items():
         sheet.text(right + 0.8 * style.em, level, name, size=style.small, colour=colours[name])
-    return bottom + 1.9 * style.em
+
+
+def _draw_level_grid(
+    sheet: Sheet, axis: Axis, ends: tuple[float, float], written: Callable[[float], str]
+) -> None:
+    """Level lines at the ticks of an axis from above, their numbers on the left."""
+    style = sheet.style
+    for tick in axis.ticks():
+        level, colour = axis.at(tick), style.muted if abs(tick) < ZERO else style.edge
+        sheet.line(ends, [level, level], colour=colour, line=0.4)
+        sheet.note(ends[0] - 0.5 * style.em, level, written(tick), anchor="right")
 
 
 def _draw_line(sheet: Sheet, line: Line, xs: Sequence[float], heights: Axis) -> None:

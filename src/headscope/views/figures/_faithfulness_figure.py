@@ -105,10 +105,10 @@ def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: floa
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * style.em
     room = sheet.width - side - gap * 3 - sheet.width_of("1.0", style.small) / 2
     wide = room / len(PANELS)
-    starts = [side + number * (wide + gap) for number in range(len(PANELS))]
-    titles = [(start, words) for start, (*_, words) in zip(starts, PANELS, strict=True)]
+    starts = (side + np.arange(len(PANELS)) * (wide + gap)).tolist()
+    titles = list(zip(starts, [words for *_, words in PANELS], strict=True))
     top = sheet.titles(y, titles, wide + 0.8 * gap) + 0.3 * style.em
-    middles = [top + (row + 0.5) * pitch for row in range(len(colours))]
+    middles = (top + (np.arange(len(colours)) + 0.5) * pitch).tolist()
     for middle, (name, colour) in zip(middles, colours.items(), strict=True):
         sheet.dot(MARK / 2, middle, MARK, fill=colour)
         sheet.text(0.9 * style.em, middle, WORDS.get(name, name))

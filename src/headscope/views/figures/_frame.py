@@ -121,30 +121,36 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
 
 def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
     """Notes about keys that take most of the attention, and about rows that do not sum to 1."""
-    if plan.view in ("head", "matrix", "text") and not plan.without:
-        names = []
-        for key, part in find_sinks(plan.layer, plan.heads).items():
-            if plan.to[key]:
-                name = in_quotes(sheet.shown(plan.stack.key.labels[key]))
-                names.append(f"{name} {percent(part)}")
-        if names:
-            yield f"keys that take most of the attention: {', '.join(names)}"
     if plan.view == "scatter":
         return
+    if plan.view in ("head", "matrix", "text") and not plan.without:
+        sinks = find_sinks(plan.layer, plan.heads).items()
+        names = [_share_of(sheet, plan, key, part) for key, part in sinks if plan.to[key]]
+        if names:
+            yield f"keys that take most of the attention: {', '.join(names)}"
     of_all = plan.view in OF_ALL_LAYERS
     layers = plan.layers if of_all else (plan.layer,)
     cut = [layer.not_kept for layer in layers if layer.partial]
     if cut:
         share, of = sum(cut) / len(cut), "the attention"
         if not of_all:
-            shares, of = not_kept_of(plan), f"the attention of {of_heads(plan)}"
-            rows = shares[plan.from_ & ~plan.layer.dead]
-            share = float(rows.mean()) if rows.size else 0.0
-            if plan.query is not None:
-                share, of = shares[plan.query], f"what {quoted(sheet, plan, 'query')} looks at"
+            share, of = _cut_of(sheet, plan)
         yield f"not kept: {percent(share)} of {of}, cut before it came here"
     elif any(layer.has("sinks") for layer in layers):
         yield "rows sum to less than 1: the rest goes to a learned sink that is not a token"
+
+
+def _share_of(sheet: Sheet, plan: FigurePlan, key: int, part: float) -> str:
+    return f"{in_quotes(sheet.shown(plan.stack.key.labels[key]))} {percent(part)}"
+
+
+def _cut_of(sheet: Sheet, plan: FigurePlan) -> tuple[float, str]:
+    """The share of attention that was cut before headscope saw it, and of what, in words."""
+    shares = not_kept_of(plan)
+    if plan.query is not None:
+        return float(shares[plan.query]), f"what {quoted(sheet, plan, 'query')} looks at"
+    rows = shares[plan.from_ & ~plan.layer.dead]
+    return float(rows.mean()) if rows.size else 0.0, f"the attention of {of_heads(plan)}"
 
 
 def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:

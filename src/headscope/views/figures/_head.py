@@ -200,8 +200,9 @@ def _write_names(
     style, tokens, is_left = plan.style, getattr(plan.stack, side), side == "query"
     middles, room = columns.middle(len(tokens)), columns.names[not is_left]
     gap, chosen = GAP * style.em, getattr(plan, side)
-    x, anchor = (columns.left - gap, "right") if is_left else (columns.right + gap, "left")
-    takes_part = plan.from_ if is_left else plan.to
+    x, anchor, takes_part = columns.right + gap, "left", plan.to
+    if is_left:
+        x, anchor, takes_part = columns.left - gap, "right", plan.from_
     for position in range(len(tokens)):
         # The chosen token always has its name, however close tokens are.
         if position % every and position != chosen:
@@ -216,13 +217,14 @@ def _write_names(
     if first is not None:
         y, start = middles[first] - columns.pitch / 2, x - room if is_left else x
         sheet.line((start, start + room), (y, y), colour=style.accent, line=0.9)
-    if {*tokens.segments} == {0, 1}:
-        _brackets(sheet, plan, tokens, middles, is_left=is_left)
+    _brackets(sheet, plan, tokens, middles, is_left=is_left)
 
 
 def _brackets(
     sheet: Sheet, plan: FigurePlan, tokens: Tokens, middles: np.ndarray, *, is_left: bool
 ) -> None:
+    if {*tokens.segments} != {0, 1}:
+        return
     style, half = plan.style, 0.4 * (middles[1] - middles[0])
     inset = (0.3 if plan.narrow else 0.95) * style.em
     x, outer = (inset, 0.0) if is_left else (sheet.width - inset, sheet.width)
@@ -241,7 +243,7 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
     """
     values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
-    focus = plan.query is not None or plan.key is not None
+    focus = plan.focused
     above = plan.shown.weights and not focus and plan.share is None
     if above:
         even = np.nan_to_num(even_of(plan.layer, plan.shown, plan.without))
@@ -300,19 +302,14 @@ def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) 
 
 
 def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
-    """Draw sample lines for some round weights, or parts of the largest number, as dark as in the
-    figure; return the next y.
-    """
-    style, size, largest = plan.style, plan.style.small, lines.sizes.max(initial=0.0)
-    marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
-    if plan.shown.weights:
-        marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+    """Draw sample lines as dark as in the figure; return the next y."""
+    style, size, marks = plan.style, plan.style.small, _marks(plan, lines.sizes.max(initial=0.0))
     middle = y + 0.7 * size * POINT
     sheet.note(0, middle, plan.shown.label)
     x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
     length = 3.0 if plan.narrow else 4.8
-    for mark, words in marks[-2:] if plan.narrow else marks:
+    for mark, words in marks:
         wide = length + 0.7 + sheet.width_of(words, size)
         if x + wide > sheet.width:
             break
@@ -322,6 +319,14 @@ def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
         sheet.note(x + length + 0.7, middle, words)
         x += wide + 1.1 * style.em
     return y + LEADING * size * POINT + 0.1 * style.em
+
+
+def _marks(plan: FigurePlan, largest: float) -> list[tuple[float, str]]:
+    """Numbers of the sample lines: round weights, or parts of the largest number."""
+    marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
+    if plan.shown.weights:
+        marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+    return marks[-2:] if plan.narrow else marks
 
 
 def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns, *, side: str) -> None:

@@ -80,10 +80,7 @@ def heads_figure(
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
         if classes is not False:
             return _classes(sheet, result, None if classes is True else classes, y)
-        notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
-        if shows_candidates(result):
-            notes.append("no label holds: candidates, on too few texts to tell")
-        plain = sheet.style.faint
+        notes, plain = _notes(result), sheet.style.faint
         if axes is not None:
             y = draw_by_measures(sheet, result, axes, y)
         else:
@@ -114,6 +111,14 @@ def heads_figure(
         texts=result.tally.shown.values(),
         chosen=f", {shown}",
     )
+
+
+def _notes(result: Heads) -> list[str]:
+    """Notes about labels that rest on too few texts."""
+    notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
+    if shows_candidates(result):
+        notes.append("no label holds: candidates, on too few texts to tell")
+    return notes
 
 
 def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -> float:
@@ -162,11 +167,20 @@ def _panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[boo
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
         scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
         return style.weight_scale(largest, power=1.0).rgb(values), none, scale
+    return _pattern_panel(sheet, result, name)
+
+
+def _pattern_panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:
+    """The scores of one pattern, with a dot on the heads that hold it."""
     mine = {(each.layer, each.head): each for each in result.all_labels if each.pattern == name}
     values = np.array([mine[cell].score if cell in mine else np.nan for cell in result.cells])
     holds = [cell in mine and mine[cell].holds for cell in result.cells]
-    rgb = style.weight_scale(1.0, power=1.0).rgb(np.clip(values, 0, 1))
+    rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(np.clip(values, 0, 1))
     return rgb, holds, f"0–1, {sum(holds)} hold" if any(holds) else "0–1"
+
+
+def _shares_of(result: Heads) -> dict[str, float]:
+    return {name: float(np.mean(shares)) for name, shares in result.classes.items()}
 
 
 def _classes(
@@ -182,19 +196,18 @@ def _classes(
     notes = [
         "percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"
     ]
-    whole = {name: float(np.mean(shares)) for name, shares in result.classes.items()}
     if others is None:
-        layers = result.classes_of_layers().items()
-        bars = {f"layer {layer}": shares for layer, shares in layers} | {"all": whole}
+        bars = {f"layer {layer}": shares for layer, shares in result.classes_of_layers().items()}
+        bars["all"] = _shares_of(result)
     else:
-        bars = {result.model or "this": whole}
+        bars = {result.model or "this": _shares_of(result)}
         for name, each in others.items():
             if not isinstance(each, Heads):
                 raise FigureError(
                     f"classes has a {type(each).__name__} for {name!r}; give what headscope.heads "
                     "found"
                 )
-            bars[str(name)] = {of: float(np.mean(share)) for of, share in each.classes.items()}
+            bars[str(name)] = _shares_of(each)
             notes.append(f"{name}: {each.texts} texts")
     colours = CLASS_COLOURS if style.colour else head_greys(len(names), dark=style.dark)
     side = min(0.4 * sheet.width, max(map(sheet.width_of, bars))) + 0.8 * style.em

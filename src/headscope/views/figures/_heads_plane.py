@@ -142,7 +142,7 @@ def draw_by_measures(
         raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
     ends = [_ends(each[known]) for each in values]
     ticks = [_ticks(*each) for each in ends]
-    left = max(sheet.width_of(_tick(tick), style.small) for tick in ticks[1]) + 0.9 * style.em
+    left = sheet.widest(map(_tick, ticks[1])) + 0.9 * style.em
     right, top = sheet.width - DOT, y + 1.15 * line
     bottom = top + min(0.62 * (right - left), TALLEST)
     across, up = Axis(left, right, *ends[0]), Axis(bottom, top, *ends[1])
@@ -163,9 +163,8 @@ def draw_by_measures(
         if not np.isnan(sum(numbers)):
             dots[cell] = (across.at(numbers[0]), up.at(numbers[1]))
     _dots(sheet, result, dots, chosen, between=(left, right))
-    missing = int((~known).sum())
-    note = [f"{missing} heads have no such number and are left out"] if missing else []
-    return sheet.paragraph(below + 1.8 * line, note)
+    note = f"{(~known).sum()} heads have no such number and are left out"
+    return sheet.paragraph(below + 1.8 * line, [] if known.all() else [note])
 
 
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
@@ -205,18 +204,27 @@ def _dots(
     *,
     between: tuple[float, float],
 ) -> None:
-    """A dot for each head in the colour of its label, a ring around each that is chosen; and names
-    next to the dots where there is room, of chosen heads and rare labels first.
-    """
+    """A dot for each head in the colour of its label, and a ring around each that is chosen."""
     style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
-    taken = []
     for cell, (x, y) in points.items():
         fill = colours[labels[cell]] if cell in labels else style.faint
         sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
         if cell in chosen:
             sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
-        taken.append((x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2))
-    counts = Counter(labels.values())
+    _name_dots(sheet, labels, points, chosen, between=between)
+
+
+def _name_dots(
+    sheet: Sheet,
+    labels: Mapping[Cell, str],
+    points: Mapping[Cell, Point],
+    chosen: Collection[Cell],
+    *,
+    between: tuple[float, float],
+) -> None:
+    """Names next to the dots where there is room, of chosen heads and rare labels first."""
+    style, counts = sheet.style, Counter(labels.values())
+    taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
 
     def order(cell: Cell) -> tuple[bool, int]:
         return cell not in chosen, counts.get(labels.get(cell, ""), len(points))
@@ -228,15 +236,15 @@ def _dots(
         # On the right of its dot, else on the left, else not at all.
         for left in (x + away, x - away - wide):
             box = (left, y - high / 2, left + wide, y + high / 2)
-            is_inside = between[0] <= left and left + wide <= between[1]
-            if is_inside and not any(_overlap(box, other) for other in taken):
+            if between[0] <= left and left + wide <= between[1] and not _overlaps(box, taken):
                 taken.append(box)
                 sheet.note(left, y, name)
                 break
 
 
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlaps(box: tuple[float, ...], others: Collection[tuple[float, ...]]) -> bool:
+    left, top, right, bottom = box
+    return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)
 
 
 def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:

@@ -149,6 +149,11 @@ class FigurePlan:
         return self.colours[self.maps[0]] if len(self.heads) == 1 else self.style.muted
 
     @property
+    def focused(self) -> bool:
+        """Whether one query or one key is chosen."""
+        return self.query is not None or self.key is not None
+
+    @property
     def narrow(self) -> bool:
         """Whether there is room for little more than the picture."""
         return self.panel is not None and self.panel.narrow

@@ -4,7 +4,7 @@ pair shows one query and one key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,12 +107,8 @@ def draw_overview(plan: FigurePlan) -> Sheet:
 def draw_pair(plan: FigurePlan) -> Sheet:
     """A tile for each head of each layer, with its number."""
     sheet, style, shown = Sheet(plan.width, plan.style), plan.style, plan.shown
-    at = plan.query, plan.key
-    rows = [numbers_of(each, each.head_numbers, shown)[:, *at] for each in plan.layers]
-    drawn = rows
-    if shown.weights:
-        evens = [even_of(layer, shown)[at] for layer in plan.layers]
-        drawn = [lifts_of(row, even) for row, even in zip(rows, evens, strict=True)]
+    rows = [_of_pair(layer, plan) for layer in plan.layers]
+    drawn = [_of_pair(layer, plan, lifts=shown.weights) for layer in plan.layers]
     query, key = (quoted(sheet, plan, side) for side in ("query", "key"))
     y = heading(sheet, plan, f"{_stack(plan)}{query} → {key}")
     scales, y = _scales(sheet, plan, max(map(largest_of, rows)), y)
@@ -123,8 +119,9 @@ def draw_pair(plan: FigurePlan) -> Sheet:
     tall = TALLEST_TILE * style.em
     tiles = _grid(sheet, plan, y, aspect=min(1.0, tall / wide), tallest=tall)
     numbers = np.concatenate(rows)
-    widest = max(sheet.width_of(_words(number, shown), 1.0) for number in numbers)
-    size = min(style.small, 0.86 * tiles.width / widest) if widest else 0.0
+    widest = sheet.widest(_words(number, shown) for number in numbers)
+    size = min(style.small, 0.86 * tiles.width * style.small / (widest or np.inf))
+    is_numbered = size >= SMALLEST
     for line, row in enumerate(rows):
         for head, number, value in zip(_columns(plan, line), row, drawn[line], strict=True):
             x, top, width, height = tiles.box(line, head)
@@ -132,16 +129,22 @@ def draw_pair(plan: FigurePlan) -> Sheet:
             # Hidden where the query may not look at the key: there is no number.
             hidden = np.isnan([[number]])
             sheet.framed_cells(rgb, at=(x, top), size=(width, height), hidden=hidden)
-            words = _words(number, shown)
-            if size >= SMALLEST and words:
-                place, ink = (x + width / 2, top + height / 2), text_on(rgb[0, 0])
-                sheet.text(*place, words, size=size, colour=ink, anchor="center")
+            words, ink = _words(number, shown) * is_numbered, text_on(rgb[0, 0])
+            place = (x + width / 2, top + height / 2)
+            sheet.text(*place, words, size=size or 1.0, colour=ink, anchor="center")
     notes = [f"token {plan.query} looks at token {plan.key}"]
-    if size >= SMALLEST and shown.weights and (numbers < FAINT).any():
+    if is_numbered and shown.weights and (numbers < FAINT).any():
         notes.append("no number: below .0005")
     hidden = bool(np.isnan(numbers).any())
     _finish(sheet, plan, tiles, scales, hidden=hidden, notes=notes)
     return sheet
+
+
+def _of_pair(layer: Layer, plan: FigurePlan, *, lifts: bool = False) -> np.ndarray:
+    """The number of each head, or its multiple of the even share."""
+    at = plan.query, plan.key
+    row = numbers_of(layer, layer.head_numbers, plan.shown)[:, *at]
+    return lifts_of(row, even_of(layer, plan.shown)[at]) if lifts else row
 
 
 def _stack(plan: FigurePlan) -> str:
@@ -205,15 +208,20 @@ def _grid(
     lefts = [side + at * (width + gap) + at // shared * GROUP_GAP * width for at in range(heads)]
     tops = [y + line + row * (height + gap) for row in range(len(layers))]
     sheet.note(0, y + line / 2, "layer")
-    # Every fourth head has its number where there is no room for all.
-    for head in range(0, heads, 1 if width > 1.1 * sheet.width_of("00", style.small) else 4):
-        is_named = head == 0 and sheet.width_of("head 0", style.small) < width
-        words = "head 0" if is_named else str(head)
-        sheet.note(lefts[head] + width / 2, y + line / 2, words, anchor="center")
+    _number_heads(sheet, lefts, width, y + line / 2)
     for layer, top in zip(layers, tops, strict=True):
         x = side - 0.5 * style.em
         sheet.note(x, top + height / 2, str(layer.layer), anchor="right")
     return Tiles(lefts, tops, width, height)
+
+
+def _number_heads(sheet: Sheet, lefts: Sequence[float], width: float, y: float) -> None:
+    """The numbers of heads over their columns, every fourth where there is no room for all."""
+    small = sheet.style.small
+    for head in range(0, len(lefts), 1 if width > 1.1 * sheet.width_of("00", small) else 4):
+        is_named = head == 0 and sheet.width_of("head 0", small) < width
+        words = "head 0" if is_named else str(head)
+        sheet.note(lefts[head] + width / 2, y, words, anchor="center")
 
 
 def _grid_of_layers(
@@ -240,6 +248,17 @@ def _grid_of_layers(
     return tiles
 
 
+def _frame(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
+    """A frame around the chosen layer, or around its chosen heads."""
+    heads = [0] if plan.shown.whole else plan.heads
+    boxes = [tiles.box(plan.layers.index(plan.layer), head) for head in heads]
+    if len(heads) == plan.layer.heads:
+        (x, top, *_), (last, *_) = boxes[0], boxes[-1]
+        boxes = [(x, top, last + tiles.width - x, tiles.height)]
+    for box in boxes:
+        sheet.rect(*box, edge=plan.style.ink, line=1.1, layer=4)
+
+
 def _finish(
     sheet: Sheet,
     plan: FigurePlan,
@@ -249,34 +268,28 @@ def _finish(
     hidden: bool,
     notes: list[str],
 ) -> None:
-    """The frame around the chosen layer or its chosen heads, the colour bar and the notes."""
+    """The frame of what is chosen, the colour bar and the notes."""
     shown, layers = plan.shown, plan.layers
     if plan.chosen and plan.layer in layers:
-        row = layers.index(plan.layer)
-        heads = [0] if shown.whole else list(plan.heads)
-        boxes = [tiles.box(row, head) for head in heads]
-        if len(heads) == plan.layer.heads:
-            (x, top, *_), (last, *_) = boxes[0], boxes[-1]
-            boxes = [(x, top, last + tiles.width - x, tiles.height)]
-        for box in boxes:
-            sheet.rect(*box, edge=plan.style.ink, line=1.1, layer=4)
+        _frame(sheet, plan, tiles)
     y = tiles.tops[-1] + tiles.height + 0.9 * plan.style.em
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
     scale = shown.scale(plan.style, 0.0, len(plan.stack.key), plan.style.kind("resting"))
-    if shown.whole or not shown.weights:
+    of_kinds = shown.weights and not shown.whole
+    if not of_kinds:
         scale = scales(0, 0)
     y = colour_bar(sheet, scale, shown.scale_label, y=y, masked=hidden)
-    has = {layer.layer for layer in plan.stack.layers}
-    gone = [str(number) for number in range(max(has)) if number not in has]
-    is_grouped = any(layer.kv_heads < layer.heads for layer in layers)
-    notes = [
-        *notes,
-        scale.words,
-        "kinds describe this one text" if shown.weights and not shown.whole else "",
-        "heads that share keys and values stand together" if is_grouped and not shown.whole else "",
-        f"without layers {', '.join(gone)}: not in the record" if gone else "",
-        "heads without a tile were not captured"
-        if any(layer.held_heads is not None for layer in layers)
-        else "",
-    ]
-    closing(sheet, plan, y, notes)
+    closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan, of_kinds=of_kinds)])
+
+
+def _layer_notes(plan: FigurePlan, *, of_kinds: bool) -> Iterator[str]:
+    if of_kinds:
+        yield "kinds describe this one text"
+    if not plan.shown.whole and any(each.kv_heads < each.heads for each in plan.layers):
+        yield "heads that share keys and values stand together"
+    numbers = [layer.layer for layer in plan.stack.layers]
+    gone = sorted({*range(max(numbers))} - {*numbers})
+    if gone:
+        yield f"without layers {', '.join(map(str, gone))}: not in the record"
+    if any(layer.held_heads is not None for layer in plan.layers):
+        yield "heads without a tile were not captured"

@@ -5,7 +5,7 @@ matplotlib.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -187,6 +187,11 @@ class Sheet:
     def width_of(self, text: str, size: float | None = None, *, bold: bool = False) -> float:
         """Width of a text in millimetres."""
         return em_width(text, self.style.families, bold=bold) * (size or self.style.size) * POINT
+
+    def widest(self, texts: Iterable[str], *, of_notes: bool = True) -> float:
+        """Width of the widest of these texts in small type, or in that of all text; 0 of none."""
+        size = self.style.small if of_notes else None
+        return max((self.width_of(text, size) for text in texts), default=0.0)
 
     def fitted(self, text: str, room: float, size: float | None = None) -> str:
         """The text, cut at its end where it is wider than the room."""
@@ -396,11 +401,7 @@ class Sheet:
             if x > left and x + wide > self.width:
                 x, y = left, y + pitch
             middle = y + pitch / 2
-            if draw is None:
-                square = (x, middle - side / 2, side, side)
-                self.rect(*square, fill=mark, edge=style.edge, line=0.3)
-            else:
-                draw(self, mark, x + side / 2, middle)
+            (draw or _square)(self, mark, x + side / 2, middle)
             self.note(x + side + 0.5 * style.em, middle, words)
             x += wide + 1.4 * style.em
         return y + pitch
@@ -435,6 +436,11 @@ class Sheet:
             pieces.append(word[:cut])
             word = word[cut:]
         return [*pieces, word]
+
+
+def _square(sheet: Sheet, colour: str, x: float, y: float) -> None:
+    side, edge = 0.9 * sheet.style.em, sheet.style.edge
+    sheet.rect(x - side / 2, y - side / 2, side, side, fill=colour, edge=edge, line=0.3)
 
 
 def _dots(length: float, count: int) -> int:

@@ -87,9 +87,9 @@ def relations_figure(
         >>> relations_figure(relations(model, tokenizer, treebank)).save("relations.pdf")
     """
     heads = [each for each in relations.heads_of(score) if each.relation in relations.named]
+    most, enough = max((each.count for each in heads), default=0), relations.LEAST_WORDS
     if least is None:
-        enough = relations.LEAST_WORDS
-        least = enough if any(each.count >= enough for each in heads) else 1
+        least = enough if most >= enough else 1
     shown = [each for each in heads if each.count >= least]
     if not shown:
         raise FigureError(

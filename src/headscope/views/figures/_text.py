@@ -4,7 +4,7 @@ texts below each other, with their labels and predictions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -77,12 +77,8 @@ def draw_text(plan: FigurePlan) -> Sheet:
     tokens, takes_part = _written(plan)
     heat = _heat_of(plan)
     scale = _heat_scale(plan, largest_of(heat), plan.layer.size[1])
-    veil, title = PictureHeat.of(scale, style), plan.shown.received
-    if plan.query is not None:
-        title = f"Where {quoted(sheet, plan, 'query')} looks"
-    if plan.key is not None:
-        title = f"What looks at {quoted(sheet, plan, 'key')}"
-    y = heading(sheet, plan, title)
+    veil, side = PictureHeat.of(scale, style), "key" if plan.query is None else "query"
+    y = heading(sheet, plan, _title(plan, lambda: quoted(sheet, plan, side)))
     placed, pictures, y = _place(sheet, plan, tokens, y)
     scale, chosen = veil if pictures else scale, _framed_token(plan)
     for picture in pictures:
@@ -94,18 +90,24 @@ def draw_text(plan: FigurePlan) -> Sheet:
     label = plan.shown.scale_label
     y = colour_bar(sheet, scale, label, y=y + 0.6 * style.em, masked=masked)
     y = draw_generation(sheet, plan, y)
-    place, one = where(plan).rpartition(" · ")[0], plan.query is not None or plan.key is not None
+    place, one = where(plan).rpartition(" · ")[0], plan.focused
     over = "" if one else f", mean over {int(plan.from_.sum())} queries"
-    which = [f"{side} {getattr(plan, side)}" for side in ("query", "key")]
     notes = [
         f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
         scale.words,
         "what is large hides more of the picture" if pictures else "",
-        which[plan.query is None] if one else "",
+        f"{side} {getattr(plan, side)}" if one else "",
         *generation_notes(plan),
     ]
     closing(sheet, plan, y, notes)
     return sheet
+
+
+def _title(plan: FigurePlan, token: Callable[[], str]) -> str:
+    """What is shown of which token."""
+    if plan.query is not None:
+        return f"Where {token()} looks"
+    return plan.shown.received if plan.key is None else f"What looks at {token()}"
 
 
 def _written(plan: FigurePlan) -> tuple[Tokens, np.ndarray]:
@@ -124,7 +126,7 @@ def _framed_token(plan: FigurePlan) -> int | None:
 
 def _heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
     """Colours of the numbers of `_heat_of`, up to the largest, among so many keys."""
-    one, colour = plan.query is not None or plan.key is not None, plan.colour
+    one, colour = plan.focused, plan.colour
     if plan.record.pictures and colour in map(plan.style.kind, ("", "resting", "none")):
         # Grey would not be seen over a picture.
         colour = plan.style.accent
@@ -168,7 +170,7 @@ def _place(
             placed += more
             continue
         patches = [token for word in words for token in word]
-        places = [place for token in patches if (place := (tokens.places or ())[token]) is not None]
+        places = _places_of(tokens, patches)
         if known:
             room = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
             grid = tokens.grids[picture]
@@ -176,17 +178,29 @@ def _place(
             pictured.append(shown)
             y += shown.size[1] + GAP * sheet.style.em
             continue
-        # In rows and columns, with their names where there is room.
-        em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
-        rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
-        widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
-        pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
-        width = pitch - PATCH_GAP * em
-        for token, name, (row, column) in zip(patches, names, places, strict=True):
-            at = (column * pitch, y + (row + 0.5) * PITCH * em)
-            placed.append(PlacedToken(token, name if widest <= width else "", *at, width))
-        y += rows * PITCH * em
+        more, y = _place_patches(sheet, tokens, patches, places, y=y)
+        placed += more
     return placed, pictured, y
+
+
+def _places_of(tokens: Tokens, patches: Sequence[int]) -> list[tuple[int, int]]:
+    places = tokens.places or ()
+    return [place for token in patches if (place := places[token]) is not None]
+
+
+def _place_patches(
+    sheet: Sheet, tokens: Tokens, patches: list[int], places: list[tuple[int, int]], *, y: float
+) -> tuple[list[PlacedToken], float]:
+    """Place patches in rows and columns, with their names where there is room."""
+    em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
+    rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
+    widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
+    pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
+    width, placed = pitch - PATCH_GAP * em, []
+    for token, name, (row, column) in zip(patches, names, places, strict=True):
+        at = (column * pitch, y + (row + 0.5) * PITCH * em)
+        placed.append(PlacedToken(token, name if widest <= width else "", *at, width))
+    return placed, y + rows * PITCH * em
 
 
 def _set_text(
@@ -276,12 +290,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
     # One scale for the words of all texts, so that equal colours are equal numbers.
     largest = max(map(largest_of, heats))
     scale = _heat_scale(first, largest, max(plan.layer.size[1] for plan in plans))
-    title = first.shown.received
-    if first.query is not None:
-        title = "Where the framed token looks"
-    elif first.key is not None:
-        title = "What looks at the framed token"
-    y = heading(sheet, first, title)
+    y = heading(sheet, first, _title(first, lambda: "the framed token"))
     widths = [_width_of(sheet, name, cells) for name, cells in columns.items()]
     room = sheet.width - sum(widths)
     lefts = [room + sum(widths[:at]) for at in range(len(widths))]
