@@ -215,6 +215,8 @@ class Sheet:
         upright: bool = False,
     ) -> None:
         """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle."""
+        if not text:
+            return
         size = size or self.style.size
         # Positions are converted to baselines, which matplotlib places alike in all fonts.
         fall = RISE * size * POINT
