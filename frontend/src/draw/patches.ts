@@ -74,3 +74,29 @@ function runOf({ runs }: PageTokens, token: number): readonly number[] | undefin
 export function isPicture({ areas, special }: Pick<PageTokens, "areas" | "special">): boolean {
   return areas?.every((area, token) => area !== "" || special[token]) ?? false;
 }
+
+/** Mean and variance of the grey of a part of a picture, from 0 to 255. */
+export function greyOf({ pixels, width }: Raster, { top, left, bottom, right }: Box): [mean: number, variance: number] {
+  let [sum, squares] = [0, 0];
+  for (let row = top; row < bottom; row++) {
+    for (let at = 4 * (row * width + left); at < 4 * (row * width + right); at += 4) {
+      const grey = (pixels[at] + pixels[at + 1] + pixels[at + 2]) / 3;
+      sum += grey;
+      squares += grey * grey;
+    }
+  }
+  const count = Math.max(1, (bottom - top) * (right - left));
+  return [sum / count, squares / count - (sum / count) ** 2];
+}
+
+/** The patch with most contrast, where a reader is likely to look; null where no token is one. */
+export function contrastPatch(tokens: PageTokens, pictures: readonly Raster[]): number | null {
+  let [found, most] = [null as number | null, -1];
+  for (const token of tokens.labels.keys()) {
+    const number = pictureOf(tokens, token) - 1;
+    const [place, grid, raster] = [placeOf(tokens, token), tokens.grids?.[number], pictures[number]];
+    const variance = place && grid && raster ? greyOf(raster, pixelsOf(place, grid, raster))[1] : -1;
+    if (variance > most) [found, most] = [token, variance];
+  }
+  return found;
+}

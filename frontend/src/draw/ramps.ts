@@ -43,33 +43,9 @@ export function rampColor(of: Ramp, byte: number): RGB {
   return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
 }
 
-/** The colour of a byte as CSS has it: all of it, where the ramp lets something through. */
+/** The colour of a byte as CSS has it. */
 export function rampCss(of: Ramp, byte: number): string {
-  const part = alphaOf(of, byte);
-  return `rgb(${rampColor(of, byte).join(" ")}${part < 1 ? ` / ${part.toFixed(3)}` : ""})`;
-}
-
-/** The colour of a byte as it is on this paper. */
-export function rampOn(of: Ramp, byte: number, paper: RGB): RGB {
-  const [part, color] = [alphaOf(of, byte), rampColor(of, byte)];
-  const mix = (channel: 0 | 1 | 2) => paper[channel] + part * (color[channel] - paper[channel]);
-  return [mix(0), mix(1), mix(2)];
-}
-
-function alphaOf(of: Ramp, byte: number): number {
-  return (of[byte] >>> 24) / 255;
-}
-
-/** How much of a picture the largest number hides. */
-const VEIL = 0.72;
-
-/** A ramp that lets the picture under it through, the more the nearer to `none`: few colours, much or little of them. */
-export function veiled(of: Ramp, none: number): Ramp {
-  return of.map((_, byte) => {
-    const strength = Math.abs(byte - none) / (255 - none);
-    const full = of[none ? (byte < none ? 43 : 212) : 255];
-    return ((Math.round(255 * VEIL * strength ** 1.5) << 24) | (full & 0xffffff)) >>> 0;
-  });
+  return `rgb(${rampColor(of, byte).join(" ")})`;
 }
 
 export function pixelOf([red, green, blue]: RGB): number {

@@ -1,5 +1,6 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import { DEFAULTS, MOST_IN_TRAY } from "../contract/values";
+import { contrastPatch } from "../draw/patches";
 import { type Evidence, loadEvidence } from "../source/evidence";
 import type { LayerCache } from "../source/layers";
 import { loadPictures, NO_PICTURES, type Pictures } from "../source/pictures";
@@ -8,7 +9,7 @@ import type { Thumbs } from "../source/thumbs";
 import { clearestOfEach } from "./kinds";
 import { isDrawing } from "./places";
 import { quantitiesOf } from "./quantity";
-import { keepHead, type Selection } from "./selection";
+import { keepHead, type Selection, type View } from "./selection";
 import { acts, type Steps } from "./store/acts";
 import { attentionState } from "./store/attention";
 import { type Chosen, chosenState } from "./store/chosen";
@@ -137,4 +138,14 @@ export function compareClearest(store: Store): void {
     const tray = clearestOfEach(known).flatMap(({ head }) => ofEveryRecord(headLine(store, head), store.root));
     if (tray.length > 0) store.choose({ view: "compare", tray: tray.slice(0, MOST_IN_TRAY) });
   }
+}
+
+/** Opens a drawing of one head: a causal text on the token that predicts, a picture on the patch with most contrast. */
+export function openDrawing(store: Store, view: View): void {
+  const { selection, stack, pictures } = store;
+  const { kinds, query: tokens } = stack.value;
+  const free = view === "text" && selection.value.query.length + selection.value.key.length === 0;
+  const last = kinds?.causal ? tokens.labels.length - 1 : null;
+  const token = tokens.areas ? contrastPatch(tokens, pictures.value[0] ?? []) : last;
+  store.choose({ view, ...(free && token !== null && { query: [store.pieceAt({ side: "query", token })] }) });
 }

@@ -1,17 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { contrast, type RGB, textOn } from "../../src/draw/color";
-import {
-  rampColor,
-  rampCss,
-  rampGradient,
-  rampOn,
-  signedByte,
-  signedRamp,
-  stretched,
-  veiled,
-  weightRamp,
-  wordRamp,
-} from "../../src/draw/ramps";
+import { rampColor, rampGradient, signedByte, signedRamp, stretched, weightRamp, wordRamp } from "../../src/draw/ramps";
 
 const luminance = (color: RGB) => contrast(color, [0, 0, 0]);
 
@@ -46,42 +35,4 @@ test("a stretched ramp has its last colour earlier", () => {
 test("a gradient runs from the first to the last colour", () => {
   const ramp = Uint32Array.from({ length: 256 }, (_, byte) => (0xff000000 | byte) >>> 0);
   expect(rampGradient(ramp)).toMatch(/^linear-gradient\(90deg, rgb\(0 0 0\), .*rgb\(255 0 0\)\)$/);
-});
-
-describe.each([true, false])("over a picture, dark %s", (dark) => {
-  const [words, signed] = [wordRamp(weightRamp(dark)), signedRamp(dark)];
-  const hidden = (css: string) => Number(/ \/ ([\d.]+)\)$/.exec(css)?.[1]);
-
-  test("a ramp hides 0.72 of it at most, nothing where there is nothing, and as much for both signs", () => {
-    const veil = veiled(words, 0);
-    for (let byte = 0; byte < 256; byte++) {
-      expect(hidden(rampCss(veil, byte))).toBeCloseTo(0.72 * (byte / 255) ** 1.5, 2);
-      expect(rampColor(veil, byte)).toEqual(rampColor(words, 255));
-    }
-    const both = veiled(signed, 128);
-    expect([1, 128, 255].map((byte) => hidden(rampCss(both, byte)))).toEqual([0.722, 0, 0.722]);
-    for (let step = 1; step < 128; step++) expect(both[128 - step] >>> 24).toBe(both[128 + step] >>> 24);
-    expect(rampColor(both, 127)).not.toEqual(rampColor(both, 129));
-  });
-
-  test("words can be read on what such a ramp makes of paper", () => {
-    for (const [ramp, none] of [
-      [words, 0],
-      [signed, 128],
-    ] as const) {
-      const paper = rampColor(ramp, none);
-      const veil = veiled(ramp, none);
-      expect(rampOn(veil, none, paper)).toEqual(paper);
-      for (let byte = 0; byte < 256; byte++) {
-        const color = rampOn(veil, byte, paper);
-        expect(contrast(color, textOn(color) === "#000" ? [0, 0, 0] : [255, 255, 255])).toBeGreaterThanOrEqual(4.5);
-      }
-    }
-  });
-});
-
-test("a ramp that hides everything is itself on any paper", () => {
-  const ramp = signedRamp(false);
-  for (const byte of [0, 77, 255]) expect(rampOn(ramp, byte, [1, 2, 3])).toEqual(rampColor(ramp, byte));
-  expect(rampCss(ramp, 255)).toBe("rgb(11 42 94)");
 });

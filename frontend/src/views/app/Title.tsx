@@ -9,7 +9,7 @@ import { WordsChoice } from "../../parts/WordsNote";
 import { readable } from "../../state/label";
 import { isDrawing, usualDrawing } from "../../state/places";
 import { chooseStack } from "../../state/selection";
-import { compareClearest, type Store } from "../../state/store";
+import { compareClearest, openDrawing, type Store } from "../../state/store";
 import { recordWords } from "../../state/tray";
 import { counted, percent } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
@@ -92,7 +92,7 @@ function PlaceChoice({ store }: { store: Store }) {
   const place = isDrawing(view.value) ? "one" : view.value;
   const open: Readonly<Record<string, () => void>> = {
     overview: () => store.choose({ view: "overview" }),
-    one: () => place !== "one" && store.choose({ view: usualDrawing(stack.value) }),
+    one: () => place !== "one" && openDrawing(store, usualDrawing(stack.value)),
     compare: () => compareClearest(store),
   };
   return (

@@ -15,7 +15,7 @@ import { quoted, readable } from "../../state/label";
 import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/places";
 import { isShare } from "../../state/quantity";
 import type { View } from "../../state/selection";
-import type { Store } from "../../state/store";
+import { openDrawing, type Store } from "../../state/store";
 import { counted, shortWeight } from "../../state/words";
 import { HeadView } from "../head/Picture";
 import { LongText, SentenceCard } from "../long/LongText";
@@ -101,17 +101,7 @@ function DrawingChoice({ store }: { store: Store }) {
       options={DRAWINGS.filter((drawing) => there.includes(drawing))}
       labels={words}
       chosen={store.view.value}
-      onChoose={(chosen) => {
-        const view = chosen as View;
-        const { query, key } = store.selection.value;
-        const { kinds, query: tokens } = store.stack.value;
-        // In a causal text the last token is the one that predicts.
-        const opens = view === "text" && kinds?.causal && query.length + key.length === 0;
-        store.choose({
-          view,
-          ...(opens && { query: [store.pieceAt({ side: "query", token: tokens.labels.length - 1 })] }),
-        });
-      }}
+      onChoose={(chosen) => openDrawing(store, chosen as View)}
     />
   );
 }

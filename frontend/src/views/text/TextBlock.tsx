@@ -5,8 +5,8 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { PageTokens } from "../../contract/page";
 import { textOn } from "../../draw/color";
 import type { Side } from "../../draw/columns";
-import { boxOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../draw/patches";
-import { rampCss, rampOn } from "../../draw/ramps";
+import { boxOf, greyOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../draw/patches";
+import { rampColor, rampCss } from "../../draw/ramps";
 import { reportDrawn } from "../../parts/mount";
 import { Part } from "../../parts/Patch";
 import { readable } from "../../state/label";
@@ -136,7 +136,7 @@ interface PicturedProps {
   children: ComponentChildren;
 }
 
-/** Patches over the part of the picture that they are. */
+/** Patches under the part of the picture that they are, which lies over their heat as ink. */
 function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
   const box = boxOf(tokens, first, stop);
   const part = pixelsOf(box, tokens.grids?.[pictureOf(tokens, first) - 1] ?? [box.bottom, box.right], raster);
@@ -151,11 +151,12 @@ function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
     <span
       class="patches pictured"
       data-coarse={Math.max(width, height) < COARSE || undefined}
+      data-bright={greyOf(raster, part)[0] > 127 || undefined}
       data-frame={tokens.frames?.[pictureOf(tokens, first) - 1]}
       style={style}
     >
-      <Part class="under" raster={raster} box={part} />
       {children}
+      <Part class="ink" raster={raster} box={part} />
     </span>
   );
 }
@@ -196,7 +197,8 @@ function Word({ side, token, label, tokens }: WordProps) {
 }
 
 function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
-  const [focus, mask, pins] = [store.focus.value, store.mask.value, store.pins.value];
+  const [mask, pins] = [store.mask.value, store.pins.value];
+  const focus = heat ? heat.focus : store.focus.value;
   for (const element of root.querySelectorAll<HTMLElement>("[data-token]")) {
     const token = Number(element.dataset.token);
     const side = element.dataset.side as Side;
@@ -221,7 +223,7 @@ function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   const byte = heat?.bytes[token] ?? 0;
   const shown = heat && byte !== heat.none;
   element.style.background = shown ? rampCss(heat.ramp, byte) : "";
-  element.style.color = shown ? textOn(rampOn(heat.ramp, byte, heat.paper)) : "";
+  element.style.color = shown ? textOn(rampColor(heat.ramp, byte)) : "";
   element.title = heat ? heat.text(token) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }

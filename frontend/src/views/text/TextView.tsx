@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageQuantity } from "../../contract/page";
 import { CHOICES } from "../../contract/values";
-import type { RGB } from "../../draw/color";
-import { otherSide, type Side } from "../../draw/columns";
-import { received } from "../../draw/focus";
+import { type Focus, otherSide, type Side } from "../../draw/columns";
+import { received, tokenAttention } from "../../draw/focus";
 import { liftByte, liftsOf, topLift } from "../../draw/lift";
 import type { Mask } from "../../draw/mask";
-import { type Ramp, rampColor, signedByte, veiled, weightRamp, wordRamp } from "../../draw/ramps";
+import { contrastPatch } from "../../draw/patches";
+import { type Ramp, signedByte, wordRamp } from "../../draw/ramps";
 import { type LayerValues, largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";
 import { Minimap } from "../../parts/Minimap";
@@ -17,7 +17,6 @@ import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { NO_PICTURES } from "../../source/pictures";
-import { kindOf } from "../../state/kinds";
 import { readable } from "../../state/label";
 import { isOneText } from "../../state/places";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
@@ -43,15 +42,16 @@ export interface Heat {
   readonly ticks: ReturnType<typeof ticksOf>;
   readonly label: string;
   readonly ramp: Ramp;
-  /** The byte of the ramp that stands for nothing, and the colour that it has behind words. */
+  /** The byte of the ramp that stands for nothing. */
   readonly none: number;
-  readonly paper: RGB;
+  /** The tokens whose attention it is. */
+  readonly focus: Focus | null;
 }
 
 /** The words themselves, with heat by the attention that they receive or give. */
 export function TextView({ store, room, plain = false }: ViewParts) {
   const { direction } = store.selection.value;
-  const heat = useComputed(() => heatOf(store, store.selection.value.direction));
+  const heat = useComputed(() => heatOf(store, store.selection.value.direction, plain));
   const stack = store.shownStack.value ?? store.stack.value;
   const pinned = pinnedName(store);
   const acting: Side = direction === "received" ? "query" : "key";
@@ -173,38 +173,43 @@ function pinnedName({ pins, shownStack, stack }: Store): string | null {
   return side === "query" ? `from ${who}` : `to ${who}`;
 }
 
-export function heatOf(store: Store, direction: Direction): Heat | null {
+/** Without anything chosen, `plain` pictures show what the patch with most contrast looks at. */
+export function heatOf(store: Store, direction: Direction, plain = false): Heat | null {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
-  const { side, heat, even } = heatAndEven(store, direction, values, mask);
+  const patch =
+    plain && shown.stack.query.areas ? contrastPatch(shown.stack.query, store.pictures.value[0] ?? []) : null;
+  const focus: Focus | null = store.focus.value ?? (patch === null ? null : { side: "query", tokens: [patch] });
+  const { side, heat, even } = heatAndEven(store, focus, direction, values, mask);
   const facts = store.quantity.value;
   const none = facts.signed ? 128 : 0;
   const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
-  const ramp = facts.signed ? store.ramp.value : wordRamp(over ? seenRamp(store) : store.ramp.value);
+  const ramp = facts.signed || over ? store.ramp.value : wordRamp(store.ramp.value);
   return {
     ...scaleOf(facts, heat, even, over ? Math.min(PICTURE_TOP, topLift(values.keys)) : topLift(values.keys)),
     side,
     values: heat,
     text: (token) => store.told.value(heat[token], even[token]),
-    ramp: over ? veiled(ramp, none) : ramp,
+    ramp,
+    focus,
     none,
-    paper: rampColor(ramp, none),
   };
 }
 
 /** What is told of each token, and what even attention would make it. */
-function heatAndEven(store: Store, direction: Direction, values: LayerValues, mask: Mask) {
-  const focus = store.focus.value;
-  const even = store.evenAttention.value;
-  if (focus) return { side: otherSide(focus.side), heat: store.attention.value ?? new Float32Array(), even };
-  if (direction === "received") return { side: "key" as Side, heat: received(values, store.map.value, mask), even };
+function heatAndEven(store: Store, focus: Focus | null, direction: Direction, values: LayerValues, mask: Mask) {
+  const [even, { pinned }] = [store.even.value, store.selection.value];
+  if (focus) {
+    const heat = tokenAttention(values, store.map.value, mask, focus, pinned);
+    return {
+      side: otherSide(focus.side),
+      heat,
+      even: even ? tokenAttention(even, 0, mask, focus, pinned) : new Float32Array(heat.length),
+    };
+  }
+  if (direction === "received")
+    return { side: "key" as Side, heat: received(values, store.map.value, mask), even: store.evenAttention.value };
   return { side: "query" as Side, heat: strongestGiven(store), even: evenGiven(store) };
-}
-
-/** The ramp over a picture, on which the grey of some kinds would not be seen. */
-function seenRamp({ kinds, full, ramp, dark }: Store): Ramp {
-  const kind = kinds.value && kindOf(kinds.value, full.value);
-  return kind === "none" || kind === "resting" || !kind ? weightRamp(dark.value) : ramp.value;
 }
 
 /** Where each value stands in its ramp, and the words of that. */
