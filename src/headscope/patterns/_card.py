@@ -10,7 +10,7 @@ EXAMPLES = 3
 WIDTH = 80
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HeadCard:
     """One head: labels with their evidence, measures, classes, and the texts that show each label
     best.
@@ -34,6 +34,10 @@ class HeadCard:
     def examples(self, pattern: str, count: int = EXAMPLES) -> list[tuple[str, float]]:
         """The texts on which the head follows a pattern most, with their scores."""
         return self.scores[pattern][:count]
+
+    def __repr__(self) -> str:
+        held = ", ".join(label.pattern for label in self.labels if label.holds)
+        return f"<HeadCard {self.layer}-{self.head}: {held or 'no label'}>"
 
     def __str__(self) -> str:
         lines = [f"Head {self.layer}-{self.head} (layer and head from 0)"]
