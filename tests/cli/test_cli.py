@@ -137,7 +137,7 @@ def test_generate_keeps_a_record_of_each_prompt(here, writer, capsys):
     assert run([*asked, *together]) == 3
     out, err = capsys.readouterr()
     assert out.count("(reached --max-new-tokens)") == out.count("Ran on cpu") == 3
-    assert "headscope: prompt 3 was left out: An input is a text" in err
+    assert "headscope: prompt 3 was left out: prompts.jsonl, line 3 has no 'prompt'" in err
     assert "one at a time" not in err
     assert sorted(path.name for path in (here / "stories").iterdir()) == [
         "1.safetensors",

@@ -12,8 +12,8 @@ from headscope.testing import tiny_model, tiny_tokenizer
 GOOD = ["the cat sat on it.", "a dog ran off.", "it was she who sat."]
 BAD = {
     2: ({"text": "a\ud800b"}, "half of a character"),
-    3: ({"text": None}, "NoneType"),
-    5: ({"text": 7}, "not int"),
+    3: ({"text": None}, "has no 'text'"),
+    5: ({"text": 7}, "has 7 (int)"),
     6: ({"text": " "}, "empty"),
     7: ({"text": "1 2 3 4"}, "are [UNK]"),
     8: ({"text": "a " * 60}, "positions for"),

@@ -10,14 +10,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from headscope.cli._files import RECORD, check_suffix, check_writable
-from headscope.cli._left_out import left_out
-from headscope.cli._places import layer_number
-from headscope.cli._run import Flag, ModelOptions, Paths, note_where, quiet, status
+from headscope.cli._files import RECORD, check_suffix, check_writable, layer_number
+from headscope.cli._run import Flag, ModelOptions, Paths, left_out, note_where, quiet, status
 from headscope.cli._signature import EVERY_STACK, hyphenated, made_from
 from headscope.cli._study import Study
 from headscope.errors import FileError, ModelError, RecordError, RunError, TextError
-from headscope.storage import read_rows
 
 SCORED = "word_rows=rows random_weights stack confidence correction seed splits"
 """How heads are scored, and how the best one is chosen."""
@@ -279,6 +276,7 @@ def ablate(
             word (--causal).
         **options: Of `headscope.ablate`.
     """
+    from headscope.storage import read_rows
     from headscope.tasks import check_task
 
     asked.results.check(data, folder=True)
@@ -314,6 +312,7 @@ def ablate(
 
 def _rows_of(task: str, data: Path | None, limit: int | None) -> list[Any]:
     """The examples of a run in parts."""
+    from headscope.storage import read_rows
     from headscope.tasks import repeated_runs
 
     if task == "repeats":

@@ -1,13 +1,19 @@
-"""The list of commands: thin calls of public functions."""
+"""The list of commands: thin calls of public functions; and how their help is formatted."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
+from cyclopts.help import DefaultFormatter
 
 from headscope._version import __version__
-from headscope.cli._help import HelpFormatter
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpEntry, HelpPanel
+    from rich.console import Console, ConsoleOptions
+
 
 COMMANDS = {
     "_page": ("view", "figure"),
@@ -27,6 +33,30 @@ FORCE = "Add --force to replace an existing file of another kind."
 """Note below the options of every command that writes a file; `headscope.cli._main` reads this
 option for all of them.
 """
+
+OFF = ("False", "()", "None")
+"""Defaults that are not shown, because a reader expects them of a switch or a list."""
+
+
+class HelpFormatter(DefaultFormatter):
+    """Shows a panel of arguments, options or commands."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        panel.entries = [_plain(entry) for entry in panel.entries]
+        super().__call__(console, options, panel)
+
+
+def _plain(entry: HelpEntry) -> HelpEntry:
+    """The entry with its description in one paragraph."""
+    text: Any = getattr(entry.description, "primary_renderable", None)
+    if hasattr(text, "plain"):
+        text.plain = " ".join(text.plain.split())
+    # cyclopts adds --empty-NAME to every list; ours are empty unless they are given.
+    given = tuple(name for name in entry.negative_names if not name.startswith("--empty-"))
+    # A default with a parenthesis is the representation of an object and not a value to type.
+    default = None if entry.default in OFF or "(" in (entry.default or "") else entry.default
+    return entry.copy(negative_names=given, default=default)
+
 
 app = App(
     name="headscope",

@@ -13,11 +13,12 @@ from headscope.cli._files import (
     RECORD,
     Results,
     RunResults,
+    check_absent,
     check_folder,
     check_suffix,
+    parse_heads,
+    parse_places,
 )
-from headscope.cli._left_out import left_out
-from headscope.cli._places import parse_heads, parse_places
 from headscope.cli._run import (
     Count,
     FitOptions,
@@ -27,6 +28,8 @@ from headscope.cli._run import (
     Words,
     captured,
     check_model,
+    given_of,
+    left_out,
     note_where,
     quiet,
     say,
@@ -37,7 +40,6 @@ from headscope.cli._run import (
 )
 from headscope.cli._signature import made_from
 from headscope.cli._study import (
-    Chat,
     CorpusOptions,
     Study,
     alone_or_all,
@@ -63,15 +65,6 @@ ENDED = {
     "criterion": "a stopping criterion was met",
 }
 Precision = Literal["float32", "float16"]
-KeptHeads = Annotated[
-    tuple[str, ...],
-    Parameter(
-        consume_multiple=True,
-        negative="",
-        help="Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by default "
-        "all.",
-    ),
-]
 KEPT = "precision routers"
 ROUTERS = "Store the router scores of mixture-of-experts layers, too."
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
@@ -89,9 +82,9 @@ def capture(
     *,
     out: Path,
     texts: Path | None = None,
-    chat: Chat = None,
+    chat: Path | None = None,
     keep: tuple[KeepName, ...] = ("auto",),
-    keep_heads: KeptHeads = (),
+    keep_heads: Words = (),
     media: Media = Media(),
     model: ModelOptions = ModelOptions(),
     corpus: CorpusOptions = CorpusOptions(),
@@ -110,13 +103,15 @@ def capture(
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
-        chat: A conversation.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         keep: What to store; may be given several times. weights; qk for queries and keys, from
             which weights follow exactly; values; before for queries and keys before positions are
             applied; statistics for numbers about every row without the row; norms for the norms of
             contributions. auto stores queries, keys and values, and weights as long as these stay
             below 256 MiB.
-        keep_heads: Heads to store.
+        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
+            default all.
         media: Pictures and sound that the model reads.
         model: Model, and how it runs.
         corpus: Who captures the texts of --texts.
@@ -128,15 +123,12 @@ def capture(
     parse_keep(**options)
     text = text_or_chat(text, chat, text_b, texts)
     if texts is not None:
-        beside = {
-            "a text": text,
+        beside: dict[str, Any] = {
             "--target": model.target,
             "--target-tokenizer": model.target_tokenizer,
-            "a picture or sound": media.given,
         }
-        for what, given in beside.items():
-            if given:
-                raise TextError(f"Expected --texts alone, got {what} with it; leave one out")
+        beside |= {"a text": text, "a picture or sound": media.given}
+        check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
         _capture_file(texts, Study(RunResults(out), corpus, model), options)
         return
     if corpus != CorpusOptions():
@@ -189,7 +181,7 @@ class Writing:
     @property
     def options(self) -> dict[str, Any]:
         """Those that were given, so that the defaults of the model hold."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
+        given = given_of(self)
         return given | ({"do_sample": True} if given.pop("sample") else {})
 
 
@@ -197,13 +189,13 @@ class Writing:
 def generate(
     *prompts: str,
     texts: Path | None = None,
-    chat: Chat = None,
+    chat: Path | None = None,
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
     writing: Writing = Writing(),
     keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
-    keep_heads: KeptHeads = (),
+    keep_heads: Words = (),
     machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
@@ -217,14 +209,16 @@ def generate(
         prompts: The text to continue, or several; for an encoder-decoder, the source.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the field
             text or prompt, or messages.
-        chat: A conversation.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         model: Hub name or folder of a generative model.
         out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
             with 1.safetensors, 2.safetensors ...
         target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
         writing: How tokens are chosen.
         keep: What to store, as in headscope capture; may be given several times.
-        keep_heads: Heads to store.
+        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
+            default all.
         machine: Where and how the model runs.
         **options: Of `headscope.generate`.
     """
@@ -249,12 +243,7 @@ def generate(
         loaded = load_model(model, writes=True, allow_unfit=machine.allow_unfit, **machine.loading)
         options["target_tokenizer"] = named.tokenizer_of_target()
     with warnings_as_lines("one at a time"):
-        if len(given) == 1:
-            _write(
-                _generated(loaded, given[0], options), out / "1.safetensors" if in_folder else out
-            )
-        else:
-            _write_all(loaded, given, options, out)
+        _write_all(loaded, given, options, out if in_folder else None, out)
 
 
 def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None) -> list[Outcome]:
@@ -275,29 +264,32 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None)
     return alone_or_all(parse_prompts(texts))
 
 
-def _generated(loaded: tuple[Any, Any], prompt: Any, options: dict[str, Any]) -> Any:
-    from headscope.capturing import generate
-
-    with status("Generating"), quiet():
-        return generate(*loaded, prompt, **options)
-
-
 def _write_all(
-    loaded: tuple[Any, Any], given: list[Outcome], options: dict[str, Any], folder: Path
+    loaded: tuple[Any, Any],
+    given: list[Outcome],
+    options: dict[str, Any],
+    folder: Path | None,
+    out: Path,
 ) -> None:
+    """Write what the model writes to a file in the folder for each prompt, or to the one file."""
     from headscope.capturing import generate_many
 
     lost: set[int] = set()
+    several = len(given) > 1
 
     def lose(index: int, error: HeadscopeError) -> None:
+        if not several:
+            raise error
         lost.add(index)
         left_out.number(index, error)
 
     # A prompt that is left out is reported before the record of any later one comes.
     numbers = (number for number in range(len(given)) if number not in lost)
     with quiet():
-        for record in generate_many(*loaded, given, on_error=lose, progress=True, **options):
-            _write(record, folder / f"{next(numbers) + 1}.safetensors")
+        records = generate_many(*loaded, given, on_error=lose, progress=several, **options)
+        for record in records:
+            name = f"{next(numbers) + 1}.safetensors"
+            _write(record, out if folder is None else folder / name)
 
 
 def _write(record: Record, out: Path) -> None:
@@ -396,7 +388,7 @@ def effect(
     text_b: str | None = None,
     /,
     *,
-    chat: Chat = None,
+    chat: Path | None = None,
     zero: Words = (),
     uniform: Words = (),
     control: Words = (),
@@ -414,7 +406,8 @@ def effect(
     Args:
         text: The text to read; leave it out for models of pictures or sounds alone.
         text_b: The second text of a sentence pair.
-        chat: A conversation.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
             heads of layer 2.
         uniform: Heads that attend uniformly; written as for --zero.

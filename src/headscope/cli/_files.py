@@ -1,5 +1,7 @@
-"""Files that commands write: checked before any long work, and never in place of a file of another
-kind: a page must not replace a record that took an hour by a mistyped name.
+"""Files that commands write, and heads, layers and tokens as they are written on the command line.
+
+Files are checked before any long work, and never take the place of a file of another kind: a page
+must not replace a record that took an hour by a mistyped name.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ import csv
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from typing import Any
 from cyclopts import Parameter
 
 from headscope.cli._run import say, status
-from headscope.errors import FigureError, FileError
+from headscope.errors import CaptureError, FigureError, FileError, RecordError, TextError
 
 FORCE = "--force"
 overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
@@ -175,6 +178,31 @@ def check_suffix(option: str, out: Path | None, kinds: Sequence[str]) -> None:
         raise FileError(f"Expected {wanted} for {option}, got {out}{use}")
 
 
+def read_json(file: Path, option: str) -> Any:
+    """What a file of JSON holds that an option names.
+
+    Raises:
+        FileError: where it cannot be read.
+    """
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{option} is {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise FileError(f"{option} is {file}, which is not JSON: {error}") from None
+
+
+def check_absent(given: Mapping[str, object], refusal: str) -> None:
+    """Raise where one of these options was given, which do not go with others.
+
+    Raises:
+        TextError: with its name in the place of {}.
+    """
+    for name, value in given.items():
+        if value:
+            raise TextError(refusal.replace("{}", name))
+
+
 def check_folder(folder: Path) -> None:
     """Raise where files could not be written into a folder, before any long work.
 
@@ -238,3 +266,65 @@ def kind_of(path: Path) -> str | None:
 def _named(kind: str | None) -> str:
     names = {RECORD: "a record", PAGE: "a page", "": "a file of another kind"}
     return names.get(kind or "", f"a file {kind}")
+
+
+LAYER_AND_HEADS = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
+HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
+
+
+def parse_places(written: Iterable[str], option: str = "") -> list[tuple[int, list[int]]]:
+    """Layer and heads of each ``2-0``, ``2-0,3,5``, or ``2``, which names no heads: all of them.
+
+    Args:
+        written: what was given.
+        option: the option that it was given for, named in the message.
+
+    Raises:
+        RecordError: where one has another form.
+    """
+    places = []
+    for each in written:
+        match = LAYER_AND_HEADS.fullmatch(each.strip())
+        if match is None:
+            where = f" for {option}" if option else ""
+            raise RecordError(
+                f"Expected layer and heads{where}, such as 2-0, 2-0,3,5, or 2 for all heads, "
+                f"got {each!r}"
+            )
+        layer, heads = match.groups()
+        places.append((int(layer), [int(head) for head in heads.split(",")] if heads else []))
+    return places
+
+
+def parse_heads(written: Iterable[str]) -> list[tuple] | None:
+    """Heads as they are given for ``--keep-heads``: 12-7, or cross:3-0; None for all.
+
+    Raises:
+        CaptureError: where one is no head.
+    """
+    heads: list[tuple] = []
+    for each in written:
+        match = HEAD.fullmatch(each)
+        if match is None:
+            raise CaptureError(
+                f"Expected layer and head for --keep-heads, such as 12-7 or cross:3-0, got {each!r}"
+            )
+        stack, layer, head = match.groups()
+        heads.append((*([stack] if stack else []), int(layer), int(head)))
+    return heads or None
+
+
+def layer_number(given: int, numbers: Sequence[int]) -> int:
+    """The number of a layer from the command line, which counts from the end where negative.
+
+    Args:
+        given: a number from 0, or -1 for the last layer.
+        numbers: numbers of all layers.
+    """
+    # Numbers out of range are returned as they are: the record or the model then raises.
+    return numbers[given] if -len(numbers) <= given < 0 else given
+
+
+def position_or_word(given: str) -> int | str:
+    """A token from the command line: a position from 0, or its word."""
+    return int(given) if given.lstrip("-").isdecimal() else given

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from headscope._missing_packages import missing_package
 from headscope.cli._files import overwriting, without_force
-from headscope.cli._left_out import left_out
+from headscope.cli._run import left_out
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:

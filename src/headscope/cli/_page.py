@@ -14,13 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 from cyclopts import Parameter
 
-from headscope.cli._files import PAGES, PICTURES, RECORD, check_suffix
+from headscope.cli._files import (
+    PAGES,
+    PICTURES,
+    RECORD,
+    check_absent,
+    check_suffix,
+    layer_number,
+    parse_places,
+    position_or_word,
+)
 from headscope.cli._page_files import FigureFiles, PageFiles
-from headscope.cli._places import layer_number, parse_places, position_or_word
 from headscope.cli._run import (
     Flag,
     Media,
     ModelOptions,
+    Words,
     captured,
     say,
     say_what,
@@ -30,7 +39,6 @@ from headscope.cli._run import (
 )
 from headscope.cli._signature import parameters
 from headscope.cli._study import (
-    Chat,
     Study,
     parse_texts,
     text_or_chat,
@@ -51,12 +59,10 @@ if TYPE_CHECKING:
 
 TRAY = 'Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix"'
 AT = Annotated[
-    tuple[str, ...],
+    Words,
     Parameter(
         help="Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for "
-        "--layer and --heads.",
-        consume_multiple=True,
-        negative="",
+        "--layer and --heads."
     ),
 ]
 OF_ONE = ("treebank", "links", "comparison", "quantities")
@@ -121,7 +127,7 @@ def view(
     *,
     out: Path | None = None,
     texts: Path | None = None,
-    chat: Chat = None,
+    chat: Path | None = None,
     norms: Flag = False,
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
     media: Media = Media(),
@@ -143,7 +149,8 @@ def view(
             by default headscope-pages, with 1.html, 2.html ...
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b; each gets a page.
-        chat: A conversation.
+        chat: A conversation to read in place of a text: a .json file with a list of messages, each
+            with role and content.
         norms: Also store norms, shown as quantities: contributions, ALTI and rollout.
         open_: Open the page in the browser.
         media: Pictures and sound that the model reads.
@@ -168,11 +175,7 @@ def view(
         text = files.gold.text
     if str(text).endswith(RECORD):
         beside = {repr(text_b): text_b, "--image, --video and --sound": media.given}
-        for what, given in beside.items():
-            if given:
-                raise TextError(
-                    f"{text} is a record file, which already holds its input; remove {what}"
-                )
+        check_absent(beside, f"{text} is a record file, which already holds its input; remove {{}}")
         if norms:
             raise TextError(
                 f"{text} is a record file; norms can only be stored when it is captured: "

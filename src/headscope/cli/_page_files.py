@@ -4,18 +4,15 @@ the command line.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from headscope.cli._files import RECORD
-from headscope.cli._left_out import left_out
-from headscope.cli._run import Flag, Media, ModelOptions, Words, captured
+from headscope.cli._files import RECORD, read_json
+from headscope.cli._run import Flag, Media, ModelOptions, Words, captured, left_out
 from headscope.cli._study import loaded
 from headscope.errors import FileError, TextError
 
@@ -70,11 +67,6 @@ class FigureFiles:
         known = (*SUFFIXES, RECORD, TREEBANK)
         if file.suffix not in known:
             raise FileError(f"Expected {', '.join(known)} for --evidence-of, got {file}")
-        if file.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise FileError(
-                f"{file} needs pyarrow, which is not installed: pip install 'headscope[tables]', "
-                "or use .csv"
-            )
         if file.suffix in SUFFIXES:
             read_texts(file)
         elif not file.is_file():
@@ -251,12 +243,7 @@ def read_links(file: Path) -> list[Any]:
     Raises:
         FileError: where it cannot be read, or holds no list.
     """
-    try:
-        links = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"--links is {file}: {error.strerror}") from None
-    except ValueError as error:
-        raise FileError(f"--links is {file}, which is not JSON: {error}") from None
+    links = read_json(file, "--links")
     if not isinstance(links, list):
         raise FileError(
             f"--links is {file}; give a list of [tokens of a dependent, tokens of its head, label]"

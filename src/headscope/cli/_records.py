@@ -7,8 +7,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.cli._files import RECORD, Results, check_suffix, write_table
-from headscope.cli._places import layer_number
+from headscope.cli._files import (
+    RECORD,
+    Results,
+    check_absent,
+    check_suffix,
+    layer_number,
+    write_table,
+)
 from headscope.cli._run import Flag, Paths, say, say_written, status
 from headscope.cli._signature import EVERY_STACK, made_from
 from headscope.errors import FileError, HeadscopeError, RecordError
@@ -169,9 +175,7 @@ def compare(
     if a.is_dir() or b.is_dir():
         given = {"--stack": "stack" in options, "--spread": spread}
         given["--min-overlap"] = "least" in options
-        for name, is_given in given.items():
-            if is_given:
-                raise HeadscopeError(f"{name} is for records; leave it out to compare two atlases")
+        check_absent(given, "{} is for records; leave it out to compare two atlases")
         match = options.get("heads", "auto")
         comparison = compared_atlases(a, b, "best" if match == "auto" else match)
         say(str(comparison))

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,16 @@ from headscope.cli._files import RECORD
 from headscope.cli._page import PageChoices, shown_page
 from headscope.cli._page_files import PageFiles
 from headscope.cli._records import compared_atlases
-from headscope.cli._run import Count, ModelOptions, check_model, quiet, say, say_what, status
+from headscope.cli._run import (
+    Count,
+    ModelOptions,
+    check_model,
+    given_of,
+    quiet,
+    say,
+    say_what,
+    status,
+)
 from headscope.cli._study import text_or_chat
 from headscope.errors import HeadscopeError
 from headscope.views.listening import (
@@ -56,8 +66,8 @@ class LiveChoices:
     @property
     def limits(self) -> dict[str, Any]:
         """Those that were given."""
-        given = {"tokens": self.max_tokens, "seconds": self.seconds}
-        return {name: value for name, value in given.items() if value is not None}
+        names = {"max_tokens": "tokens", "seconds": "seconds"}
+        return {names[name]: value for name, value in given_of(self).items() if name in names}
 
 
 def serve(
@@ -123,7 +133,7 @@ def serve(
         if record is not None and is_file:
             view = _view_of(Path(record), page or {}, files, model)
             token = new_token()
-            _say_where(listening, token, open_)
+            _say_listening(address_of(listening, token), open_)
             server_of(view, token).run(sockets=[listening])
             return
         if page:
@@ -203,14 +213,10 @@ def _serve_model(
         serve_named(
             model,
             listening,
-            announce=lambda token: _say_where(listening, token, opens),
-            say=_say_now,
+            announce=lambda token: _say_listening(address_of(listening, token), opens),
+            say=partial(print, flush=True),
             **options.loading,
         )
-
-
-def _say_where(listening: socket.socket, token: str, opens: bool) -> None:
-    _say_listening(address_of(listening, token), opens)
 
 
 def _say_listening(address: str, opens: bool) -> None:
@@ -222,11 +228,6 @@ def _say_listening(address: str, opens: bool) -> None:
     sys.stdout.flush()
     if opens:
         open_page(address)
-
-
-def _say_now(line: str) -> None:
-    say(line)
-    sys.stdout.flush()
 
 
 def server_of(view: View, token: str) -> uvicorn.Server:

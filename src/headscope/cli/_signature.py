@@ -152,12 +152,13 @@ def made_from(
 
 def _fields(kind: type) -> list[inspect.Parameter]:
     """The fields of a class as parameters; those that are texts are given by their place."""
-    return [
-        each.replace(
-            kind=each.POSITIONAL_ONLY if each.name in ("text", "text_b") else each.KEYWORD_ONLY
-        )
-        for each in inspect.signature(kind, eval_str=True).parameters.values()
-    ]
+    told, fields = options_of(kind.__module__, kind.__name__), []
+    for each in inspect.signature(kind, eval_str=True).parameters.values():
+        place = each.POSITIONAL_ONLY if each.name in ("text", "text_b") else each.KEYWORD_ONLY
+        help_ = told[each.name].help
+        annotation = Annotated[each.annotation, Parameter(help=help_)] if help_ else each.annotation
+        fields.append(each.replace(kind=place, annotation=annotation))
+    return fields
 
 
 @cache

@@ -4,37 +4,33 @@ parts, and the files of the result.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from headscope.cli._files import RunResults, check_folder
-from headscope.cli._left_out import left_out
-from headscope.cli._run import Count, ModelOptions, note_where, quiet, say, say_where, status
+from headscope.cli._files import RunResults, check_folder, read_json
+from headscope.cli._run import (
+    Count,
+    ModelOptions,
+    left_out,
+    note_where,
+    quiet,
+    say,
+    say_where,
+    status,
+)
 from headscope.errors import FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
 
 FAILED = "failed.jsonl"
-TEXTS = (
-    "A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields text, "
-    "text_b and group (the document of a text; intervals are then over documents)."
-)
-Chat = Annotated[
-    Path | None,
-    Parameter(
-        help="A conversation to read in place of a text: a .json file with a list of messages, "
-        "each with role and content."
-    ),
-]
 
 
 @Parameter(name="*", group=Group("Many texts"))
@@ -132,6 +128,11 @@ class Study:
             how["on_error"] = _stop if len(given) == 1 else left_out.number
         yield source, how
 
+    def run(self, study: Callable[..., Any], given: list[Any], groups: Any, **options: Any) -> Any:
+        """What a function of studies finds in texts."""
+        with self.reading(given, groups) as (source, how):
+            return study(*source, given, **how, **options)
+
     def tell(self, result: Any, **look: Any) -> None:
         """Print a result, and write its files.
 
@@ -150,10 +151,18 @@ class Study:
 class TextStudy(Study):
     """What a study of plain texts is asked."""
 
-    text: Annotated[str | None, Parameter(help="The text to read.")] = None
-    text_b: Annotated[str | None, Parameter(help="The second text of a sentence pair.")] = None
-    texts: Annotated[Path | None, Parameter(help=TEXTS)] = None
-    chat: Chat = None
+    text: str | None = None
+    """The text to read."""
+    text_b: str | None = None
+    """The second text of a sentence pair."""
+    texts: Path | None = None
+    """A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields text,
+    text_b and group (the document of a text; intervals are then over documents).
+    """
+    chat: Path | None = None
+    """A conversation to read in place of a text: a .json file with a list of messages, each with
+    role and content.
+    """
 
     def given(self) -> tuple[list[Outcome], Any]:
         """The texts, parsed, and the documents that they are of, where these are known."""
@@ -220,10 +229,7 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
         raise TextError("Expected --chat alone, got a text with it; leave one of them out")
     from headscope.capturing.inputs.parse import is_conversation
 
-    try:
-        held = json.loads(chat.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"Cannot read {chat}: {error}") from None
+    held = read_json(chat, "--chat")
     held = held.get("messages") if isinstance(held, dict) else held
     if not is_conversation(held):
         raise FileError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,25 +110,18 @@ def tables_of(rows: Sequence[Support]) -> str:
     """The tables of what is captured by what it reads, then what is refused, then what could not be
     tried; a single model has one row without a heading.
     """
-    if len(rows) == 1:
-        return "\n".join([HEADER, _row(rows[0])])
+    if len(rows) == 1 and not rows[0].refused:
+        return f"{HEADER}\n{_row(rows[0])}"
     captured = [row for row in rows if not row.refused and not row.unbuilt]
+    parts = [(f"## {kind}\n\n{HEADER}", [r for r in captured if r.reads == kind]) for kind in KINDS]
+    parts.append((REFUSED, [row for row in rows if row.refused]))
+    parts.append((UNTRIED, [row for row in rows if row.unbuilt]))
     tables = []
-    for kind in KINDS:
-        of_kind = [row for row in captured if row.reads == kind]
-        if of_kind:
-            tables.append("\n".join([f"## {kind}", "", HEADER, *map(_row, _by_family(of_kind))]))
-    refused = [row for row in rows if row.refused]
-    if refused:
-        tables.append("\n".join([REFUSED, *map(_refused_row, _by_family(refused))]))
-    untried = [row for row in rows if row.unbuilt]
-    if untried:
-        tables.append("\n".join([UNTRIED, *map(_untried_row, _by_family(untried))]))
+    for head, own in parts:
+        if own:
+            own.sort(key=lambda row: (_family(row).lower(), row.name.lower()))
+            tables.append("\n".join([head, *map(_row, own)]))
     return "\n\n".join(tables)
-
-
-def _by_family(rows: Iterable[Support]) -> list[Support]:
-    return sorted(rows, key=lambda row: (_family(row).lower(), row.name.lower()))
 
 
 def _family(row: Support) -> str:
@@ -138,32 +131,17 @@ def _family(row: Support) -> str:
 
 
 def _row(row: Support) -> str:
-    if row.refused:
-        return _line(_family(row), row.name, row.class_name, f"refused: {row.refused}", "", "", "")
-    numbers = [
-        "-" if number is None else f"{number:.0e}"
-        for number in (row.output_difference, row.weights_difference)
-    ]
-    numbers[1] += f" ({row.remark})" if row.remark else ""
-    stacks, routes = "; ".join(row.stacks), ", ".join(row.routes)
-    return _line(_family(row), row.name, row.class_name, stacks, routes, *numbers)
-
-
-def _refused_row(row: Support) -> str:
-    return _line(_family(row), row.name, row.class_name, _short(row.refused))
-
-
-def _untried_row(row: Support) -> str:
-    return _line(_family(row), row.name, _short(row.unbuilt))
-
-
-def _short(reason: str) -> str:
-    # A bar would end the cell of the table.
-    reason = " ".join(reason.replace("|", "/").split())
-    if len(reason) <= MOST_OF_A_REASON:
-        return reason
-    return f"{reason[:MOST_OF_A_REASON]} ..."
-
-
-def _line(*cells: str) -> str:
+    cells = [_family(row), row.name]
+    if row.unbuilt or row.refused:
+        # A bar would end the cell of the table.
+        why = " ".join((row.unbuilt or row.refused).replace("|", "/").split())
+        short = why if len(why) <= MOST_OF_A_REASON else f"{why[:MOST_OF_A_REASON]} ..."
+        cells += [short] if row.unbuilt else [row.class_name, short]
+    else:
+        numbers = [
+            "-" if number is None else f"{number:.0e}"
+            for number in (row.output_difference, row.weights_difference)
+        ]
+        numbers[1] += f" ({row.remark})" if row.remark else ""
+        cells += [row.class_name, "; ".join(row.stacks), ", ".join(row.routes), *numbers]
     return f"| {' | '.join(cells)} |"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
-from headscope.cli._files import RunResults, is_folder
-from headscope.cli._places import parse_places, position_or_word
+from headscope.cli._files import RunResults, is_folder, parse_places, position_or_word
 from headscope.cli._run import Flag, ModelOptions, Words, say
 from headscope.cli._signature import made_from
-from headscope.cli._study import TEXTS, CorpusOptions, TextStudy, warnings_as_lines
+from headscope.cli._study import CorpusOptions, TextStudy, warnings_as_lines
 from headscope.errors import FigureError, FileError, RecordError
 
 HEADS = ("headscope.studies:heads", "headscope.patterns:heads", "headscope.patterns:Heads")
@@ -53,8 +50,8 @@ def heads(asked: TextStudy, *, battery: bool = True, classes: Flag = False, **op
         )
     given, groups = asked.given()
     options |= {"battery": battery, "distances": _adds_distances(asked.results.folder, plot)}
-    with warnings_as_lines(FEW), asked.reading(given, groups) as (source, how):
-        result = heads_of(*source, given, **how, **options)
+    with warnings_as_lines(FEW):
+        result = asked.run(heads_of, given, groups, **options)
     asked.tell(result, **({"classes": True} if classes else {}))
 
 
@@ -85,10 +82,7 @@ def norms(asked: TextStudy, **options: Any) -> None:
     """
     from headscope.studies import norm_study
 
-    given, groups = asked.given()
-    with asked.reading(given, groups) as (source, how):
-        result = norm_study(*source, given, **how, **options)
-    asked.tell(result)
+    asked.tell(asked.run(norm_study, *asked.given(), **options))
 
 
 @made_from(
@@ -194,7 +188,7 @@ def faithfulness(
 @made_from(*HEADS, "headscope.studies:atlas", takes=JUDGED)
 def atlas(
     *,
-    texts: Annotated[Path, Parameter(help=TEXTS)],
+    texts: Path,
     out: Path,
     model: ModelOptions = ModelOptions(),
     battery: bool = True,
@@ -209,7 +203,8 @@ def atlas(
     headscope atlas --texts texts.txt --model path/to/a/llama --workers 2 --out atlas
 
     Args:
-        texts: A file of texts.
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
         out: Write the parts of the run and the atlas to this folder; the same command resumes after
             the finished parts, and headscope serve shows its page.
         model: Model, and how it runs.
@@ -226,8 +221,6 @@ def atlas(
     asked = TextStudy(RunResults(out), corpus, model, texts=texts)
     from headscope.studies import atlas as atlas_of
 
-    given, groups = asked.given()
-    with asked.reading(given, groups) as (source, how):
-        result = atlas_of(*source, given, **how, **options)
+    result = asked.run(atlas_of, *asked.given(), **options)
     say(str(result))
     say(f"Wrote {result.view().save(out / 'page').resolve()}")
