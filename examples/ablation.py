@@ -26,7 +26,7 @@ from transformers.utils import logging
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import demo_model
-from headscope.storage import given_pairs
+from headscope.storage import given_pairs, read_rows
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "e-snli"
 WHERE = (
@@ -132,7 +132,7 @@ def rows_of(path: Path, part: str) -> list[Row]:
             f"{path} is not there. Give --train and --test, files of pairs with labels; or get "
             f"{WHERE}"
         )
-    rows = tasks.read_rows(path)
+    rows = read_rows(path)
     pairs = given_pairs(rows, str(path))
     if "label" not in rows[0] or not all(isinstance(pair, tuple) for pair in pairs):
         sys.exit(f"{path} has no pairs with the field label")
