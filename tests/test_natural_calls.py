@@ -193,18 +193,3 @@ def test_weights_that_are_nowhere_or_of_several_kinds():
     mixed.encoder.layer[1].half()
     with pytest.raises(hs.CaptureError, match="BertModel has weights in float16 and float32 and"):
         hs.capture(mixed, tokenizer, "the cat")
-
-
-def test_a_model_file_with_code_in_it_is_refused_in_our_tree(tmp_path):
-    import os
-
-    class Code:
-        def __reduce__(self):
-            return os.mkdir, (str(tmp_path / "ran"),)
-
-    model = tiny_model("bert")
-    model.config.save_pretrained(tmp_path)
-    torch.save({"a": Code()}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(hs.ModelError, match="Cannot load the model"):
-        hs.capture(str(tmp_path), tiny_tokenizer(), "the cat")
-    assert not (tmp_path / "ran").exists()

@@ -142,21 +142,6 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
         Relations.load(tmp_path / "a.safetensors")
 
 
-def test_kept_parts_add_up_to_the_whole(study, translator, tmp_path):
-    named = [
-        AlignedPair(each.source, each.target, each.sure, name=f"{n:06}")
-        for n, each in enumerate(PAIRS)
-    ]
-    paths = [
-        hs.alignment_study(*translator, part).save(tmp_path / f"{number}.safetensors")
-        for number, part in enumerate([named[:3], named[3:]])
-    ]
-    both = AlignmentStudy.load(paths[1]) + AlignmentStudy.load(paths[0])
-    for by in ("weight", "norm"):
-        np.testing.assert_array_equal(both.error_rates(by), study.error_rates(by))
-    assert both.baseline == study.baseline
-
-
 def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypatch):
     path = tmp_path / "a.safetensors"
     asked = []

@@ -40,22 +40,6 @@ def masked():
     return with_head(AutoModelForMaskedLM)
 
 
-def test_classes_of_rows_with_documents_and_random_weights(tokenizer, tmp_path):
-    model = with_head(AutoModelForSequenceClassification)
-    given = {"tokenizer": tokenizer, "texts": ROWS, "out": tmp_path / "run", **FEW}
-    result = hs.ablate(model, "classification", random_weights=True, allow_unfit=True, **given)
-    pairs = [(row["sentence1"], row["sentence2"]) for row in ROWS]
-    task = tasks.classification(tokenizer, pairs, [1, 0, 1]).grouped(["a", "a", "b"])
-    held = hs.ablate(model, task, allow_unfit=True, **FEW)
-    assert result.totals.keys() == held.totals.keys() == {"log likelihood", "F1"}
-    for name, values in held.totals.items():
-        assert result.totals[name] == pytest.approx(values, abs=1e-6)
-    assert (result.examples, result.documents) == (3, 2)
-    assert (result.metric, result.by, result.tokens) == (held.metric, held.by, held.tokens)
-    assert result.control is not None
-    assert hs.load(tmp_path / "run").control.intact.shape == (2,)
-
-
 def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
     """In memory and in parts, with a text that is left out: texts in = counted + left out."""
     model = with_head(AutoModelForSequenceClassification)
@@ -102,42 +86,6 @@ def test_intervals_and_tests_of_groups_of_documents_are_near_those_of_each(token
     assert (few.significant == each.significant).mean() > 0.8
 
 
-def likeness_rows(graded):
-    rng = np.random.default_rng(3)
-    rows = []
-    for number in range(150):
-        one, other = (
-            " ".join(rng.choice(["the", "cat", "sat", "on"], 1 + number % 4)) for _ in "ab"
-        )
-        label = rng.integers(0, 6) / 5 if graded else number % 2
-        group = f"d{number % 60:02}" if number % 3 else None
-        rows.append({"sentence1": one, "sentence2": other, "label": float(label), "group": group})
-    return rows
-
-
-@pytest.mark.parametrize("graded", [False, True])
-def test_pairs_of_a_likeness_are_judged_together(graded, masked, tokenizer, tmp_path):
-    rows = likeness_rows(graded)
-    given = {"heads": [(0, 1), (1, 2)], "layers": [1], "progress": False, "random_weights": True}
-    own = {"tokenizer": tokenizer, "texts": rows, "part_size": 40, "out": tmp_path / "run"}
-    parts = hs.ablate(masked, "likeness", **own, **given)
-    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
-    task = tasks.likeness(tokenizer, pairs, [row["label"] for row in rows])
-    held = hs.ablate(masked.base_model, task.grouped([row["group"] for row in rows]), **given)
-    assert parts.metric == held.metric == ("Spearman's rho" if graded else "accuracy")
-    assert (parts.examples, parts.documents) == (held.examples, held.documents)
-    # Rounding may part two cosines that were one.
-    assert parts.baseline == pytest.approx(held.baseline, abs=0.02)
-    np.testing.assert_allclose(parts.change, held.change, atol=0.02)
-    assert parts.totals["mean cosine"] == pytest.approx(held.totals["mean cosine"], abs=1e-6)
-    again = hs.load(tmp_path / "run")
-    assert str(again) == str(parts)
-    assert again.columns() == parts.columns()
-    same = [row | {"label": 1.0} for row in rows]
-    with pytest.raises(TextError, match="must differ between them"):
-        hs.ablate(masked, "likeness", tokenizer=tokenizer, texts=same, part_size=40, **given)
-
-
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     texts = ["the cat sat on us", "it ran by me and all", "on us"]
     given = {"tokenizer": tokenizer, **FEW}
@@ -176,25 +124,6 @@ def test_means_are_those_of_the_whole_task(name, by, tokenizer, tmp_path):
     alone = hs.ablate(model, "next-word", texts=texts[:1], part_size=2, **given)
     longest = np.argmax(np.isclose(result.intact, alone.intact[0]))
     assert (alone.scores[0] != result.scores[longest]).any()
-
-
-def test_means_of_random_weights_are_their_own(tokenizer):
-    model = tiny_model("gpt2", writes=True)
-    texts = ["the cat sat on us", "it ran by me and all", "on us"]
-    given = {"tokenizer": tokenizer, "texts": texts, "by": "mean output", **FEW}
-    both = hs.ablate(model, "next-word", random_weights=True, part_size=2, **given)
-    task = tasks.next_word(tokenizer, texts, batch=1)
-    held = hs.ablate(model, task, by="mean output", random_weights=True, **FEW)
-    assert both.control.change == pytest.approx(held.control.change, abs=1e-6)
-    assert both.change == pytest.approx(held.change, abs=1e-6)
-
-
-def test_progress_names_the_choice_of_examples(masked, tokenizer, capsys):
-    texts = ["the cat sat on us", "it ran by me and all"]
-    given = {"tokenizer": tokenizer, "texts": texts, "part_size": 2}
-    hs.ablate(masked, "masked-word", by="mean attention", **given)
-    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
-    assert lines == ["1 of 2", "2 of 2"]
 
 
 def two_columns(model, tokenizer, rows):
