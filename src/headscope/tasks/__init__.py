@@ -30,9 +30,15 @@ _MODULES = {
     "_similarity": ("judged_pairs", "likeness"),
     "_loss": ("masked_word", "next_word", "repeats", "translation"),
     "_minimal_pairs": ("minimal_pairs",),
-    "_named": ("function_of", "named_task", "repeated_runs", "task_of_rows"),
+    "_named": (
+        "function_of",
+        "named_task",
+        "repeated_runs",
+        "task_of_rows",
+        "total_counts",
+        "totals_of_counts",
+    ),
     "_task": ("Task", "parse_task"),
-    "_whole": ("total_counts", "totals_of_counts"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
