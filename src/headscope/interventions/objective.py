@@ -66,9 +66,8 @@ class Objective:
             InterventionError: where the loss is not one number for each example.
         """
         for batch in self.batches:
-            losses = self.loss(
-                model, {name: tensor.to(_device(model)) for name, tensor in batch.items()}
-            )
+            here = {name: tensor.to(device_of(model)) for name, tensor in batch.items()}
+            losses = self.loss(model, here)
             is_tensor = isinstance(losses, torch.Tensor)
             if not is_tensor or losses.ndim != 1:
                 shape = list(losses.shape) if is_tensor else type(losses).__name__
@@ -95,7 +94,7 @@ def next_word(tokenizer: Any, texts: Sequence[Any], *, batch: int = BATCH) -> Ob
             tokenizer cannot take, is left out with a warning.
     """
     return Objective(
-        tuple(_padded(_read(tokenizer, texts), batch)), _next_word, "next-word loss", NEXT
+        tuple(_batches(_read(tokenizer, texts), batch)), _next_word, "next-word loss", NEXT
     )
 
 
@@ -118,7 +117,7 @@ def masked_word(
     """
     generator, special = masking(tokenizer, seed), set(tokenizer.all_special_ids)
     rows = _read(tokenizer, texts, nothing_but=special)
-    batches = [masked_batch(tokenizer, one, share, generator) for one in _padded(rows, batch)]
+    batches = [masked_batch(tokenizer, one, share, generator) for one in _batches(rows, batch)]
     return Objective(tuple(batches), _labelled, "masked-word loss", MASKED)
 
 
@@ -158,7 +157,7 @@ def classification(
     rows = _read(tokenizer, texts)
     # Labels of texts that could not be read go with them.
     kept = [labels[number] for number in rows]
-    for number, encoded in enumerate(_padded(rows, batch)):
+    for number, encoded in enumerate(_batches(rows, batch)):
         own = torch.tensor(kept[number * batch : (number + 1) * batch])
         batches.append({**encoded, "labels": own})
     return Objective(tuple(batches), _classified, "classification loss", CLASS)
@@ -238,21 +237,24 @@ def _row(tokenizer: Any, text: Any, nothing_but: Collection[int]) -> dict[str, l
     return row
 
 
-def _padded(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Tensor]]:
+def _batches(rows: Mapping[int, Any], batch: int) -> Iterator[dict[str, torch.Tensor]]:
     every = list(rows.values())
     for first in range(0, len(every), batch):
-        part = every[first : first + batch]
-        longest = max(len(one["input_ids"]) for one in part)
-        # Padding goes to the right, where no model counts positions from it; its ids are never
-        # looked at.
-        batched = {
-            name: [[*one[name], *[0] * (longest - len(one[name]))] for one in part]
-            for name in part[0]
-        }
-        batched["attention_mask"] = [
-            [1] * len(one["input_ids"]) + [0] * (longest - len(one["input_ids"])) for one in part
-        ]
-        yield {name: torch.tensor(numbers) for name, numbers in batched.items()}
+        yield padded(every[first : first + batch])
+
+
+def padded(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    """Rows of one batch, padded with zeros on the right, where no model counts positions from; with
+    their mask.
+    """
+    longest = max(len(row["input_ids"]) for row in rows)
+    tensors = {}
+    for name in rows[0]:
+        if name != "attention_mask":
+            lists = [[*row[name], *[0] * (longest - len(row[name]))] for row in rows]
+            tensors[name] = torch.tensor(lists)
+    counts = torch.tensor([len(row["input_ids"]) for row in rows])
+    return {**tensors, "attention_mask": (torch.arange(longest) < counts[:, None]).long()}
 
 
 def masked_batch(
@@ -272,7 +274,3 @@ def masked_batch(
         labels[row, chosen] = own[chosen]
         ids[row, chosen] = tokenizer.mask_token_id
     return {**batch, "input_ids": ids, "labels": labels}
-
-
-def _device(model: nn.Module) -> torch.device:
-    return device_of(model)

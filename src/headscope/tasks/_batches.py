@@ -17,6 +17,7 @@ from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError
+from headscope.interventions.objective import padded
 
 AT_ONCE = 16
 """Examples in a batch: on one core all-MiniLM-L6-v2 takes 1.1 to 1.9 times as long with 32 to
@@ -108,15 +109,19 @@ def read_examples(
         failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
     if len(failed) == len(examples):
         raise _none_of(list(failed.values()))
-    report = options.get("on_error") or _warn
-    left_out = {}
-    for number, error in sorted(failed.items()):
-        report(number, error)
-        left_out[number] = str(error)
     numbers = tuple(number for number in rows if number not in failed)
     kept = tuple(rows[number] for number in numbers)
     lengths = [max(len(row["input_ids"]) for row in own) for own in kept]
-    return Examples(numbers, kept, left_out, by_length(lengths, options.get("batch", AT_ONCE)))
+    said = _reported(failed, options)
+    return Examples(numbers, kept, said, by_length(lengths, options.get("batch", AT_ONCE)))
+
+
+def _reported(failed: dict[int, HeadscopeError], options: ReadingOptions) -> dict[int, str]:
+    report, said = options.get("on_error") or _warn, {}
+    for number, error in sorted(failed.items()):
+        report(number, error)
+        said[number] = str(error)
+    return said
 
 
 def _read_all(
@@ -282,20 +287,6 @@ def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:
     # Texts of like length together, so that little of a batch is padding.
     order = sorted(range(len(lengths)), key=lambda number: (lengths[number], number))
     return [order[first : first + batch] for first in range(0, len(order), batch)]
-
-
-def padded(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Rows of one batch, padded with zeros on the right, where no model counts positions from; with
-    their mask.
-    """
-    longest = max(len(row["input_ids"]) for row in rows)
-    tensors = {}
-    for name in rows[0]:
-        if name != "attention_mask":
-            lists = [[*row[name], *[0] * (longest - len(row[name]))] for row in rows]
-            tensors[name] = torch.tensor(lists)
-    counts = torch.tensor([len(row["input_ids"]) for row in rows])
-    return {**tensors, "attention_mask": (torch.arange(longest) < counts[:, None]).long()}
 
 
 def run(model: nn.Module, batch: Mapping[str, Any], *, without: Sequence[str] = ()) -> Any:

@@ -14,7 +14,7 @@ from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.capturing.inputs.tokens import tokenized
 from headscope.errors import InterventionError, TextError
-from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss
+from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss, padded
 from headscope.tasks._batches import (
     AT_ONCE,
     Encode,
@@ -22,7 +22,6 @@ from headscope.tasks._batches import (
     ReadingOptions,
     Rows,
     check_pair,
-    padded,
     read_examples,
     run,
 )

@@ -7,7 +7,10 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope.cli import run
+from headscope.corpus import Sums
 from headscope.errors import InterventionError
+from headscope.studies import Ablation
+from headscope.studies.ablate._result import counts_of
 from headscope.tasks import Task, classification, next_word
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
@@ -130,3 +133,30 @@ def test_the_command_screens(model, tmp_path, capsys):
     assert "disabled are the 2 of 15 heads" in capsys.readouterr().out
     assert run([*words, "--screen-top", "2"]) == 1
     assert "top=2 needs screen='gradient'" in capsys.readouterr().err
+
+
+def chosen_of_noise(rng, *, planted=0.0):
+    """Five of forty heads, those that moved the score most on the same examples that test them."""
+    changes = rng.standard_normal((20, 40)) + planted * (np.arange(40) == 3)
+    means = changes.mean(axis=0)
+    left = np.sort(np.argsort(-np.abs(means))[:5])
+    sums = Sums("example")
+    for number, own in enumerate(changes):
+        scores = np.concatenate([[0.5], 0.5 + own[left]])
+        sums.add(f"{number:06}", f"text {number}", counts_of(scores), length=1)
+    estimates = {("self", 0, head): float(mean) for head, mean in enumerate(means)}
+    cells = tuple(("self", 0, int(head)) for head in left)
+    return Ablation(cells, sums, task="t", metric="m", by="zero", estimates=estimates)
+
+
+def test_heads_chosen_on_the_same_examples_do_not_stand_where_nothing_is_to_be_found(rng):
+    """The worst screen ranks by the changes themselves: the correction over all heads allows for
+    it.
+    """
+    found = [chosen_of_noise(rng).significant.any() for _ in range(60)]
+    # 5 % of 60 draws are 3, and 8 or more of them have a chance of 1 %.
+    assert np.sum(found) < 8
+    planted = chosen_of_noise(rng, planted=2.0)
+    assert [
+        cell[2] for cell, is_sure in zip(planted.cells, planted.significant, strict=True) if is_sure
+    ] == [3]

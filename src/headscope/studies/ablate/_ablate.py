@@ -26,7 +26,7 @@ from headscope.evidence.correction import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.means import RecordMeans
-from headscope.interventions.plan import LayerPlace, ModelPlan
+from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablate._result import Ablation, Cell, counts_of
 from headscope.studies.ablate._run import (
@@ -37,6 +37,7 @@ from headscope.studies.ablate._run import (
     slopes_of,
     without_cache,
 )
+from headscope.studies.shared._corpus_run import taken
 from headscope.studies.shared._fold import Item
 from headscope.tasks import Task, parse_task
 
@@ -276,7 +277,7 @@ def ablation_of(
         # Numbers of six digits sort as the examples were given.
         item = Item(f"{number:06}", group, None)
         sums.add(item.name, item.unit, counts_of(scores[:, number]), length=listed[number])
-    judging: dict[str, Any] = {name: options[name] for name in JUDGING if name in options}
+    judging = taken(dict(options), JUDGING)
     names: dict[str, Any] = {"task": task.name, "metric": task.metric, "totals": totals}
     result = Ablation(cells, sums, **names, **judging, **facts)
     given = len(scored) + len(task.left_out)
@@ -305,14 +306,15 @@ def _scored(
     known = np.array(np.isfinite(values).all(axis=2))
     scored = np.array(known.all(axis=0))
     # The task may have left out examples before; users know the others by their first numbers.
-    given = [
-        number for number in range(len(scored) + len(task.left_out)) if number not in task.left_out
-    ]
+    given = np.delete(np.arange(len(scored) + len(task.left_out)), list(task.left_out)).tolist()
     errors = {}
     for number in np.flatnonzero(~scored).tolist():
         # The first False: the intact model, or the first head without which the score is lost.
         cell = (None, *cells)[int(np.argmin(known[:, number]))]
-        where = "" if cell is None else f" with {_cell_name(cell)} disabled"
+        where = ""
+        if cell is not None:
+            named = f"layer {cell[1]}" if cell[2] < 0 else f"head {cell[1]}-{cell[2]}"
+            where = f" with {named} disabled"
         errors[given[number]] = InterventionError(
             f"The score of {task.name!r} is not finite{where}"
         )
@@ -321,11 +323,6 @@ def _scored(
     for number, error in errors.items():
         report(number, error)
     return scored
-
-
-def _cell_name(cell: Cell) -> str:
-    _, layer, head = cell
-    return f"layer {layer}" if head == -1 else f"head {layer}-{head}"
 
 
 def _warn(number: int, error: HeadscopeError) -> None:
@@ -407,19 +404,19 @@ def check_screen(options: Mapping[str, Any], by: Any) -> None:
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    for_runs = [name for name in FOR_RUNS if options.get(name) not in (None, False)]
-    if for_runs:
-        raise RecordError(
-            f"{for_runs[0]} is for a run in parts; give out=, workers= or executor=, or leave it "
-            "out: the task has its examples"
-        )
-    known = [name for name in AblationOptions.__annotations__ if name not in (*FOR_RUNS, *OPTIONS)]
-    unknown = [name for name in options if name not in AblationOptions.__annotations__]
-    if unknown:
-        raise RecordError(f"ablate has no option {unknown[0]!r}; it has {', '.join(known)}")
-    for name, usual in (("confidence", 0.95), ("alpha", 0.05)):
-        if not 0 < options.get(name, usual) < 1:
-            raise RecordError(f"{name} is a number between 0 and 1, not {options[name]}")
+    for name, value in options.items():
+        if name not in AblationOptions.__annotations__:
+            known = [
+                own for own in AblationOptions.__annotations__ if own not in (*FOR_RUNS, *OPTIONS)
+            ]
+            raise RecordError(f"ablate has no option {name!r}; it has {', '.join(known)}")
+        if name in FOR_RUNS and value not in (None, False):
+            raise RecordError(
+                f"{name} is for a run in parts; give out=, workers= or executor=, or leave it out: "
+                "the task has its examples"
+            )
+        if name in ("confidence", "alpha") and not 0 < value < 1:
+            raise RecordError(f"{name} is a number between 0 and 1, not {value}")
     if options.get("correction", "holm") not in CORRECTIONS:
         raise RecordError(
             f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}"
@@ -435,49 +432,30 @@ def cells_of(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
     stack = options.get("stack")
     names = [stack] if stack else plan.stacks
     places = [place for name in names for place in plan.chosen(name, None)]
-    single = _single_heads(places, options.get("heads", True))
-    whole = _whole_layers(places, options.get("layers", True))
-    if not single and not whole:
+    heads = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
+    # A layer as a whole has the head -1.
+    layers = [(place.stack, place.layer, -1) for place in places]
+    cells = _among(heads, options.get("heads", True), "head")
+    cells += _among(layers, options.get("layers", True), "layer")
+    if not cells:
         raise InterventionError(
             "Nothing is to be disabled; leave heads or layers as True, or name some"
         )
-    return (*single, *whole)
+    return tuple(cells)
 
 
-def _single_heads(
-    places: list[LayerPlace], heads: bool | Collection[tuple[int, int]]
-) -> list[Cell]:
-    if heads is False:
-        return []
-    cells = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
-    if heads is True:
-        return cells
-    wanted = {(int(layer), int(head)) for layer, head in heads}
-    missing = sorted(wanted - {cell[1:] for cell in cells})
+def _among(cells: list[Cell], wanted: Any, what: str) -> list[Cell]:
+    """The heads, or whole layers, that are wanted: all, none, or by layer and head, or by layer."""
+    if isinstance(wanted, bool):
+        return cells if wanted else []
+    names = [f"{layer}-{head}" if head >= 0 else str(layer) for _, layer, head in cells]
+    asked = ["-".join(map(str, each)) if what == "head" else str(each) for each in wanted]
+    missing = sorted(set(asked) - set(names))
     if missing:
         raise InterventionError(
-            f"There is no head {missing[0][0]}-{missing[0][1]}; there are {_cells_text(cells)}"
+            f"There is no {what} {missing[0]}; there are {names[0]} to {names[-1]}"
         )
-    return [cell for cell in cells if cell[1:] in wanted]
-
-
-def _whole_layers(places: list[LayerPlace], layers: bool | Collection[int]) -> list[Cell]:
-    """A layer as a whole has the head -1."""
-    if layers is False:
-        return []
-    cells = [(place.stack, place.layer, -1) for place in places]
-    if layers is True:
-        return cells
-    missing = sorted(set(layers) - {cell[1] for cell in cells})
-    if missing:
-        raise InterventionError(
-            f"There is no layer {missing[0]}; there are {sorted({cell[1] for cell in cells})}"
-        )
-    return [cell for cell in cells if cell[1] in set(layers)]
-
-
-def _cells_text(cells: list[Cell]) -> str:
-    return f"{cells[0][1]}-{cells[0][2]} to {cells[-1][1]}-{cells[-1][2]}"
+    return [cell for cell, name in zip(cells, names, strict=True) if name in asked]
 
 
 def parse_by(by: Any, averaged: Callable[[RecordMeans], RecordMeans]) -> By:

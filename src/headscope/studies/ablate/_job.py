@@ -358,24 +358,28 @@ def _stream(rows: Iterable[Any], groups: Iterable[Any] | None) -> Stream:
     rest = None if groups is None else iter(groups)
     for number, given in enumerate(rows):
         row = row_of(given)
-        group = (read_groups([row]) or [None])[0] if row is not None else None
         if rest is not None:
             group = next(rest, rest)
-        if rest is not None and group is rest:
+        else:
+            group = None if row is None else (read_groups([row]) or [None])[0]
+        if group is rest and rest is not None:
             raise RecordError(
                 f"{number} groups were given for more examples; give one for each example"
             )
-        if isinstance(given, HeadscopeError):
-            yield given
-        elif row is None:
-            yield TextError(f"An example is {type(given).__name__}; expected a text, pair or row")
-        elif isinstance(given, Mapping):
-            # The document is no part of what an example says.
-            plain = {name: part for name, part in row.items() if name != "group"}
-            yield CorpusText(plain, group_of(group))
-        else:
-            # As a file of JSON gives it back.
-            yield CorpusText(list(given) if isinstance(given, tuple) else given, group_of(group))
+        yield _example(given, row, group)
+
+
+def _example(given: Any, row: dict[str, Any] | None, group: Any) -> CorpusText | HeadscopeError:
+    if isinstance(given, HeadscopeError):
+        return given
+    if row is None:
+        return TextError(f"An example is {type(given).__name__}; expected a text, pair or row")
+    if isinstance(given, Mapping):
+        # The document is no part of what an example says.
+        row.pop("group", None)
+        return CorpusText(row, group_of(group))
+    # As a file of JSON gives it back.
+    return CorpusText(list(given) if isinstance(given, tuple) else given, group_of(group))
 
 
 def row_of(given: Any) -> dict[str, Any] | None:

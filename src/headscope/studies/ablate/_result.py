@@ -276,22 +276,13 @@ class Ablation(Result):
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ablation:
         check_document(document, DOCUMENT)
-        cells = tuple((stack, layer, head) for stack, layer, head in document["cells"])
+        cells = tuple(map(tuple, document["cells"]))
         totals = {name: tuple(each) for name, each in document["totals"].items()}
-        # A total is one number of the intact model and one without each cell.
-        are_whole = all(len(each) == len(cells) + 1 for each in totals.values())
-        if not cells or len(set(cells)) < len(cells) or not are_whole:
-            raise ValueError("its heads, or the totals of these, are not of one ablation")
-        if any(number >= MOST_NUMBERED for _, *numbers in cells for number in numbers):
-            raise ValueError("its layers and heads have numbers that no model has")
+        _check_cells(cells, totals)
         are_shares = 0 < document["confidence"] < 1 and 0 < document["alpha"] < 1
         if not are_shares or document["correction"] not in CORRECTIONS:
             raise ValueError("its options are none")
-        estimates, control = document.get("estimates"), document.get("control")
-        if estimates is not None:
-            estimates = {(stack, layer, head): own for stack, layer, head, own in estimates}
-            if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
-                raise ValueError("it has heads that its screen does not have")
+        estimates, control = _estimates_of(document, cells), document.get("control")
         if control is not None:
             control = cls._of_kept(control, arrays_below(arrays, CONTROL))
             if control.cells != cells:
@@ -438,6 +429,24 @@ class Ablation(Result):
         over = "documents" if self._has_groups else "examples"
         test = f"*: {TEST} over {over}, {self.correction} over all heads (and over all layers), "
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
+
+
+def _estimates_of(document: dict[str, Any], cells: tuple[Cell, ...]) -> dict[Cell, float] | None:
+    if document.get("estimates") is None:
+        return None
+    estimates = {(stack, layer, head): own for stack, layer, head, own in document["estimates"]}
+    if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
+        raise ValueError("it has heads that its screen does not have")
+    return estimates
+
+
+def _check_cells(cells: tuple[Cell, ...], totals: Mapping[str, tuple[float, ...]]) -> None:
+    # A total is one number of the intact model and one without each cell.
+    are_whole = all(len(each) == len(cells) + 1 for each in totals.values())
+    if not cells or len(set(cells)) < len(cells) or not are_whole:
+        raise ValueError("its heads, or the totals of these, are not of one ablation")
+    if any(max(numbers) >= MOST_NUMBERED for _, *numbers in cells):
+        raise ValueError("its layers and heads have numbers that no model has")
 
 
 def _sums_of(document: dict[str, Any], arrays: dict[str, np.ndarray], cells: int) -> Sums:

@@ -393,9 +393,9 @@ def _sizes(given: Any) -> Any:
     if isinstance(given, torch.Tensor):
         return tuple(given.shape), given.dtype
     if isinstance(given, dict):
-        return tuple((name, _sizes(value)) for name, value in given.items())
+        return (*given, _sizes(list(given.values())))
     if isinstance(given, tuple | list):
-        return tuple(_sizes(value) for value in given)
+        return tuple(map(_sizes, given))
     return given if isinstance(given, SCALARS) else type(given)
 
 
@@ -403,17 +403,13 @@ def same(one: Any, two: Any) -> bool:
     """Whether two arguments are equal to the last bit; False for anything that keeps a state, such
     as a cache.
     """
-    if isinstance(one, torch.Tensor):
-        if one is two or not isinstance(two, torch.Tensor):
-            return one is two
-        alike = one.shape == two.shape and one.dtype == two.dtype and one.device == two.device
-        return alike and torch.equal(one, two)
     if type(one) is not type(two):
         return False
+    if isinstance(one, torch.Tensor):
+        alike = (one.shape, one.dtype, one.device) == (two.shape, two.dtype, two.device)
+        return one is two or (alike and torch.equal(one, two))
+    if type(one) is dict:
+        return same(list(one.items()), list(two.items()))
     if type(one) in (tuple, list):
         return len(one) == len(two) and all(map(same, one, two))
-    if type(one) is dict:
-        return one.keys() == two.keys() and all(
-            same(value, two[name]) for name, value in one.items()
-        )
     return isinstance(one, SCALARS) and one == two

@@ -137,14 +137,11 @@ def parts_of(
     Raises:
         TextError: where a part would be empty.
     """
-    forms = [tuple(word.lower() for word in sentence.words) for sentence in sentences]
-    groups: dict[object, list[int]] = {}
-    for number, (sentence, words) in enumerate(zip(sentences, forms, strict=True)):
-        groups.setdefault(sentence.document or words, []).append(number)
-    listed = list(groups.values())
+    forms = [sentence.text.lower() for sentence in sentences]
+    listed = _together(sentences, forms)
     order = np.random.default_rng(seed).permutation(len(listed))
     divided: list[tuple[int, ...]] = []
-    seen: set[tuple[str, ...]] = set()
+    seen: set[str] = set()
     for part in np.split(order, _ends([len(listed[at]) for at in order], shares)):
         own = sorted(number for at in part for number in listed[at] if forms[number] not in seen)
         divided.append(tuple(own))
@@ -156,6 +153,15 @@ def parts_of(
         )
     train, aside, test = divided
     return train, aside, test
+
+
+def _together(sentences: Sequence[Sentence], forms: Sequence[str]) -> list[list[int]]:
+    """Numbers of the sentences of each document; without documents equal sentences are one."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, (sentence, form) in enumerate(zip(sentences, forms, strict=True)):
+        of = sentence.document, "" if sentence.document else form
+        groups.setdefault(of, []).append(number)
+    return list(groups.values())
 
 
 def _ends(sizes: Sequence[int], shares: tuple[float, float, float]) -> Int[np.ndarray, " 2"]:

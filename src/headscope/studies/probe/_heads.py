@@ -165,25 +165,34 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
             HeldBatches(grouped(data.sizes, part), make_batch, room) for part in data.parts
         )
         module, epochs[name] = fit(make, (train, aside), _loss, how, name=name)
-        hits = {}
-        for numbers, batch in zip(grouped(data.sizes, data.parts[2]), test, strict=True):
-            with torch.no_grad():
-                batch_scores = module(batch).numpy()
-            for number, each in zip(numbers, batch_scores, strict=True):
-                size, item = data.sizes[number], items[number]
-                hits[number] = attached(each[: size + 1, :size], heads_of(item), item.counted)
-        # HeldBatches go by length; hits are put back into the order of the sentences.
-        rows = np.array([hits[number] for number in data.parts[2]])
-        scores.append(Score(task=TASK, measure=UAS, of=name, hits=rows))
+        hits = _hits(module, data, test, items, heads_of)
+        scores.append(Score(task=TASK, measure=UAS, of=name, hits=hits))
     # -2 is no word and no root: punctuation is hit by no offset.
     offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.part(0)])
-    for name, by in ((f"best offset ({offset:+d})", offset), ("next word", 1)):
-        rows = []
-        for item in data.part(2):
-            right = (offset_heads(len(item), by) - 1 == item.heads) & item.counted
-            rows.append((float(right.sum()), float(item.counted.sum())))
-        scores.append(Score(task=TASK, measure=UAS, of=name, hits=np.array(rows)))
-    return scores, epochs
+    scores.append(_offset_score(f"best offset ({offset:+d})", data, offset))
+    return [*scores, _offset_score("next word", data, 1)], epochs
+
+
+def _offset_score(name: str, data: ProbeData, offset: int) -> Score:
+    hits = []
+    for item in data.part(2):
+        right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
+        hits.append((float(right.sum()), float(item.counted.sum())))
+    return Score(task=TASK, measure=UAS, of=name, hits=np.array(hits))
+
+
+def _hits(module: nn.Module, data: ProbeData, *test: Any) -> np.ndarray:
+    """Of each sentence reported on, how many words have their highest score at their head."""
+    batches, items, heads_of = test
+    hits = {}
+    for numbers, batch in zip(grouped(data.sizes, data.parts[2]), batches, strict=True):
+        with torch.no_grad():
+            batch_scores = module(batch).numpy()
+        for number, each in zip(numbers, batch_scores, strict=True):
+            size, item = data.sizes[number], items[number]
+            hits[number] = attached(each[: size + 1, :size], heads_of(item), item.counted)
+    # Batches go by length; hits are put back into the order of the sentences.
+    return np.array([hits[number] for number in data.parts[2]])
 
 
 def _heads_of(item: ProbeItem) -> np.ndarray:

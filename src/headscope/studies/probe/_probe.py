@@ -15,20 +15,22 @@ import numpy as np
 from headscope.capturing import LOADING, LoadOptions
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import FileError, HeadscopeError, RecordError, TextError
-from headscope.linguistics import Sentence, read_treebank, read_vectors
+from headscope.linguistics import Sentence, read_vectors
 from headscope.record import held
 from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._read import named, read_over
+from headscope.studies.probe._read import StoredSentences, named, read_over
 from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
 from headscope.studies.shared._corpus_run import RESULT, taken
+from headscope.studies.shared._sentences import parse_treebank
 from headscope.studies.shared._source import passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
+READS = {"structural": "states", "edge": "states"}
 
 
 class ProbeOptions(LoadOptions, RunOptions, total=False):
@@ -159,7 +161,7 @@ def probe(
     given: dict[str, Any] = dict(options)
     reading = taken(given, (*LOADING, *OPTIONS))
     plan = _plan(kind, given)
-    bank = named(read_treebank(treebank) if isinstance(treebank, str | os.PathLike) else treebank)
+    bank = named(parse_treebank(treebank))
     if asks_for_run(reading):
         # In an order that does not depend on that of their file.
         bank = tuple(sorted(bank, key=lambda sentence: sentence.name))
@@ -169,39 +171,46 @@ def probe(
     if plan.on_error is not None or not asks_for_run(reading):
         # They are named one by one when all are read, and in the result.
         reading["on_error"] = passed
-    has_words = kind == "attention-words"
-    what = "states" if kind in ("structural", "edge") else "maps"
-    how = {"reads": what, "has_embeddings": has_words and plan.vectors is None}
+    has_embeddings = kind == "attention-words" and plan.vectors is None
+    how = {"reads": READS.get(kind, "maps"), "has_embeddings": has_embeddings}
     readers = model, tokenizer
     with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as read:
+        told = plan.on_error or passed
         for name, why in read.left_out.items():
-            if plan.on_error is not None:
-                plan.on_error(name, RecordError(why))
-        items, twin = read.both(sentences)
-        check_conserved(len(sentences), len(items), len(read.left_out), "sentences")
-        if has_words and plan.vectors is not None:
-            items = with_table(Path(plan.vectors), items)
-        if has_words and twin is not None:
-            # The vectors are those of the model's words: the twin lacks nothing but its attention.
-            pairs = zip(twin, items, strict=True)
-            twin = [own.with_arrays(vectors=held(item, "vectors")) for own, item in pairs]
-        parts = parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
-        data = ProbeData(items, twin, parts)
-        scores, facts = _trained(kind, data, plan)
-        result = Probing(
-            kind=kind,
-            model=read.model,
-            scores=scores,
-            sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
-            seeds=plan.seeds,
-            confidence=plan.confidence,
-            facts=facts,
-            left_out=read.left_out,
-            words=float(np.median([len(item) for item in data.part(2)])),
-        )
+            told(name, RecordError(why))
+        result = _learnt(kind, plan, read, sentences)
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
+
+
+def _learnt(
+    kind: str, plan: SimpleNamespace, read: StoredSentences, sentences: Sequence[Sentence]
+) -> Probing:
+    """What is learnt of what was read."""
+    has_words = kind == "attention-words"
+    items, twin = read.both(sentences)
+    check_conserved(len(sentences), len(items), len(read.left_out), "sentences")
+    if has_words and plan.vectors is not None:
+        items = with_table(Path(plan.vectors), items)
+    if has_words and twin is not None:
+        # The vectors are those of the model's words: the twin lacks nothing but its attention.
+        pairs = zip(twin, items, strict=True)
+        twin = [own.with_arrays(vectors=held(item, "vectors")) for own, item in pairs]
+    parts = parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
+    data = ProbeData(items, twin, parts)
+    scores, facts = _trained(kind, data, plan)
+    return Probing(
+        kind=kind,
+        model=read.model,
+        scores=scores,
+        sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
+        seeds=plan.seeds,
+        confidence=plan.confidence,
+        facts=facts,
+        left_out=read.left_out,
+        words=float(np.median([len(item) for item in data.part(2)])),
+    )
 
 
 def with_table(path: Path, items: Sequence[ProbeItem]) -> list[ProbeItem]:
@@ -236,23 +245,27 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     if kind not in KINDS:
         raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
     known = ProbeOptions.__annotations__
-    unknown = sorted(options.keys() - known.keys())
+    unknown = ", ".join(sorted(options.keys() - known.keys()))
     if unknown:
-        raise RecordError(f"probe has no option {', '.join(unknown)}; it has {', '.join(known)}")
+        raise RecordError(f"probe has no option {unknown}; it has {', '.join(known)}")
     plan = SimpleNamespace(**dict.fromkeys(known) | DEFAULTS | options)
     # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
-    if len(plan.split) != 3 or min(plan.split) <= 0 or abs(sum(plan.split) - 1) > 1e-9:
+    if len(plan.split) != 3 or min(plan.split) <= 0 or not np.isclose(sum(plan.split), 1):
         raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
+    _check_numbers(plan)
     plan.seeds = tuple(plan.seeds)
-    if not plan.seeds:
+    return plan
+
+
+def _check_numbers(plan: SimpleNamespace) -> None:
+    if not len(plan.seeds):
         raise RecordError("seeds is empty; give at least one")
     if not 0 < plan.confidence < 1:
         raise RecordError(f"confidence is a number between 0 and 1, not {plan.confidence}")
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
-        value = getattr(plan, name)
-        if value is not None and value < 1:
-            raise RecordError(f"{name} is at least 1, not {value}")
-    return plan
+        least = getattr(plan, name)
+        if least is not None and least < 1:
+            raise RecordError(f"{name} is at least 1, not {least}")
 
 
 def _drawn(sentences: list[Sentence], plan: SimpleNamespace) -> list[Sentence]:
@@ -270,24 +283,27 @@ def _trained(
     kind: str, data: ProbeData, plan: SimpleNamespace
 ) -> tuple[tuple[Score, ...], dict[str, Any]]:
     """The scores, means over the seeds, and the facts of the first seed."""
-    given = {name: getattr(plan, name) for name in ("epochs", "rate")}
-    how = replace(TRAININGS[kind], **{name: own for name, own in given.items() if own is not None})
-    train = {
+    how = TRAININGS[kind]
+    how = replace(how, epochs=plan.epochs or how.epochs, rate=plan.rate or how.rate)
+    train: Callable[..., Any] = {
         "relation": partial(relation_scores, least=plan.least),
         "structural": partial(structural_scores, layer=plan.layer, rank=plan.rank),
         "edge": partial(edge_scores, layers=plan.layers, least=plan.least),
     }.get(kind, head_scores)
     runs = [train(data, replace(how, seed=seed, progress=plan.progress)) for seed in plan.seeds]
-    documents = tuple(item.sentence.document or None for item in data.part(2))
-    groups = documents if any(documents) else None
-    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
-    # in the same order of scores.
-    scores = []
-    for own in zip(*(of_seed for of_seed, _ in runs), strict=True):
-        hits = np.mean([score.hits for score in own], axis=0)
-        seeds = tuple(score.value for score in own)
-        scores.append(replace(own[0], hits=hits, seeds=seeds, groups=groups))
     facts = runs[0][1]
     if len(runs) > 1 and "layer" in facts:
         facts["layers of the seeds"] = tuple(own["layer"] for _, own in runs)
-    return tuple(scores), facts
+    documents = tuple(each.sentence.document for each in data.part(2))
+    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
+    # in the same order of scores.
+    same = zip(*(of_seed for of_seed, _ in runs), strict=True)
+    return tuple(_mean_of(own, documents) for own in same), facts
+
+
+def _mean_of(scores: Sequence[Score], documents: tuple[str, ...]) -> Score:
+    """The mean over seeds of one score, with the document of each sentence where any has one."""
+    groups = tuple(name or None for name in documents) if any(documents) else None
+    hits = np.mean([score.hits for score in scores], axis=0)
+    seeds = tuple(score.value for score in scores)
+    return replace(scores[0], hits=hits, seeds=seeds, groups=groups)

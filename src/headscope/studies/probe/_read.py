@@ -24,7 +24,7 @@ from headscope.capturing.run import at_rest, unwrapped
 from headscope.corpus import CorpusText, FinishedRun, Kept, PartTally, this_process
 from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
-from headscope.record import Record, Tokens
+from headscope.record import Record, Tokens, held
 from headscope.studies.probe._data import ARRAYS, ProbeItem
 from headscope.studies.shared._corpus_job import ModelJob, check_measured, check_unique
 from headscope.studies.shared._corpus_model import one_thread
@@ -345,20 +345,26 @@ class ReadPart:
     def kept(self) -> Kept:
         """Arrays of all sentences one after the other."""
         items = [self._items[name] for name in sorted(self._items)]
-        document: dict[str, Any] = {
+        shapes, arrays = _joined(items)
+        document = {
             "model": self._model,
             "sentences": [given_of(item.sentence) for item in items],
             "pieces": [list(map(list, item.pieces)) for item in items],
-            "shapes": [{} for _ in items],
+            "shapes": shapes,
         }
-        arrays = {}
-        for name in ARRAYS:
-            of = [array for item in items if (array := getattr(item, name)) is not None]
-            if of:
-                for shapes, array in zip(document["shapes"], of, strict=True):
-                    shapes[name] = array.shape
-                arrays[name] = np.concatenate([array.ravel() for array in of])
         return document, arrays or {"none": np.zeros(0)}
+
+
+def _joined(items: Sequence[ProbeItem]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Sizes of the arrays of each sentence, and these one after the other."""
+    shapes, arrays = [{} for _ in items], {}
+    # All sentences have the same arrays.
+    for name in [name for name in ARRAYS if items and held(items[0], name) is not None]:
+        of = [getattr(item, name) for item in items]
+        for own, array in zip(shapes, of, strict=True):
+            own[name] = array.shape
+        arrays[name] = np.concatenate(list(map(np.ravel, of)))
+    return shapes, arrays
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -74,20 +75,23 @@ def structural_scores(
     # Chosen on sentences that are neither learnt from nor reported on.
     best = max(aside, key=aside.__getitem__)
     shown = [replace(each, of=PROBE) for each in of_layers[best]]
-    shown += learnt(data.items, best, CONTROL)[0]
+    controls = {CONTROL: (data.items, best)}
     if data.twin is not None:
-        shown += learnt(data.twin, best, "random weights")[0]
+        controls["random weights"] = data.twin, best
     # The embeddings are a layer like the others where all of them are probed.
-    if layer is not None and layer != 0:
-        shown += learnt(data.items, 0, "layer 0")[0]
+    if layer:
+        controls["layer 0"] = data.items, 0
+    for name, what in controls.items():
+        shown += learnt(*what, name)[0]
     # Distances of the words' places, and the first word for the root: no model at all.
-    places = [np.arange(len(item), dtype=np.float64) for item in data.part(2)]
-    chain = [(np.abs(place[:, None] - place), place) for place in places]
-    shown += _measured(CHAIN, data.part(2), chain)
-    if layer is None:
-        for scores in of_layers.values():
-            shown += scores
-    return shown, {"layer": best}
+    shown += _measured(CHAIN, data.part(2), map(_places, data.part(2)))
+    more = of_layers.values() if layer is None else ()
+    return [*shown, *chain.from_iterable(more)], {"layer": best}
+
+
+def _places(item: ProbeItem) -> tuple[np.ndarray, np.ndarray]:
+    place = np.arange(len(item), dtype=np.float64)
+    return np.abs(place[:, None] - place), place
 
 
 def _learnt(data: ProbeData, how: Training, rank: int, *what: Any) -> tuple[list[Score], float]:
