@@ -66,12 +66,12 @@ def records(seed, count, length, *, kind, layers=3, heads=2):
     return made
 
 
-def one_by_one(name, stack, patterns=PATTERNS, mean=None):
+def one_by_one(stack, patterns=PATTERNS, mean=None):
     """Rows of `Tally` by their definition: each layer of each text by itself, each draw a text."""
     sides = QueryKeyTokens(stack.query, stack.key)
     drawn = {}
     for seed, alike in ((0, False), (1, True)):
-        rng = rng_of(name, seed)
+        rng = rng_of(sides.said, seed)
         drawn[alike] = [sides.shuffled(rng, alike=alike) for _ in range(8)]
     parts, first = [], 0
     for layer in stack:
@@ -122,10 +122,9 @@ def test_rows_of_a_batch_are_those_of_each_text(seed, count, length, kind, place
     made = records(seed, count, max(length, 4), kind=kind)
     rng = np.random.default_rng(seed)
     mean = rng.random((6, 70, 70)) if placed else None
-    names = [f"text {number}" for number in range(count)]
-    values = Tally(position_mean=mean).values_of(names, TextBatch.of(made))
-    for own, name, record in zip(values, names, made, strict=True):
-        wanted = one_by_one(name, record["self"], mean=mean)
+    values = Tally(position_mean=mean).values_of(TextBatch.of(made))
+    for own, record in zip(values, made, strict=True):
+        wanted = one_by_one(record["self"], mean=mean)
         np.testing.assert_allclose(own, wanted, rtol=1e-12, atol=1e-14)
 
 
@@ -147,9 +146,9 @@ def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
         ),
     )
     patterns = (*PATTERNS, *own)
-    values = Tally(patterns).values_of(["a", "b", "c"], TextBatch.of(made))
-    for at, (name, record) in enumerate(zip("abc", made, strict=True)):
-        wanted = one_by_one(name, record["cross"], patterns)
+    values = Tally(patterns).values_of(TextBatch.of(made))
+    for at, record in enumerate(made):
+        wanted = one_by_one(record["cross"], patterns)
         np.testing.assert_allclose(values[at], wanted, rtol=1e-12)
 
 
@@ -191,8 +190,8 @@ def test_words_in_parts_are_drawn_text_by_text():
     weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
     stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))
     batch = TextBatch.of([Record(stacks={"self": stack})])
-    wanted = one_by_one("parted", stack)
-    np.testing.assert_allclose(Tally().values_of(["parted"], batch)[0], wanted, rtol=1e-12)
+    wanted = one_by_one(stack)
+    np.testing.assert_allclose(Tally().values_of(batch)[0], wanted, rtol=1e-12)
 
 
 def test_a_batch_is_of_texts_alike():

@@ -67,8 +67,8 @@ def found(request):
         records.append(Record(stacks={"self": stack}, model=ModelFacts(name="planted")))
     found = heads(records)
     batches = []
-    for number, record in enumerate(records):
-        batches.append(found.tally.values_of([f"{number:06}"], TextBatch.of([record])))
+    for record in records:
+        batches.append(found.tally.values_of(TextBatch.of([record])))
     values = np.ma.masked_invalid(np.concatenate(batches))
     found.__dict__["values"] = values.mean(axis=0).filled(np.nan)
     return found

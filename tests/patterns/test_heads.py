@@ -34,7 +34,7 @@ def found(planted_records):
 def counted(record):
     """The scores of one head, judged or not."""
     tally = Tally()
-    values = tally.values_of(["text"], TextBatch.of([record]))
+    values = tally.values_of(TextBatch.of([record]))
     return dict(zip(tally.rows, values[0, :, 0], strict=True))
 
 

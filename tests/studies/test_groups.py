@@ -36,9 +36,7 @@ def test_labels_are_told_over_documents():
     rows = found.tally.rows
     label = next(each for each in found.all_labels if each.texts == 6)
     cell = found.cells.index((label.layer, label.head))
-    batches = [
-        found.tally.values_of([f"{at:06}"], TextBatch.of([each])) for at, each in enumerate(records)
-    ]
+    batches = [found.tally.values_of(TextBatch.of([each])) for each in records]
     values = np.concatenate(batches)[:, :, cell]
     scores = values[:, [rows.index(label.pattern)]]
     low, high = interval(scores, groups=GROUPS)[0]

@@ -27,13 +27,10 @@ class BatchPairs:
     Args:
         patterns: patterns that are made of pairs.
         texts: tokens of each text.
-        names: identifier of each text, which is the seed of its shuffles.
     """
 
-    def __init__(
-        self, patterns: Sequence[Pattern], texts: Sequence[QueryKeyTokens], names: Sequence[str]
-    ) -> None:
-        self._patterns, self._texts, self._names = patterns, texts, names
+    def __init__(self, patterns: Sequence[Pattern], texts: Sequence[QueryKeyTokens]) -> None:
+        self._patterns, self._texts = patterns, texts
         # Words in parts would join when they are moved, so that each shuffle is read anew.
         self._whole = [
             index for index, text in enumerate(texts) if text.is_self and text.keeps_words
@@ -61,7 +58,7 @@ class BatchPairs:
             whole = set() if pattern.moved is None else set(self._whole)
             for index, text in enumerate(self._texts):
                 if index not in whole:
-                    for kind, pairs in _kinds_of(pattern, text, self._names[index]):
+                    for kind, pairs in _kinds_of(pattern, text):
                         yield [index], KINDS_OF_PAIRS * number + kind, pairs[None]
 
     def _moved(self) -> Iterator[tuple[list[int], int, Bool[np.ndarray, "text draw query key"]]]:
@@ -69,10 +66,7 @@ class BatchPairs:
         moved = [(number, each) for number, each in enumerate(self._patterns) if each.moved]
         if not moved or not self._whole:
             return
-        words = BatchWords(
-            [self._texts[index] for index in self._whole],
-            [self._names[index] for index in self._whole],
-        )
+        words = BatchWords([self._texts[index] for index in self._whole])
         repeating = np.flatnonzero(words.repeats).tolist()
         if not repeating:
             return
@@ -95,14 +89,14 @@ def _is_compared(pattern: Pattern, kind: int) -> bool:
 
 
 def _kinds_of(
-    pattern: Pattern, tokens: QueryKeyTokens, name: str
+    pattern: Pattern, tokens: QueryKeyTokens
 ) -> Iterator[tuple[int, Bool[np.ndarray, "draw query key"]]]:
     """The pairs of a pattern in one text, by their kind."""
     yield 0, pattern.wanted(tokens)[None]
     for kind in (1, 2):
         if _is_compared(pattern, kind):
             alike = kind == 2
-            rng = rng_of(name, LIKE_WORDS if alike else 0)
+            rng = rng_of(tokens.said, LIKE_WORDS if alike else 0)
             drawn = (tokens.shuffled(rng, alike=alike) for _ in range(SHUFFLES))
             yield kind, np.stack([pattern.wanted(each) for each in drawn])
 

@@ -47,12 +47,10 @@ class _BatchText:
 
     Args:
         index: its index in the batch.
-        name: its identifier.
         tokens: its tokens.
     """
 
     index: int
-    name: str
     tokens: QueryKeyTokens
 
     @cached_property
@@ -130,23 +128,20 @@ class BatchValues:
         ]
         self._even: OrderedDict[tuple, np.ndarray] = OrderedDict()
 
-    def of(self, names: Sequence[str], stack: BatchStack) -> Float[np.ndarray, "text row head"]:
+    def of(self, stack: BatchStack) -> Float[np.ndarray, "text row head"]:
         """The values of all texts, with rows as in `Tally`.
 
         Args:
-            names: identifier of each text, which is the seed of its shuffles.
-            stack: the attention of these texts.
+            stack: the attention of the texts.
         """
         texts = []
-        for index, name in enumerate(names):
-            tokens = QueryKeyTokens(stack.query[index], stack.key[index])
-            texts.append(_BatchText(index, name, tokens))
+        for index, sides in enumerate(zip(stack.query, stack.key, strict=True)):
+            texts.append(_BatchText(index, QueryKeyTokens(*sides)))
         # Texts of one layout are next to each other, so that slices of them need no copy.
         texts.sort(key=lambda text: (text.layout_with_sinks, text.index))
         pairs = BatchPairs(
             [pattern for _, pattern in self._of_pairs],
             [text.tokens for text in texts],
-            [text.name for text in texts],
         )
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
         values[:, -1] = len(stack.query[0])

@@ -24,20 +24,19 @@ class BatchWords:
 
     Args:
         texts: tokens of each text, whose words stay whole when they are shuffled
-            (`QueryKeyTokens.keeps_words`).
-        names: identifier of each text, which is the seed of its shuffles: so its numbers do not
-            depend on the texts beside it.
+            (`QueryKeyTokens.keeps_words`). What each says is the seed of its shuffles, so that its
+            numbers do not depend on the texts beside it.
 
     Example:
         >>> from headscope.record import Tokens
         >>> tokens = Tokens(pieces=("[CLS]", "a", "cat", "a", "[SEP]"))
-        >>> words = BatchWords([QueryKeyTokens(tokens, tokens)], ["first"])
+        >>> words = BatchWords([QueryKeyTokens(tokens, tokens)])
         >>> words.same(words.unmoved)[0, 0, 1].astype(int).tolist()
         [0, 1, 0, 1, 0]
     """
 
-    def __init__(self, texts: Sequence[QueryKeyTokens], names: Sequence[str]) -> None:
-        self._texts, self._names = texts, names
+    def __init__(self, texts: Sequence[QueryKeyTokens]) -> None:
+        self._texts = texts
         sides = [text.query for text in texts]
         self.pieces: Int[np.ndarray, "text token"] = np.stack([text.names for text in texts])
         """A number for each piece, the same for equal pieces of a text."""
@@ -51,7 +50,6 @@ class BatchWords:
         """Some of the texts, with all that is known of them already."""
         taken = copy(self)
         taken._texts = [self._texts[index] for index in indices]
-        taken._names = [self._names[index] for index in indices]
         known = {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
         for name, array in known.items():
             setattr(taken, name, array[indices])
@@ -78,7 +76,7 @@ class BatchWords:
         """
         seed = LIKE_WORDS if alike else 0
         shape = SHUFFLES, self.pieces.shape[1]
-        random = np.stack([rng_of(name, seed).random(shape) for name in self._names])
+        random = np.stack([rng_of(text.said, seed).random(shape) for text in self._texts])
         classes = None
         if alike:
             classes = np.stack([numbered(text.classes[0]) for text in self._texts])

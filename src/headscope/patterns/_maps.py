@@ -44,6 +44,11 @@ class QueryKeyTokens:
         return self.query is self.key or self.query == self.key
 
     @cached_property
+    def said(self) -> str:
+        """What the text says: random draws for it depend on nothing else."""
+        return "\0".join((*self.query.pieces, *(() if self.is_self else self.key.pieces)))
+
+    @cached_property
     def is_pair(self) -> bool:
         """Whether there are words of two texts."""
         return bool(self.other_sentence.any())

@@ -147,11 +147,9 @@ class Tally:
         stack = batch[self.stack or next(iter(batch.stacks))]
         self._count(texts, batch, stack, [None] * len(texts) if groups is None else groups)
 
-    def values_of(
-        self, texts: Sequence[str], batch: TextBatch
-    ) -> Float[np.ndarray, "text row head"]:
+    def values_of(self, batch: TextBatch) -> Float[np.ndarray, "text row head"]:
         """The values of the texts of a batch, `rows` by `BatchStack.cells`; nothing is counted."""
-        return self._batch_values.of(texts, batch[self.stack or next(iter(batch.stacks))])
+        return self._batch_values.of(batch[self.stack or next(iter(batch.stacks))])
 
     def _count(
         self,
@@ -162,7 +160,7 @@ class Tally:
     ) -> None:
         facts = facts_of(source, stack)
         self.sums.check(texts[0], facts)
-        values = self._batch_values.of(texts, stack)
+        values = self._batch_values.of(stack)
         for index, (text, group) in enumerate(zip(texts, groups, strict=True)):
             distances = None
             if self.adds_distances:

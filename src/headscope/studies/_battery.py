@@ -53,10 +53,10 @@ def induction_battery(
         return None
     tally, cells, values = Tally(wanted, stack=stack), [], []
     try:
-        for number, record in enumerate(_records(model, tokenizer)):
+        for record in _records(model, tokenizer):
             batch = TextBatch.of([record])
             cells = list(batch[stack or next(iter(batch.stacks))].cells)
-            values.append(tally.values_of([f"{number:06}"], batch)[0])
+            values.append(tally.values_of(batch)[0])
     except HeadscopeError:
         # A model that wants a picture with its text, or the like; its texts decide, as they do
         # for records.

@@ -119,11 +119,9 @@ class HeadsMeasurer:
                 self.model, self.tokenizer, given, on_error=failed, **self._options
             )
             for together in batches:
-                # Draws are keyed by the name of the text, which is what it says.
-                names = [texts[number].name for number in together.numbers]
                 batch = together.batch
                 stack = self._stack_of(batch)
-                values = self._batch_values.of(names, stack)
+                values = self._batch_values.of(stack)
                 self.cells = list(stack.cells)
                 self.facts = facts_of(batch, stack)
                 yield batch, dict(zip(together.numbers, values, strict=True))
