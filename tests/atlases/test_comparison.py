@@ -40,7 +40,7 @@ def atlas_made(texts, order, values, noise=0.0, cells=CELLS):
         visible = (np.ones((length, length), bool),) * len(of_layers)
         scores = rng.random((len(SCORES), len(order)))
         mixed = mixed.astype(np.float32)
-        counts = text_counts(name, tokens, weights=mixed, visible=visible, scores=scores)
+        counts = text_counts(tokens, weights=mixed, visible=visible, scores=scores)
         sums.add(name, name, counts, length=length, facts=facts)
     return atlas_of(Heads(Tally.of_values(PATTERNS, cells, values[:, :, order])), sums)
 

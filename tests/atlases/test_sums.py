@@ -6,9 +6,18 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from headscope.atlases import CLASSES, RELATIONS, SIDE, STEP, atlas_of, bin_names, text_counts
+from headscope.atlases import (
+    ATLAS,
+    CLASSES,
+    RELATIONS,
+    SIDE,
+    STEP,
+    atlas_of,
+    bin_names,
+    text_counts,
+)
 from headscope.atlases._counts import bin_of_pairs, end_rows
-from headscope.corpus import EXAMPLE, WHOLE, Sums
+from headscope.corpus import EXAMPLE, Sums
 from headscope.errors import RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
 from headscope.record import Tokens
@@ -42,7 +51,6 @@ def scores_of(number):
 
 def add(sums, number, text, times=1):
     counts = text_counts(
-        f"text {number}",
         text.tokens,
         weights=text.weights,
         visible=text.visible,
@@ -68,7 +76,7 @@ def written(sums):
 
 
 def count(sums, name):
-    return sums.total(f"{WHOLE}{name}")
+    return sums.total(f"{ATLAS}{name}")
 
 
 def test_distance_and_ends_are_those_of_plain_loops():

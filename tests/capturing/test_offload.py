@@ -94,7 +94,7 @@ def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
 
 
 def test_embeddings_of_an_offloaded_model_are_read(tmp_path):
-    from headscope.studies._heads_run import input_embeddings
+    from headscope.studies.heads import input_embeddings
 
     vectors = [
         input_embeddings(model)

@@ -21,12 +21,9 @@ WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
 
 
 def columns_of(result):
-    """The table without ends of intervals, which are drawn of the texts in their order."""
-    table = result.columns()
+    """The table; how many neurons carry a head is a list for each."""
     return {
-        name: column
-        for name, column in table.items()
-        if not name.endswith(("low", "high")) and not name.startswith("carrying")
+        name: column for name, column in result.columns().items() if not name.startswith("carrying")
     }
 
 

@@ -26,8 +26,7 @@ class WordsMeasurer:
                 continue
             time.sleep(self.job.takes)
             lengths = [len(word) for word in text.given.split()]
-            batch = len(texts) if self.job.leaks else 0
-            row = np.array([len(lengths), sum(lengths) / 7 + batch])
+            row = np.array([len(lengths), sum(lengths) / 7])
             yield place, np.outer(row, [1.0, 0.1, 1 / 3])
 
     def _obey(self, word):
@@ -49,8 +48,7 @@ class WordsMeasurer:
 
 
 class WordsTally:
-    def __init__(self, most_open):
-        self.most_open = most_open
+    def __init__(self):
         self.total, self.texts = np.zeros((2, 3), np.int64), 0
         self.documents = set()
 
@@ -58,9 +56,6 @@ class WordsTally:
         self.total += text.times * np.rint(values * STEPS).astype(np.int64)
         self.texts += text.times
         self.documents.add(text.unit)
-
-    def close(self):
-        pass
 
     def kept(self):
         return {"documents": sorted(self.documents)}, {
@@ -72,18 +67,13 @@ class WordsTally:
 @dataclass(frozen=True)
 class WordsJob:
     takes: float = 0.0
-    leaks: bool = False
     weights: str = "a"
-    most_open: int = 100
     beside: tuple[str, ...] = ()
     study = "words"
     stage = ""
 
     def options(self):
         return {"takes": self.takes}
-
-    def batching(self):
-        return {}
 
     def begin(self):
         return WordsMeasurer(self)
@@ -95,7 +85,7 @@ class WordsJob:
         return {"sampled": len(texts)}
 
     def tally(self, measurer):
-        return WordsTally(self.most_open)
+        return WordsTally()
 
     def measure_beside(self, name, measurer):
         return {"name": name}, {"one": np.ones(2)}

@@ -122,7 +122,7 @@ def test_rows_of_a_batch_are_those_of_each_text(seed, count, length, kind, place
     made = records(seed, count, max(length, 4), kind=kind)
     rng = np.random.default_rng(seed)
     mean = rng.random((6, 70, 70)) if placed else None
-    values = Tally(position_mean=mean).values_of(TextBatch.of(made))
+    values = Tally(position_mean=mean).measured(TextBatch.of(made))[1]
     for own, record in zip(values, made, strict=True):
         wanted = one_by_one(record["self"], mean=mean)
         np.testing.assert_allclose(own, wanted, rtol=1e-12, atol=1e-14)
@@ -146,7 +146,7 @@ def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
         ),
     )
     patterns = (*PATTERNS, *own)
-    values = Tally(patterns).values_of(TextBatch.of(made))
+    values = Tally(patterns).measured(TextBatch.of(made))[1]
     for at, record in enumerate(made):
         wanted = one_by_one(record["cross"], patterns)
         np.testing.assert_allclose(values[at], wanted, rtol=1e-12)
@@ -172,7 +172,8 @@ def test_the_numbers_of_a_text_are_the_same_in_any_batch(seed, order, cut, size,
     parted, alone = Tally(), Tally()
     for some in (order[:cut], order[cut:]):
         batch = TextBatch.of([made[place] for place in some])
-        parted.update_batch([str(place) for place in some], batch)
+        for place, counted in zip(some, parted.counted(batch), strict=True):
+            counted.add_to(parted.sums, str(place), str(place))
     for place, record in enumerate(made):
         alone.update(str(place), record)
     assert_close(parted.sums["sums"], alone.sums["sums"])
@@ -191,7 +192,7 @@ def test_words_in_parts_are_drawn_text_by_text():
     stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))
     batch = TextBatch.of([Record(stacks={"self": stack})])
     wanted = one_by_one(stack)
-    np.testing.assert_allclose(Tally().values_of(batch)[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(Tally().measured(batch)[1][0], wanted, rtol=1e-12)
 
 
 def test_a_batch_is_of_texts_alike():
@@ -209,9 +210,12 @@ def test_a_batch_is_of_texts_alike():
 def test_documents_and_distances_are_counted_in_batches_too():
     made = records(5, 3, 8, kind="causal")
     together, alone = Tally(distances=True), Tally(distances=True)
-    together.update_batch(list("abc"), TextBatch.of(made), groups=["x", "x", "y"])
+    for name, group, counted in zip(
+        "abc", "xxy", together.counted(TextBatch.of(made)), strict=True
+    ):
+        counted.add_to(together.sums, name, group)
     for name, record, group in zip("abc", made, "xxy", strict=True):
         alone.update(name, record, group=group)
     assert together.sums.rows == alone.sums.rows == ("x", "y")
     assert_close(together.distances, alone.distances)
-    assert together.shown == alone.shown
+    assert [says for says, _ in together.examples] == [says for says, _ in alone.examples]

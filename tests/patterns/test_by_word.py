@@ -6,7 +6,6 @@ import pytest
 from headscope import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.measures import prefix_targets, same_form, word_classes
 from headscope.patterns import heads
-from headscope.record import TextBatch
 
 LEXICON = {
     "DET": ["the", "the", "the", "the", "a", "a", "this"],
@@ -68,7 +67,7 @@ def found(request):
     found = heads(records)
     batches = []
     for record in records:
-        batches.append(found.tally.values_of(TextBatch.of([record])))
+        batches.append(found.tally.measured(record)[1])
     values = np.ma.masked_invalid(np.concatenate(batches))
     found.__dict__["values"] = values.mean(axis=0).filled(np.nan)
     return found

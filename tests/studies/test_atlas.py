@@ -1,14 +1,18 @@
 """An atlas over a corpus: the same however it is run; kept, resumed and loaded."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope.atlases import CLASSES, CONFIDENCE, STEP
 from headscope.errors import FileError, RecordError, RunError
+from headscope.linguistics import read_treebank
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close
+from ..close import assert_close, assert_same_numbers
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
 
@@ -43,7 +47,8 @@ def test_a_loaded_model_and_streams_change_nothing(folder, wanted):
 
 
 def test_labels_are_those_of_heads(folder, wanted):
-    heads = hs.heads(folder, texts=corpus(48)[0], groups=corpus(48)[1], part_size=20)
+    # In memory and in parts, intervals included.
+    heads = hs.heads(folder, texts=corpus(48)[0], groups=corpus(48)[1])
     assert heads.columns().keys() == wanted.heads.columns().keys()
     for name, column in heads.columns().items():
         assert_close(column, wanted.heads.columns()[name])
@@ -131,3 +136,37 @@ def test_its_table_has_a_row_for_each_head(wanted):
     assert "Most alike" in str(wanted.head(*wanted.cells[0]))
     others = {(each.layer, each.head) for each in wanted.head(*wanted.cells[0]).neighbours}
     assert wanted.cells[0] not in others
+
+
+def numbers_of(result, every):
+    """Some rows of its tables, and sums of what was counted, as JSON has them."""
+    tables = {"columns": result.columns(), "heads": result.heads.columns()}
+    found = {
+        name: {column: rows[::every] for column, rows in table.items()}
+        for name, table in tables.items()
+    }
+    first = result.head(*result.cells[0])
+    return found | {
+        "counts": {
+            name: float(np.nan_to_num(counts).sum() / STEP)
+            for name, counts in result.counts.items()
+        },
+        "pairs": [[each.query, each.key, each.share, each.even] for each in first.pairs[:5]],
+        "spread": list(first.spread),
+        "texts": sorted(" ".join(text.words) for text in result.sample),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*too few:UserWarning")
+def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+    """As a run in parts gave them, before an atlas was a fold."""
+    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
+    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
+    texts = [sentence.text for sentence in bank]
+    found = {
+        "documents": numbers_of(hs.atlas(*minilm, texts, groups=groups, random_weights=True), 13),
+        "norms": numbers_of(hs.atlas(*minilm, texts[:6], norms=True), 17),
+    }
+    kept = Path(__file__).parent / "numbers" / "atlas.json"
+    assert_same_numbers(found, json.loads(kept.read_text()))

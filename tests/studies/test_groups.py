@@ -7,9 +7,7 @@ import headscope as hs
 from headscope import RecordError
 from headscope.evidence import interval, p_above
 from headscope.patterns import Tally, load_tally
-from headscope.record import TextBatch
 from headscope.studies import Ablation
-from headscope.studies.shared._source import parse_source
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -36,7 +34,7 @@ def test_labels_are_told_over_documents():
     rows = found.tally.rows
     label = next(each for each in found.all_labels if each.texts == 6)
     cell = found.cells.index((label.layer, label.head))
-    batches = [found.tally.values_of(TextBatch.of([each])) for each in records]
+    batches = [found.tally.measured(each)[1] for each in records]
     values = np.concatenate(batches)[:, :, cell]
     scores = values[:, [rows.index(label.pattern)]]
     low, high = interval(scores, groups=GROUPS)[0]
@@ -72,17 +70,10 @@ def test_documents_are_kept_and_added_up(tmp_path):
 
 
 def test_a_text_that_is_left_out_takes_its_group_along(reader):
-    def told(*_):
-        lost.append(1)
-
-    lost = []
-    texts = [TEXTS[0], "", *TEXTS[1:]]
-    source = parse_source(*reader, texts, {"groups": ["x", "lost", *"bcdef"], "on_error": told})
-    found = source.grouped()
-    assert [group for _, group in zip(found["records"], found["groups"], strict=True)] == [
-        "x",
-        *"bcdef",
-    ]
+    lost, texts = [], [TEXTS[0], "", *TEXTS[1:]]
+    options = {"groups": ["x", "lost", *"bcdef"], "on_error": lambda number, _: lost.append(number)}
+    found = hs.heads(*reader, texts, battery=False, **options)
+    assert found.tally.sums.rows == ("b", "c", "d", "e", "f", "x")
     assert lost == [1]
 
 

@@ -14,7 +14,6 @@ from headscope.evidence import MapSum
 from headscope.linguistics import read_treebank
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
-from headscope.studies.shared._source import Source
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close, assert_same_numbers
@@ -90,7 +89,7 @@ def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
 
 def test_related_words_are_one_option(model, tokenizer):
     from headscope.patterns import related_patterns
-    from headscope.studies._heads_run import input_embeddings
+    from headscope.studies.heads import input_embeddings
 
     found = hs.heads(model, tokenizer, TEXTS, related=True, random_weights=True)
     told = [label for label in found.all_labels if label.pattern == "related"]
@@ -154,7 +153,7 @@ def test_bad_input_is_refused(model, tokenizer):
         hs.heads(model, tokenizer, [])
     with pytest.raises(RecordError, match="heads was given a BertModel; give records"):
         hs.heads(model)
-    with pytest.raises(RecordError, match="options are confidence, alpha, margin and correction"):
+    with pytest.raises(RecordError, match="has no option 'alhpa'; it has patterns, stack"):
         hs.heads(model, tokenizer, TEXTS, alhpa=1)
 
 
@@ -186,13 +185,18 @@ def test_torch_stays_unloaded_until_a_model_runs():
 
 def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch):
     """None is read here: what is told was told before."""
-    monkeypatch.setattr(Source, "batches", lambda *_, **__: iter(()))
+
+    def lost(*_, on_error, **__):
+        on_error(0, RecordError("not read"))
+        return iter(())
+
+    monkeypatch.setattr("headscope.capturing.capture_batches", lost)
 
     def heads(texts, **options):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             with pytest.raises(RecordError):
-                hs.heads(model, tokenizer, texts, **options)
+                hs.heads(model, tokenizer, texts, on_error=lambda *_: None, **options)
         return [str(each.message) for each in told]
 
     (line,) = heads(["the cat sat", "it ran off", "she was"])

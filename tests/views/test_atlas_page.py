@@ -35,7 +35,6 @@ def atlas(rng):
         weights = rng.dirichlet(np.ones(length), size=(3, length)).astype(np.float32)
         visible = (np.ones((length, length), bool),) * 2
         counts = text_counts(
-            f"text {number}",
             Tokens(pieces=pieces),
             weights=weights,
             visible=visible,

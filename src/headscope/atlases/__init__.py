@@ -6,6 +6,7 @@ NumPy only; a model is run by `headscope.studies.atlas`.
 from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour, atlas_of
 from headscope.atlases._comparison import PARTS, AtlasComparison, HeadPair, ScoreDifference
 from headscope.atlases._counts import (
+    ATLAS,
     CLASSES,
     RELATIONS,
     SIDE,
@@ -17,6 +18,7 @@ from headscope.atlases._counts import (
 from headscope.atlases._examples import Example, FrequentPair, SampledText, Stratum
 
 __all__ = [
+    "ATLAS",
     "CLASSES",
     "CONFIDENCE",
     "PARTS",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.atlases._counts import CLASSES, RELATIONS, SIDE, STEP, bin_names
+from headscope.atlases._counts import ATLAS, CLASSES, RELATIONS, SIDE, STEP, bin_names
 from headscope.atlases._examples import (
     FrequentPair,
     SampledText,
@@ -19,7 +19,7 @@ from headscope.atlases._examples import (
     sample_of,
     strata,
 )
-from headscope.corpus import WHOLE, Sums
+from headscope.corpus import Sums
 from headscope.errors import RecordError
 from headscope.patterns import Heads, Label, heads_of_kept, kept_of_heads
 from headscope.results import Kept, Result, TextTable
@@ -118,6 +118,7 @@ class Atlas(Result):
         counts: whole numbers over all texts, see `headscope.atlases.text_counts`.
         examples: arrays of a uniform sample of the texts, with the strongest links of each head.
         pairs: for each head, the pairs of words that get most of its attention.
+        left_out: why texts of a run were left out, by name.
     """
 
     KIND: ClassVar[str] = "atlas"
@@ -127,6 +128,7 @@ class Atlas(Result):
     counts: Mapping[str, np.ndarray]
     examples: Mapping[str, np.ndarray]
     pairs: tuple[tuple[FrequentPair, ...], ...]
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def cells(self) -> list[tuple[int, int]]:
@@ -231,8 +233,10 @@ class Atlas(Result):
         first, then by how far the score is above its baseline.
         """
         cell = self.cells[at]
-        mine = [label for label in self._labels if (label.layer, label.head) == cell]
-        return tuple(sorted(mine, key=lambda label: (not label.holds, -_known(label.excess))))
+        mine = [label for label in self.heads.all_labels if (label.layer, label.head) == cell]
+        # NaN has no order and would make the sorting arbitrary.
+        above = {label: np.nan_to_num(label.excess, nan=-np.inf) for label in mine}
+        return tuple(sorted(mine, key=lambda label: (not label.holds, -above[label])))
 
     def score_of(self, at: int) -> str:
         """The name of the score by which the texts of a head are sorted: that of its label farthest
@@ -362,10 +366,6 @@ class Atlas(Result):
     def _queries(self) -> int:
         return max(1, self.tokens)
 
-    @cached_property
-    def _labels(self) -> tuple[Label, ...]:
-        return self.heads.all_labels
-
     def _both(
         self, counted: str, names: Sequence[str], maps: tuple[int, int]
     ) -> dict[str, tuple[float, float]]:
@@ -382,11 +382,10 @@ class Atlas(Result):
 
 
 def atlas_of(heads: Heads, sums: Sums) -> Atlas:
-    """The atlas made from the labels of a run and from its sums, see `text_counts`."""
-    counts = {}
-    for name in sums.names:
-        if name.startswith(WHOLE):
-            counts[name.removeprefix(WHOLE)] = sums.total(name)
+    """The atlas made from labels and from sums over the same texts, see `text_counts`."""
+    counts = {
+        name.removeprefix(ATLAS): sums.total(name) for name in sums.names if name.startswith(ATLAS)
+    }
     even = [_even_of(heads.cells, at) for at in range(len(heads.cells))]
     pairs = frequent_pairs(counts, sample_of(sums.examples), even)
     # The sketch is not kept: the pairs that were read from it are.
@@ -398,11 +397,6 @@ def _even_of(cells: Sequence[tuple[int, int]], at: int) -> int:
     """The index of uniform attention in the layer of a head, in the counts of maps."""
     # Maps of heads come first, then one of uniform attention for each layer.
     return len(cells) + list(dict(cells)).index(cells[at][0])
-
-
-def _known(number: float) -> float:
-    # NaN has no order and would make the sorting arbitrary.
-    return -np.inf if np.isnan(number) else number
 
 
 SAYS = {

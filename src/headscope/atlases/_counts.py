@@ -24,6 +24,8 @@ from headscope.errors import RecordError
 from headscope.measures import token_class
 from headscope.record import Tokens
 
+ATLAS = f"{WHOLE}atlas/"
+"""Begins the names of what `text_counts` counts."""
 STEP = 2.0**30
 """Steps between 0 and 1 of the weights that are added up: int64 then holds 2^33 queries."""
 ROOT_STEP = 2.0**18
@@ -63,7 +65,6 @@ BITS_OF_ROW = 21
 
 
 def text_counts(
-    name: str,
     tokens: Tokens,
     *,
     weights: Float[np.ndarray, "head query key"],
@@ -74,7 +75,6 @@ def text_counts(
     """What is counted of one text, see `headscope.corpus.Sums`.
 
     Args:
-        name: of the text; its hash decides whether it is in the sample.
         tokens: of the text.
         weights: of all heads, layer after layer.
         visible: the keys that each query of a layer may look at.
@@ -124,8 +124,8 @@ def text_counts(
         steps = np.rint(shares * STEP)
         added["norm_keys"] = steps.sum(axis=1) @ onto_bins(classes, count)
         added["norm_relations"] = steps.reshape(heads, -1) @ related
-    counts = {f"{WHOLE}{each}": numbers.astype(np.int64) for each, numbers in added.items()}
-    example = _example(name, tokens, weights, scores)
+    counts = {f"{ATLAS}{each}": numbers.astype(np.int64) for each, numbers in added.items()}
+    example = _example(tokens, weights, scores)
     return counts | {f"{EXAMPLE}{each}": array for each, array in example.items()}
 
 
@@ -317,7 +317,6 @@ def _sketched(
 
 
 def _example(
-    name: str,
     tokens: Tokens,
     weights: Float[np.ndarray, "head query key"],
     scores: Float[np.ndarray, "score head"],
@@ -332,9 +331,12 @@ def _example(
     links, strengths = (
         np.concatenate(both, axis=1) for both in zip(overall, of_words, strict=True)
     )
-    said = {"name": name, "words": names_of(tokens), "special": np.flatnonzero(special).tolist()}
+    words = names_of(tokens)
+    # A sample of what texts say, whatever their order.
+    key = key_of("atlas", *words)
+    said = {"name": f"{key:016x}", "words": words, "special": np.flatnonzero(special).tolist()}
     return {
-        "key": np.array([key_of("atlas", name)], np.uint64).view(np.int64),
+        "key": np.array([key], np.uint64).view(np.int64),
         "text": np.frombuffer(json.dumps(said).encode(), np.uint8),
         "links": links,
         "weights": strengths.astype(np.float16),

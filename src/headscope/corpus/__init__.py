@@ -23,15 +23,17 @@ from headscope.corpus._run import (
     engine_of,
     run,
 )
-from headscope.corpus._sums import EXAMPLE, REFUSED, WHOLE, Counts, Sums
-from headscope.corpus._text import CorpusText, key_of
+from headscope.corpus._sums import EXAMPLE, REFUSED, WHOLE, Counted, Counts, Sums
+from headscope.corpus._text import ALONE, CorpusText, TextNames, key_of
 
 __all__ = [
+    "ALONE",
     "EXAMPLE",
     "OPTIONS",
     "REFUSED",
     "WHOLE",
     "CorpusText",
+    "Counted",
     "Counts",
     "Engine",
     "FinishedRun",
@@ -43,6 +45,7 @@ __all__ = [
     "RunFolder",
     "RunOptions",
     "Sums",
+    "TextNames",
     "asks_for_run",
     "dask_cluster",
     "engine_of",

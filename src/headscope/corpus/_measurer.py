@@ -20,12 +20,8 @@ class Measurer(Protocol):
     A measurer lives in one process and is used by one thread at a time. It holds a loaded model;
     what is sent to other processes is a `Job`, which makes one.
 
-    The numbers of a text must depend on the text alone, to the last bit: not on the texts that are
-    measured with it, on their order, or on their number. Random draws are keyed by
-    `CorpusText.name`. (What is the same to the last bit: texts of one length in tokens together,
-    without padding, at least some 64 tokens in a batch, which may be filled up with copies. A run
-    tries it out before it begins, on a few dozen texts, or on ``most_tried`` of them where a
-    measurer has that number.)
+    The numbers of a text must depend on the text alone, but for rounding: not on the texts that are
+    measured with it, on their order, or on their number. Random draws are keyed by what it says.
     """
 
     def values_of(
@@ -39,11 +35,9 @@ class Measurer(Protocol):
                 go on.
 
         Yields:
-            The place of a text in ``texts``, and what the tally of a part counts of it: an array,
-            or what can be compared with ``==`` to the last bit; of what is large, by its attribute
-            ``digest``. Each place comes once, here or in
-            ``failed``, as soon as it is known: what came is not looked for when a text ends the
-            process.
+            The place of a text in ``texts``, and what the tally of a part counts of it. Each place
+            comes once, here or in ``failed``, as soon as it is known: what came is not looked for
+            when a text ends the process.
         """
         ...
 
@@ -52,15 +46,8 @@ class Measurer(Protocol):
 class PartTally(Protocol):
     """Adds up the texts of a part."""
 
-    most_open: int
-    """How many documents may be open at once, for the memory that each takes."""
-
     def update(self, text: CorpusText, values: Any) -> None:
         """Count a text as often as it is there, for its document."""
-        ...
-
-    def close(self) -> None:
-        """The documents so far have no more texts."""
         ...
 
     def kept(self) -> Kept:
@@ -93,12 +80,6 @@ class Job(Protocol):
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on and is known before a model is loaded, as JSON takes it."""
-        ...
-
-    def batching(self) -> dict[str, Any]:
-        """How texts share batches, on which numbers depend where a batch changes those of a text;
-        as JSON takes it.
-        """
         ...
 
     def begin(self) -> Measurer:

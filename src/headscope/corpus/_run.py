@@ -18,7 +18,7 @@ from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import forget_own, texts_under_way
 from headscope.corpus._measurer import Job, Kept
 from headscope.corpus._scheduler import Scheduler
-from headscope.corpus._task import ModelTrial, PartTask, code_version
+from headscope.corpus._task import PartTask, code_version
 from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
 from headscope.storage import FileArray
@@ -186,11 +186,10 @@ class _RunSteps:
     def finished(self) -> FinishedRun:
         scheduler: Scheduler | None = None
         finished = failed = 0
-        trial: list[ModelTrial] = []
+        facts: dict[str, Any] = {}
 
         def task_of(part: str) -> PartTask:
-            facts = self._facts(trial[0])
-            return PartTask(self.job, str(self.folder.path), part, facts, trial[0].is_exact)
+            return PartTask(self.job, str(self.folder.path), part, facts)
 
         def on_finished(part: str, lost: int) -> None:
             nonlocal finished, failed
@@ -205,8 +204,9 @@ class _RunSteps:
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            trial.append(scheduler.try_out(self.job, self.corpus.sampled))
-            facts = self._begun(self._facts(trial[0]))
+            own, checked = scheduler.try_out(self.job, self.corpus.sampled)
+            facts |= own | {"texts": self.corpus.digest}
+            self._begin(facts)
             left = self._left(facts, on_finished)
             what, shows = self.job.stage or "Measuring", self.progress and bool(left)
             total = self.corpus.texts
@@ -215,22 +215,14 @@ class _RunSteps:
                 scheduler.run(left)
         finally:
             scheduler.end()
-        return self._finished(scheduler, facts, trial[0])
+        return self._finished(scheduler, facts, checked)
 
-    def _facts(self, trial: ModelTrial) -> dict[str, Any]:
-        facts = {**trial.facts, "texts": self.corpus.digest}
-        # Where batches change the numbers of a text, parts are batches: their size is part of them.
-        if trial.is_exact:
-            return facts
-        return {**facts, "part size": self.corpus.part_size, "batches": self.job.batching()}
-
-    def _begun(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def _begin(self, facts: dict[str, Any]) -> None:
         begun = self.folder.facts()
         if begun is None:
             self.folder.write_facts(facts)
         else:
             differing(f"{self.folder.path} was begun", begun, facts)
-        return facts
 
     def _left(self, facts: dict[str, Any], on_finished: Callable[[str, int], None]) -> list[str]:
         """Parts that are not finished."""
@@ -247,7 +239,7 @@ class _RunSteps:
         return left
 
     def _finished(
-        self, scheduler: Scheduler, facts: dict[str, Any], trial: ModelTrial
+        self, scheduler: Scheduler, facts: dict[str, Any], checked: dict[str, Any]
     ) -> FinishedRun:
         if scheduler.failed:
             some = [f"{part} ({why})" for part, why in sorted(scheduler.failed.items())[:SHOWN]]
@@ -260,4 +252,4 @@ class _RunSteps:
         for part in sorted(self.corpus.parts):
             failed += self.folder.document_of(part, facts)["failed"]
         self.folder.write_failed(failed)
-        return FinishedRun(self.folder, self.corpus, facts, trial.checked, failed)
+        return FinishedRun(self.folder, self.corpus, facts, checked, failed)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,29 @@ EXAMPLES = 128
 Counts = Mapping[str, Shaped[np.ndarray, "..."]]
 """What is counted of one text: arrays by name, which add up."""
 Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What was counted of one text.
+
+    Args:
+        counts: arrays by name.
+        length: of the text in tokens.
+        facts: that all texts of a study share.
+    """
+
+    counts: Counts
+    length: int
+    facts: dict[str, Any]
+
+    def add_to(self, sums: Sums, name: str, document: str) -> None:
+        """Add it to sums, as the text of this name.
+
+        Raises:
+            RecordError: where it was counted before, or is of another model.
+        """
+        sums.add(name, document, self.counts, length=self.length, facts=self.facts)
 
 
 class Sums:
@@ -200,6 +226,13 @@ class Sums:
         both._hash_many()
         return both
 
+    def without(self, prefix: str) -> Sums:
+        """The same texts without counts of names that begin so, and without examples."""
+        rest, kept = copy(self), self._whole.items()
+        rest._whole = {name: array for name, array in kept if not name.startswith(prefix)}
+        rest._examples = {}
+        return rest
+
     def kept(self) -> Kept:
         """What a file of it holds, for `of_kept`."""
         document = {"rows": self.rows, "hashed": self._hashed, "facts": self.facts}
@@ -249,7 +282,8 @@ class Sums:
     def _differing(self, facts: Facts) -> str:
         """The first fact that is another; empty where none is."""
         for name, value in facts.items():
-            if value and self.facts.get(name) and self.facts[name] != value:
+            known = self.facts.get(name)
+            if value and known and known != value and not _alike(known, value):
                 return name
         return ""
 
@@ -286,3 +320,12 @@ class Sums:
         named, self._rows, self._hashed = self._rows, {}, True
         for document, counts in named.items():
             self._add_row(self._row_of(document), counts)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether facts are equal but for the rounding of numbers that were fitted to each text."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-4)
+    return one == other

@@ -9,13 +9,11 @@ import hashlib
 import mmap
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from headscope._version import __version__
 from headscope.corpus._folder import RunFolder, differing
@@ -26,8 +24,8 @@ from headscope.results import check_conserved
 
 FORMAT = 1
 """Of the files of a run."""
-ALONE = 4
-"""Texts of the sample that are measured alone, too."""
+Trial = tuple[dict[str, Any], dict[str, Any]]
+"""What a worker tells of a model before a run: what its numbers depend on, and what was checked."""
 GROWTH_ALLOWED = 2**27
 """Bytes by which memory may grow within a part before what was freed is given back."""
 STATM = Path("/proc/self/statm")
@@ -60,33 +58,17 @@ class PartTask:
         folder: of the run, as every worker sees it.
         part: its name.
         facts: what the numbers must be made of.
-        is_exact: whether a text has the same numbers in any batch.
     """
 
     job: Job
     folder: str
     part: str
     facts: dict[str, Any]
-    is_exact: bool = True
 
 
-@dataclass(frozen=True)
-class ModelTrial:
-    """What a worker tells of a model before a run.
-
-    Args:
-        facts: what the numbers depend on.
-        is_exact: whether a text had the same numbers alone, with others, and in another order.
-        checked: by `Job.check`.
-    """
-
-    facts: dict[str, Any]
-    is_exact: bool
-    checked: dict[str, Any]
-
-
-def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> ModelTrial:
-    """Load the model, and measure some texts in several ways.
+def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> Trial:
+    """Load the model, and check it and some texts: facts that numbers depend on, and what
+    `Job.check` tells.
 
     Args:
         job: what is to be done.
@@ -95,26 +77,13 @@ def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> ModelTrial:
     """
     measurer = job.begin()
     checked = job.check(measurer, sample)
-    return ModelTrial(facts_of(job, measurer), is_exact(measurer, sample), checked)
+    return facts_of(job, measurer), checked
 
 
 def facts_of(job: Job, measurer: Measurer) -> dict[str, Any]:
     """What numbers of this job depend on, where the measurer is."""
     own = {"study": job.study, "headscope": f"{__version__} ({code_version()})", "format": FORMAT}
     return own | job.options() | job.facts(measurer)
-
-
-def is_exact(measurer: Measurer, sample: Sequence[CorpusText]) -> bool:
-    """Whether texts have the same numbers, to the last bit, with any others and in any order."""
-    sample = sample[: getattr(measurer, "most_tried", len(sample))]
-    together = _values(measurer, sample)
-    other_way = list(sample[::-1])
-    tries = [other_way[::2], other_way[1::2], *([text] for text in sample[:ALONE])]
-    for texts in tries:
-        for name, values in _values(measurer, texts).items():
-            if not _equal(values, together.get(name)):
-                return False
-    return True
 
 
 def measure_part(task: PartTask, token: str) -> int:
@@ -145,12 +114,10 @@ def measure_part(task: PartTask, token: str) -> int:
         kept = task.job.measure_beside(task.part, measurer)
         folder.write_part(task.part, document | {"texts": 0, "failed": []}, kept)
         return 0
-    tally, failed = task.job.tally(measurer), []
+    tally = task.job.tally(measurer)
     texts = folder.texts_of(task.part)
     with PartJournal(folder.path, task.part).open() as journal:
-        for some in slices(texts, tally.most_open):
-            failed += _measure(measurer, some, tally, (journal, task.is_exact))
-            tally.close()
+        failed = _measure(measurer, texts, tally, journal)
         counts = {"texts": sum(text.times for text in texts), "failed": failed}
         folder.write_part(task.part, document | counts, tally.kept())
     give_back_memory()
@@ -180,32 +147,13 @@ def anonymous_bytes() -> int:
     return (int(resident) - int(shared)) * mmap.PAGESIZE
 
 
-def slices(texts: Sequence[CorpusText], most_open: int) -> Iterator[list[CorpusText]]:
-    """The texts with whole documents, not more of these at once than there is memory for."""
-    by_unit: dict[str, list[CorpusText]] = {}
-    for text in texts:
-        by_unit.setdefault(text.unit, []).append(text)
-    some: list[CorpusText] = []
-    count = 0
-    for unit in sorted(by_unit):
-        is_document = by_unit[unit][0].group is not None
-        if is_document and count >= most_open:
-            yield some
-            some, count = [], 0
-        some += by_unit[unit]
-        count += is_document
-    if some:
-        yield some
-
-
 def _measure(
     measurer: Measurer,
     texts: Sequence[CorpusText],
     tally: PartTally,
-    how: tuple[PartJournal, bool],
+    journal: PartJournal,
 ) -> list[dict[str, Any]]:
     """Measure and count texts; returns those that were left out, and why."""
-    journal, exact = how
     owners: dict[str, list[CorpusText]] = {}
     for text in texts:
         owners.setdefault(text.name, []).append(text)
@@ -214,8 +162,7 @@ def _measure(
     counted: set[str] = set()
     for name in journal.killers & set(names):
         failed[name] = f"it ended its worker, each of {journal.deaths} times"
-    # Where batches change numbers, a part is first tried once more as it was.
-    suspects = journal.suspects(names) if exact or journal.deaths > 1 else set()
+    suspects = journal.suspects(names)
     together = [owners[name][0] for name in names if name not in suspects]
     alone = [owners[name][0] for name in names if name in suspects and name not in failed]
 
@@ -254,18 +201,6 @@ def _failing(
 
 def _failure(text: CorpusText, error: str) -> dict[str, Any]:
     return {"text": text.given, "group": text.group, "times": text.times, "error": error}
-
-
-def _values(measurer: Measurer, texts: Sequence[CorpusText]) -> dict[str, Any]:
-    values = measurer.values_of(texts, lambda index, error: None)
-    # Large values are dropped as soon as their digest is taken.
-    return {texts[index].name: getattr(each, "digest", each) for index, each in values}
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=True)
-    return one == other
 
 
 @lru_cache(maxsize=1)

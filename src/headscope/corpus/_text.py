@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from headscope.errors import TextError
+
+ALONE = "text "
+"""Begins the name of the document of a text that belongs to no other."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,29 @@ class CorpusText:
         """
         # Marked, since a document may be called as a text is.
         return f"text {self.name}" if self.group is None else f"group {self.group}"
+
+    @property
+    def document(self) -> str:
+        """The document, as rows of sums are called: copies that are of none are of one."""
+        return f"{ALONE}{self.name}" if self.group is None else self.group
+
+    def copy_name(self, number: int) -> str:
+        """A name that no other text has, not even its copies."""
+        is_first = self.group is None and not number
+        return self.name if is_first else f"{self.name} of {self.unit}, {number}"
+
+
+class TextNames:
+    """Names of texts as they come; those of a run, whatever their order."""
+
+    def __init__(self) -> None:
+        self._times: Counter[tuple[str, str]] = Counter()
+
+    def of(self, text: CorpusText) -> str:
+        """A name that no other text has."""
+        key = text.name, text.unit
+        self._times[key] += 1
+        return text.copy_name(self._times[key] - 1)
 
 
 def key_of(use: str, *words: str, bits: int = 64) -> int:

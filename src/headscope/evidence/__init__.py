@@ -26,10 +26,9 @@ from headscope.evidence._ratio import (
 )
 from headscope.evidence._statistic import Statistic, least_p, load_beside, load_statistic, p_flipped
 from headscope.evidence.correction import benjamini_hochberg, holm
-from headscope.evidence.groups import COPIES, effective_groups, group_of, parse_groups
+from headscope.evidence.groups import effective_groups, group_of, parse_groups
 
 __all__ = [
-    "COPIES",
     "MapSum",
     "Statistic",
     "benjamini_hochberg",

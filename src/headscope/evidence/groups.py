@@ -13,9 +13,6 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 
-COPIES = "copies of text "
-"""Begins the name of the document of a text that was given several times, and has no other."""
-
 
 def parse_groups(
     groups: Iterable[Any] | None, count: int, what: str = "text"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
@@ -21,7 +21,7 @@ from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURE, Tally
 from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
-from headscope.patterns.records import with_groups
+from headscope.patterns.records import named_records
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite
 
@@ -31,7 +31,6 @@ DOCUMENT: dict[str, Any] = {
     "stack": (str, None),
     "patterns": [{}],
     "sums": {},
-    "shown": [str],
     "battery": ([str], None),
 }
 
@@ -47,6 +46,7 @@ class Heads(Result):
         correction: for multiple tests: ``"holm"`` (family-wise error rate) or
             ``"benjamini-hochberg"`` (false discovery rate).
         margin: for a label, the lower end of the interval of score less baseline must be above it.
+        left_out: why texts of a run were left out, by name.
 
     Raises:
         RecordError: where margin is not from 0 to 1.
@@ -60,6 +60,7 @@ class Heads(Result):
     alpha: float = 0.05
     correction: Literal["holm", "benjamini-hochberg"] = "holm"
     margin: float = MARGIN
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:
@@ -357,9 +358,9 @@ class Heads(Result):
     def _scores(self, pattern: int, cell: int) -> list[tuple[str, float]]:
         """Score of each text that can show the pattern, the highest first."""
         known = []
-        for text, scores in sorted(self.tally.scores.items()):
+        for says, scores in self.tally.examples:
             if not np.isnan(scores[pattern, cell]):
-                known.append((self.tally.shown[text], float(scores[pattern, cell])))
+                known.append((says, float(scores[pattern, cell])))
         return sorted(known, key=lambda entry: -entry[1])
 
 
@@ -435,8 +436,8 @@ def heads(
             distances=distances,
             levels=levels,
         )
-        for number, (record, group) in enumerate(with_groups(records, groups, "heads")):
-            tally.update(f"{number:06}", record, group=group)
+        for name, record, document in named_records(records, groups, "heads"):
+            tally.update(name, record, group=document)
     if not tally.cells:
         raise RecordError("heads was given no record; capture at least one text")
     return Heads(tally, **options)

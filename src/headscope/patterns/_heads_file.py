@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from headscope.corpus import WHOLE, Sums
+from headscope.corpus import EXAMPLE, WHOLE, Sums
 from headscope.errors import RecordError
 from headscope.evidence.correction import CORRECTIONS
 from headscope.patterns._heads import DOCUMENT, Heads
 from headscope.patterns._pattern import Pattern
-from headscope.patterns._tally import SHOWN, Tally, TokenRuns
+from headscope.patterns._tally import Tally, TokenRuns
 from headscope.results import Kept
 from headscope.storage import array_of, check_document
 
@@ -29,11 +29,13 @@ def kept_of(heads: Heads) -> Kept:
         "stack": tally.stack,
         "patterns": [pattern.facts for pattern in tally.patterns],
         "sums": sums,
-        "shown": list(tally.scores),
         "battery": None,
     }
-    if tally.scores:
-        arrays["scores"] = np.stack(list(tally.scores.values()))
+    if f"{EXAMPLE}says" in arrays:
+        # A file of heads does not hold what their texts say.
+        keys = arrays[f"{EXAMPLE}key"][:, 0].view(np.uint64).tolist()
+        said = [list(b"text %08x" % (key >> 32)) for key in keys]
+        arrays[f"{EXAMPLE}says"] = np.array(said, np.uint8)
     if tally.runs is not None:
         document["battery"] = [pattern.name for pattern in tally.runs.patterns]
         arrays["battery"] = tally.runs.values
@@ -74,17 +76,11 @@ def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> He
         raise ValueError(f"its options are {options}")
     patterns = tuple(Pattern.of_facts(facts) for facts in document["patterns"])
     tally = Tally(patterns, stack=document["stack"], levels=document["levels"])
-    beside = {name: arrays.pop(name) for name in ("scores", "battery") if name in arrays}
+    beside = {name: arrays.pop(name) for name in ("battery",) if name in arrays}
     tally.sums = Sums.of_kept((document["sums"], arrays))
     tally.adds_distances = f"{WHOLE}distances" in tally.sums.names
     if tally.texts:
         check_counts(tally, arrays)
-    shown = document["shown"][:SHOWN]
-    if shown:
-        size = len(shown), len(patterns), len(tally.cells)
-        scores = array_of(beside, "scores", "f", size)
-        tally.scores = dict(zip(shown, scores, strict=True))
-        tally.shown = {name: name for name in shown}
     if document["battery"] is not None:
         judged = tuple(each for each in patterns if each.name in document["battery"])
         rows = len(Tally(judged).rows)
@@ -100,7 +96,7 @@ def check_counts(tally: Tally, arrays: dict[str, np.ndarray]) -> None:
         ValueError: saying which.
     """
     rows, heads, patterns = len(tally.sums.rows), len(tally.cells), len(tally.patterns)
-    counted = rows, tally.counted, heads
+    counted = rows, tally.counted_rows, heads
     array_of(arrays, "counts.sums", "f", counted)
     array_of(arrays, "counts.known", "i", counted)
     array_of(arrays, "counts.squares", "f", (rows, patterns, heads))
@@ -114,5 +110,8 @@ def check_counts(tally: Tally, arrays: dict[str, np.ndarray]) -> None:
     if tally.adds_distances:
         array_of(arrays, f"{WHOLE}distances", "f", (heads, heads))
         array_of(arrays, f"{WHOLE}distances of", "i", (1,))
+    if f"{EXAMPLE}key" in arrays:
+        array_of(arrays, f"{EXAMPLE}scores", "f", (None, patterns, heads))
+        assert tally.examples is not None, "what cannot be read is found here"
     array_of(arrays, f"{WHOLE}not judged", "i", (patterns,))
     array_of(arrays, f"{WHOLE}seen", "i", (patterns, None))

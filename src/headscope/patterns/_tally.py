@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.corpus import WHOLE, Sums
+from headscope.corpus import ALONE, EXAMPLE, WHOLE, Counted, Sums, key_of
 from headscope.errors import RecordError
 from headscope.evidence import (
-    COPIES,
     effect_of_sums,
     group_of,
     interval_of_sums,
@@ -28,7 +27,7 @@ from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._head_measures import MEASURES
 from headscope.patterns._kovaleva import CLASSES
 from headscope.patterns._pattern import PATTERNS, Pattern
-from headscope.record import BatchStack, Record, TextBatch
+from headscope.record import BatchStack, Record, Stack, TextBatch, Tokens
 
 MEASURE = "measure "
 """Prefix of the names of rows of measures."""
@@ -38,10 +37,6 @@ JUDGED, HIGHEST, EXCESS = "judged ", "highest baseline of ", "excess of "
 """Prefixes of the names of rows that are computed from the others for each text."""
 EXACT_LENGTHS, IN_OCTAVE = 512, 8
 """Texts of up to 512 tokens are counted by their length, longer ones by eighths of an octave."""
-SHOWN = 512
-"""Texts whose scores are kept one by one, for the best examples of a head."""
-ALONE = "text "
-"""Begins the name of the document of a text that belongs to no other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +74,6 @@ class Tally:
         ([(0, 0), (0, 1), (0, 2), (1, 0)], 1)
     """
 
-    left_out: int = 0
-    """Inputs that could not be measured, as far as a run counted them."""
-
     def __init__(
         self,
         patterns: tuple[Pattern, ...] = PATTERNS,
@@ -99,9 +91,6 @@ class Tally:
         self.sums: Sums = Sums()
         self.runs: TokenRuns | None = None
         """Runs of repeated random tokens; patterns that were counted on them are judged by them."""
-        self.shown: dict[str, str] = {}
-        """What the first texts say, by name, and the score of each pattern and head on them."""
-        self.scores: dict[str, Float[np.ndarray, "pattern head"]] = {}
         self._batch_values = BatchValues(self.patterns, position_mean)
         self._names = [pattern.name for pattern in self.patterns]
         compared = {f"{name}:{baseline}" for name in self._names for baseline in BASELINES}
@@ -127,85 +116,64 @@ class Tally:
             RecordError: where the text was counted before, or the record has other layers and
                 heads.
         """
-        # Only this stack is read: reading others from a file may take long.
-        stack = record[self.stack or next(iter(record.stacks))]
-        self._count([text], record, BatchStack.of([stack]), [group])
+        (counted,) = self.counted(record)
+        self._count(text, counted, group)
 
-    def update_batch(
-        self, texts: Sequence[str], batch: TextBatch, *, groups: Sequence[Any] | None = None
-    ) -> None:
-        """Add the texts of a batch, many times faster than one by one; the numbers are the same.
-
-        Args:
-            texts: an identifier for each text.
-            batch: their attention.
-            groups: the document of each text; None where these are unknown.
-
-        Raises:
-            RecordError: in the cases of `update`.
+    def measured(
+        self, source: Record | TextBatch
+    ) -> tuple[BatchStack, Float[np.ndarray, "text row head"]]:
+        """The stack of a record or batch, and the values of its texts, rows as of `rows` and heads
+        as of `BatchStack.cells`; nothing is counted.
         """
-        stack = batch[self.stack or next(iter(batch.stacks))]
-        self._count(texts, batch, stack, [None] * len(texts) if groups is None else groups)
+        # Only this stack is read: reading others from a file may take long.
+        stack = source[self.stack or next(iter(source.stacks))]
+        stack = BatchStack.of([stack]) if isinstance(stack, Stack) else stack
+        return stack, self._batch_values.of(stack)
 
-    def values_of(self, batch: TextBatch) -> Float[np.ndarray, "text row head"]:
-        """The values of the texts of a batch, `rows` by `BatchStack.cells`; nothing is counted."""
-        return self._batch_values.of(batch[self.stack or next(iter(batch.stacks))])
+    def counted(self, source: Record | TextBatch) -> Iterator[Counted]:
+        """What is counted of each text of a record or a batch; it is not added."""
+        return self.counts_of(source, *self.measured(source))
 
-    def _count(
+    def counts_of(
         self,
-        texts: Sequence[str],
         source: Record | TextBatch,
         stack: BatchStack,
-        groups: Sequence[Any],
-    ) -> None:
+        values: Float[np.ndarray, "text row head"],
+    ) -> Iterator[Counted]:
+        """The same of texts that were measured."""
         facts = facts_of(source, stack)
-        self.sums.check(texts[0], facts)
-        values = self._batch_values.of(stack)
-        for index, (text, group) in enumerate(zip(texts, groups, strict=True)):
-            distances = None
+        for index, own in enumerate(values):
+            counts = self._counts_of(own, said_of(stack.query[index], stack.key[index]))
             if self.adds_distances:
                 weights = np.concatenate([layer.weights[index] for layer in stack.layers])
-                distances = head_distances(weights)
-            self.add(text, values[index], group=group, facts=facts, distances=distances)
-            query = stack.query[index]
-            self.show(text, values[index], " / ".join(query.texts) or " ".join(query.labels))
+                counts[f"{WHOLE}distances"] = head_distances(weights)
+                counts[f"{WHOLE}distances of"] = np.array([1])
+            yield Counted(counts, _length(own), facts)
 
     def add(
-        self,
-        text: str,
-        values: Float[np.ndarray, "row head"],
-        *,
-        group: Any = None,
-        facts: Mapping[str, Any] | None = None,
-        distances: Float[np.ndarray, "head other_head"] | None = None,
+        self, text: str, values: Float[np.ndarray, "row head"], facts: Mapping[str, Any]
     ) -> None:
         """Add a text whose values are known.
 
         Args:
             text: its identifier.
             values: rows as of `rows`.
-            group: its document.
             facts: that all texts share; with ``heads``, layer and head of every value.
-            distances: of every two heads.
 
         Raises:
             RecordError: in the cases of `update`.
         """
-        counts = self._counts_of(values)
-        if distances is not None:
-            counts |= {f"{WHOLE}distances": distances, f"{WHOLE}distances of": np.array([1])}
-        document = group_of(group) or f"{ALONE}{text}"
-        self.sums.add(text, document, counts, length=_length(values), facts=facts)
-        for name in ("_sums", "_known"):
+        counted = Counted(self._counts_of(values, text), _length(values), dict(facts))
+        self._count(text, counted, None)
+
+    def _count(self, text: str, counted: Counted, group: Any) -> None:
+        counted.add_to(self.sums, text, group_of(group) or f"{ALONE}{text}")
+        for name in ("_sums", "_known", "examples"):
             self.__dict__.pop(name, None)
 
-    def show(self, text: str, values: Float[np.ndarray, "row head"], says: str) -> None:
-        """Keep the scores of a text for examples, as long as there is room."""
-        if len(self.shown) < SHOWN:
-            self.shown[text], self.scores[text] = says, values[self._scored]
-
-    def _counts_of(self, values: Float[np.ndarray, "row head"]) -> dict[str, np.ndarray]:
-        """What is counted of one text.
+    def _counts_of(self, values: Float[np.ndarray, "row head"], says: str) -> dict[str, np.ndarray]:
+        """What is counted of one text, and what is kept of it where it is in the sample of examples
+        (see `headscope.corpus.Sums`).
 
         A pattern is not judged on a text where uniform rows already reach more than half its
         threshold, because almost any head would come near it there. This happens on short texts,
@@ -235,6 +203,9 @@ class Tally:
             f"{WHOLE}texts of {bin_}": shows.astype(np.int64),
             f"{WHOLE}known of {bin_}": is_judged.astype(np.int64),
             f"{WHOLE}scores of {bin_}": known,
+            f"{EXAMPLE}key": np.array([key_of("example", says)], np.uint64).view(np.int64),
+            f"{EXAMPLE}says": np.frombuffer(says.encode("utf-8", "replace"), np.uint8),
+            f"{EXAMPLE}scores": scores.astype(np.float32),
         }
         return counts
 
@@ -251,7 +222,6 @@ class Tally:
         both = Tally(self.patterns, stack=self.stack, levels=self.levels)
         both.adds_distances = self.adds_distances
         both.sums = self.sums + other.sums
-        both.shown, both.scores = self.shown | other.shown, self.scores | other.scores
         both.runs = self.runs or other.runs
         return both
 
@@ -274,10 +244,9 @@ class Tally:
                 f"Expected values of {len(tally.rows)} rows and {len(cells)} heads, got "
                 f"{values.shape[1:]}"
             )
+        facts = {"heads": [list(cell) for cell in cells]}
         for number, each in enumerate(values):
-            name = f"{number:06}"
-            tally.add(name, each, facts={"heads": [list(cell) for cell in cells]})
-            tally.show(name, each, name)
+            tally.add(f"{number:06}", each, facts)
         return tally
 
     @property
@@ -301,7 +270,7 @@ class Tally:
         return self.sums.documents
 
     @property
-    def counted(self) -> int:
+    def counted_rows(self) -> int:
         """How many rows of a head are added up."""
         return len(self._counted)
 
@@ -309,7 +278,7 @@ class Tally:
     def are_copies(self) -> bool:
         """Whether no text belongs to a document, and some are there more than once."""
         rows = self.sums.rows
-        return all(row.startswith((ALONE, COPIES)) for row in rows) and self.texts > self.documents
+        return all(row.startswith(ALONE) for row in rows) and self.texts > self.documents
 
     @property
     def median_length(self) -> float:
@@ -323,6 +292,13 @@ class Tally:
             return None
         count = self.sums.total(f"{WHOLE}distances of")
         return self.sums.total(f"{WHOLE}distances") / count if count == self.texts else None
+
+    @cached_property
+    def examples(self) -> list[tuple[str, Float[np.ndarray, "pattern head"]]]:
+        """A uniform sample of the texts: what each says, and the score of each pattern and head."""
+        kept = self.sums.examples
+        says = [each.tobytes().rstrip(b"\0").decode() for each in kept.get("says", ())]
+        return list(zip(says, kept.get("scores", ()), strict=True))
 
     @cached_property
     def battery(self) -> Tally | None:
@@ -381,7 +357,7 @@ class Tally:
         shares: Bool[np.ndarray, " head"] = (others == 0) & (sums.sum(axis=0) > 0)
         ends = interval_of_sums(sums, known, method="expanded", confidence=level)
         if shares.any():
-            grouped = any(not row.startswith(ALONE) for row in self.sums.rows)
+            grouped = len(self.sums.rows) < self.texts
             parts = sums[:, shares], known[:, shares]
             ends[shares] = wilson(*parts, confidence=level, grouped=grouped)
         return np.where((known > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
@@ -435,6 +411,12 @@ class Tally:
         count = known.sum(axis=0)
         nothing = np.full(count.shape, np.nan)
         return np.divide(sums.sum(axis=0), count, out=nothing, where=count > 0)
+
+
+def said_of(query: Tokens, key: Tokens) -> str:
+    """What a text says, or its tokens where nothing is known but these."""
+    texts = query.texts if query.texts == key.texts else (*query.texts, *key.texts)
+    return " / ".join(texts) or " ".join(query.labels)
 
 
 def facts_of(source: Record | TextBatch, stack: BatchStack) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from headscope.corpus import CorpusText, TextNames
 from headscope.errors import RecordError
+from headscope.evidence import group_of
 from headscope.record import Record
 
 WANTED = (
@@ -66,3 +68,25 @@ def with_groups(
         raise RecordError(
             f"{name} was given more groups than its {count} records; give one for each record"
         )
+
+
+def named_records(
+    records: Any, groups: Iterable[Any] | None, what: str
+) -> Iterator[tuple[str, Record, str]]:
+    """Name, record and document of each text, as a run knows them: by what it says, or by its place
+    where that is not known.
+
+    Args:
+        records: one record, or several.
+        groups: see `with_groups`.
+        what: name of the function that was called.
+
+    Raises:
+        RecordError: in the cases of `with_groups`.
+    """
+    names = TextNames()
+    for number, (record, group) in enumerate(with_groups(records, groups, what)):
+        texts = next(iter(record.stacks.values())).key.texts
+        given = texts[0] if len(texts) == 1 else list(texts) or number
+        text = CorpusText(given, group_of(group))
+        yield names.of(text), record, text.document

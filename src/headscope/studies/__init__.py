@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
-from headscope.studies._heads import heads
 from headscope.studies.ablate._result import Ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study
 from headscope.studies.answer import AnswerWord, PictureAnswer, answer
 from headscope.studies.atlas import atlas
 from headscope.studies.coref import AntecedentHead, Coreference, coref
 from headscope.studies.faithfulness import Faithfulness, faithfulness
+from headscope.studies.heads import heads
 from headscope.studies.mechanism import Mechanism, mechanism
 from headscope.studies.norm_study import NormStudy, norm_study
 from headscope.studies.probe._result import Probing

@@ -11,7 +11,7 @@ import numpy as np
 from headscope.errors import HeadscopeError
 from headscope.measures import repeated_tokens
 from headscope.patterns import PATTERNS, Pattern, Tally, TokenRuns
-from headscope.record import Record, TextBatch
+from headscope.record import Record
 
 NAME = "induction"
 RUNS, LENGTH, REPEATS, LEAST_LENGTH = 20, 25, 4, 8
@@ -54,9 +54,9 @@ def induction_battery(
     tally, cells, values = Tally(wanted, stack=stack), [], []
     try:
         for record in _records(model, tokenizer):
-            batch = TextBatch.of([record])
-            cells = list(batch[stack or next(iter(batch.stacks))].cells)
-            values.append(tally.values_of(batch)[0])
+            own, measured = tally.measured(record)
+            cells = list(own.cells)
+            values.append(measured[0])
     except HeadscopeError:
         # A model that wants a picture with its text, or the like; its texts decide, as they do
         # for records.

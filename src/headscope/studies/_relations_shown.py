@@ -129,8 +129,7 @@ def tally_of(
             values[:, tally.rows.index(f"{each.relation}{row}")] = shares
     facts = {"heads": [list(cell) for cell in relations.cells], "model": relations.model}
     for name, of in zip(sums.rows, values, strict=True):
-        tally.add(name, of, facts=facts)
-        tally.show(name, of, name)
+        tally.add(name, of, facts)
     return tally
 
 

@@ -34,8 +34,8 @@ from headscope.studies._aligned_pairs import (
     told_of,
 )
 from headscope.studies._alignment_shown import blocks_of, columns_of, summary_of
-from headscope.studies.shared._corpus_job import check_unique
-from headscope.studies.shared._fold import Fold, Item, folded
+from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._folded import folded
 from headscope.studies.word_alignment import (
     BY,
     STATES,
@@ -428,7 +428,6 @@ def alignment_study(
     """
     listed = grouped_pairs(list(pairs), options.pop("groups", None))
     named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
-    check_unique(named, FOLD.what)
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")
     how = {"stack": options.pop("stack", "cross"), "special": options.pop("special", True)}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -17,7 +14,7 @@ import numpy as np
 from headscope.corpus import OPTIONS, CorpusText, FinishedRun, Kept, key_of
 from headscope.errors import HeadscopeError, RunError
 from headscope.record import Record
-from headscope.storage import RECORDS, IndexLine, RecordFolder, record_parts, save, write_index
+from headscope.storage import RECORDS, IndexLine, RecordFolder, save, write_index
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import Stream, run_study
@@ -99,27 +96,6 @@ class CaptureJob(ModelJob):
         """Nothing: records and index are written."""
 
 
-@dataclass(frozen=True, eq=False)
-class CapturedText:
-    """What was captured of one text.
-
-    Args:
-        record: of it.
-    """
-
-    record: Record
-
-    @cached_property
-    def digest(self) -> str:
-        """The same for records of the same bits."""
-        document, arrays = record_parts(self.record)
-        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
-        for name in sorted(arrays):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(arrays[name]).data)
-        return digest.hexdigest()
-
-
 @dataclass(frozen=True)
 class CaptureMeasurer:
     """A model, and what captures with it.
@@ -136,7 +112,7 @@ class CaptureMeasurer:
 
     def values_of(
         self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
-    ) -> Iterator[tuple[int, CapturedText]]:
+    ) -> Iterator[tuple[int, Record]]:
         """The record of each text; see `headscope.corpus.Measurer`."""
         from headscope.capturing import capture_batches
 
@@ -148,7 +124,7 @@ class CaptureMeasurer:
             for together in batches:
                 record = together.batch
                 assert isinstance(record, Record), "capture_batches keeps records with keep="
-                yield together.numbers[0], CapturedText(record)
+                yield together.numbers[0], record
 
 
 class SavedRecords:
@@ -159,20 +135,15 @@ class SavedRecords:
     """
 
     def __init__(self, job: CaptureJob) -> None:
-        # Nothing is kept of a document but its texts, so that all may be open at once.
-        self.most_open: int = sys.maxsize
         self._job = job
         self._count = 0
 
-    def update(self, text: CorpusText, values: CapturedText) -> None:
+    def update(self, text: CorpusText, values: Record) -> None:
         """Write the record of a text."""
         path = Path(self._job.folder) / self._job.file_of(text)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save(values.record, path)
+        save(values, path)
         self._count += 1
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def kept(self) -> Kept:
         """How many records were written."""

@@ -25,8 +25,8 @@ from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
-from headscope.studies.shared._corpus_job import check_unique
-from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, stack_of
+from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
+from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
     EvidenceOptions,
     HeadAnswers,
@@ -422,7 +422,6 @@ def coref(
     source, listed = _parsed(passages, reading or {})
     listed = _grouped(listed, options.pop("groups", None))
     # Before the model is loaded, since what is counted is kept by the name of its passage.
-    check_unique((each.name for each in listed), FOLD.what)
     how = {"rows": rows, "stack": options.pop("stack", None)}
     judging = taken_options(options)
     items = [Item(each.name, each.document, each) for each in listed]

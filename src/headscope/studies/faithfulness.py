@@ -32,15 +32,9 @@ from headscope.studies._faithfulness_shown import (
     blocks_of,
     summary_of,
 )
-from headscope.studies.shared._fold import (
-    Fold,
-    Readers,
-    Reading,
-    folded_texts,
-    input_as_given,
-    one_by_one,
-)
+from headscope.studies.shared._fold import Fold, Readers, Reading, input_as_given, one_by_one
 from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._folded import folded_texts
 
 if TYPE_CHECKING:
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText

@@ -49,8 +49,9 @@ from headscope.storage import (
     Finite,
 )
 from headscope.studies.shared._corpus_run import taken
-from headscope.studies.shared._fold import Fold, folded_texts, input_as_given, stack_of, told_of
+from headscope.studies.shared._fold import Fold, input_as_given, stack_of, told_of
 from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._folded import folded_texts
 
 CARRYING = ("unit", "features", "adds", "low", "high", "share", "carries", "stable")
 """Columns for each neuron that carries the score; see `Neuron`."""

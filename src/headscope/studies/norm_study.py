@@ -16,8 +16,9 @@ from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import array_of
 from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
-from headscope.studies.shared._fold import Fold, folded_texts, input_as_given, stack_of
+from headscope.studies.shared._fold import Fold, input_as_given, stack_of
 from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._folded import folded_texts
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}
 FIELDS = ("quantity", "of", "layer", "mean", "low", "high", "texts")

@@ -27,8 +27,8 @@ from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies._relations_shown import blocks_of, tally_of
 from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
-from headscope.studies.shared._corpus_job import check_unique
-from headscope.studies.shared._fold import Fold, Item, folded, maps_of_words, stack_of
+from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
+from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
     EvidenceOptions,
     HeadAnswers,
@@ -469,7 +469,6 @@ def relations(
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
     bank = grouped(parse_treebank(treebank), options.pop("groups", None))
-    check_unique((sentence.name for sentence in bank), FOLD.what)
     how = {"rows": rows, "trees": trees, "text": text}
     how |= {"universal": options.pop("universal", False), "stack": options.pop("stack", None)}
     judging = taken_options(options)

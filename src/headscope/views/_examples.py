@@ -43,9 +43,8 @@ class BestTexts:
     def __init__(self, evidence: Heads) -> None:
         tally = evidence.tally
         size = len(tally.patterns), len(evidence.cells)
-        names = sorted(tally.scores)
-        self._values = np.array([tally.scores[name] for name in names]).reshape(-1, *size)
-        self._texts = [tally.shown[name] for name in names]
+        self._values = np.array([scores for _, scores in tally.examples]).reshape(-1, *size)
+        self._texts = [says for says, _ in tally.examples]
         self._rows = {pattern.name: row for row, pattern in enumerate(tally.patterns)}
         self._cells = {cell: index for index, cell in enumerate(evidence.cells)}
         self._numbers: dict[str, int] = {}

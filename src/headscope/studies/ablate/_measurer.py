@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +14,7 @@ from headscope.capturing.loading.load import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest
 from headscope.capturing.threads import one_at_a_time
-from headscope.corpus import WHOLE, CorpusText, Kept, Sums
+from headscope.corpus import WHOLE, CorpusText, Counted, Kept, Sums
 from headscope.errors import InterventionError
 from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import ModelPlan
@@ -26,7 +25,7 @@ from headscope.studies.ablate._result import Ablation, Cell, counts_of
 from headscope.studies.ablate._run import NotedValues, TaskRun, means_of, slopes_of, without_cache
 from headscope.studies.shared._corpus_model import one_thread, state_of
 from headscope.studies.shared._corpus_run import RESULT
-from headscope.studies.shared._fold import Counted, Fold, input_as_given
+from headscope.studies.shared._fold import Fold, input_as_given
 from headscope.studies.shared._fold_run import named
 from headscope.tasks import Task, total_counts, totals_of_counts
 
@@ -67,9 +66,6 @@ class AblateMeasurer:
         model: with the head that the task needs.
         tokenizer: its tokenizer.
     """
-
-    most_tried: int = 0
-    """Each example is scored alone, so that nothing can depend on its company."""
 
     def __init__(self, job: AblateJob, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -183,19 +179,13 @@ class ScoredPair:
 class PairsPart:
     """The pairs of a part, which are judged when all are known."""
 
-    most_open: int = sys.maxsize
-    """Nothing is kept of a document beside its pairs."""
-
     def __init__(self) -> None:
         self._rows: list[tuple[str, str | None, ScoredPair]] = []
 
     def update(self, text: CorpusText, values: ScoredPair) -> None:
         """Count a pair, as often as it is there."""
         for number in range(text.times):
-            self._rows.append((named(FOLD, text, number)[1], text.group, values))
-
-    def close(self) -> None:
-        """Nothing is open."""
+            self._rows.append((named(FOLD, text, number)[0], text.group, values))
 
     def kept(self) -> Kept:
         """Names, documents, lengths, and values ``[pair cell column]``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -282,9 +281,6 @@ class ProbeMeasurer:
         tokenizer: its tokenizer.
     """
 
-    most_tried: int = 0
-    """Sentences are the same in any batch but for rounding."""
-
     def __init__(self, job: ProbeJob, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model, tokenizer
         self._job = job
@@ -329,18 +325,12 @@ class ReadPart:
         model: its name.
     """
 
-    most_open: int = sys.maxsize
-    """Nothing is kept of a document beside its sentences."""
-
     def __init__(self, model: str) -> None:
         self._model, self._items = model, {}
 
     def update(self, text: CorpusText, values: ProbeItem) -> None:
         """Add a sentence, which has a name of its own."""
         self._items[values.sentence.name] = values
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def kept(self) -> Kept:
         """Arrays of all sentences one after the other."""

@@ -65,10 +65,6 @@ class ModelJob:
             "random weights": self.model.random,
         }
 
-    def batching(self) -> dict[str, Any]:
-        """How many texts share a batch."""
-        return dict(self.together)
-
     def begin(self) -> Measurer:
         """The model, loaded once in a process, and what measures with it."""
         raise NotImplementedError

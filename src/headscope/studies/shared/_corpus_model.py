@@ -14,7 +14,7 @@ from typing import Any
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
 from headscope.evidence.groups import group_of, parse_groups
-from headscope.studies.shared._source import LOADING, with_copies
+from headscope.studies.shared._source import LOADING, plain_of, with_copies
 
 _loading = threading.Lock()
 
@@ -256,6 +256,4 @@ def _corpus_text(given: Any, group: Any) -> CorpusText | HeadscopeError:
     if not parsed.is_text:
         return TextError("A run over a corpus reads texts and pairs of them, no pictures or sounds")
     # As it is written to the file of its part, and read from it.
-    plain = list(parsed.texts) if parsed.text_pair is not None else parsed.text
-    plain = list(getattr(plain, "messages", ())) or plain
-    return CorpusText(plain, group_of(group))
+    return CorpusText(plain_of(parsed), group_of(group))

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.corpus import CorpusText, Engine, FinishedRun, Kept, Sums, this_process
+from headscope.corpus import (
+    ALONE,
+    CorpusText,
+    Engine,
+    FinishedRun,
+    Kept,
+    RunFolder,
+    Sums,
+    this_process,
+)
 from headscope.errors import HeadscopeError, RunError
 from headscope.patterns import Pattern
 from headscope.studies.shared._corpus_job import ModelJob, as_given
 from headscope.studies.shared._corpus_model import one_thread
-from headscope.studies.shared._corpus_run import check_patterns, run_study
+from headscope.studies.shared._corpus_run import (
+    RESULT,
+    RunSettings,
+    check_no_more,
+    check_patterns,
+    parse_job,
+    run_study,
+)
 
 if TYPE_CHECKING:
-    from headscope.studies.shared._fold import Counted, Fold
+    from headscope.corpus import Counted
+    from headscope.studies.shared._fold import Fold
+
+
+BESIDE = "beside"
+"""The part of a run that is not of its texts."""
 
 
 def run_fold(
@@ -58,8 +81,8 @@ def said(value: Any) -> Any:
         return {name: said(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [said(each) for each in value]
-    if isinstance(value, Pattern):
-        return value.facts
+    if hasattr(value, "facts"):
+        return said(value.facts)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     plain = value is None or isinstance(value, str | bool | int | float)
@@ -74,14 +97,14 @@ def _read(fold: Fold, text: CorpusText, how: Mapping[str, Any]) -> Any:
         return error
 
 
-def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[Any, str]:
-    """A text of a run and its name: its own, or what it says and its number among its copies."""
-    item = fold.item_of(text.given)
-    name = getattr(item, "name", "")
-    if not name:
-        is_alone = text.group is None and not number
-        name = text.name if is_alone else f"{text.name} of {text.unit}, {number}"
-    return item, name
+def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[str, str]:
+    """Name and document of a text of a run: its own, or what it says and its number among its
+    copies.
+    """
+    own = getattr(fold.item_of(text.given), "name", "")
+    if own:
+        return own, text.group or f"{ALONE}{own}"
+    return text.copy_name(number), text.document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +129,26 @@ class FoldJob(ModelJob):
         """What the model must have."""
         return how["fold"].needs
 
+    @property
+    def stage(self) -> str:
+        """What progress is of."""
+        return self.fold.stage
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """The part that is not of the texts, where there is one."""
+        return () if self.fold.beside is None else (BESIDE,)
+
+    def measure_beside(self, name: str, measurer: Any) -> Kept:
+        """What is measured once, beside the texts."""
+        assert self.fold.beside is not None, "else there is no such part"
+        with one_thread():
+            return self.fold.beside((measurer.model, measurer.tokenizer), dict(self.how))
+
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
-        return super().options() | said(dict(self.how))
+        # As JSON gives it back.
+        return super().options() | json.loads(json.dumps(said(dict(self.how))))
 
     def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
         """Raise where the model cannot be studied, or the texts are mostly unknown to it."""
@@ -118,7 +158,10 @@ class FoldJob(ModelJob):
 
     def check_engine(self, engine: Engine) -> None:
         """Raise where an option could not go to the processes of an engine."""
-        patterns = [value for _, value in self.how if isinstance(value, Pattern)]
+        patterns = []
+        for _, value in self.how:
+            several = value if isinstance(value, tuple) else (value,)
+            patterns += [each for each in several if isinstance(each, Pattern)]
         check_patterns(patterns, self.model, engine)
         for name, value in self.how:
             if said(value) == type(value).__name__ and engine.name != this_process().name:
@@ -152,10 +195,13 @@ class FoldJob(ModelJob):
         if not len(sums):
             first = failed[0]["error"] if failed else "there was none"
             raise RunError(f"No text of the run could be measured: {first}")
-        result = self.fold.result_of(sums, dict(self.how), judging)
+        more = {"beside": finished.part(BESIDE)} if self.beside else {}
+        result = self.fold.result_of(sums, dict(self.how), {**judging, **more})
         for each in failed:
-            text = CorpusText(each["text"], each["group"])
-            result.left_out[named(self.fold, text)[1]] = each["error"]
+            # Nothing is known of inputs that are no texts.
+            if set(each) > {"error"}:
+                text = CorpusText(each["text"], each["group"])
+                result.left_out[named(self.fold, text)[0]] = each["error"]
         return result
 
 
@@ -167,9 +213,6 @@ class FoldMeasurer:
         model: loaded.
         tokenizer: its tokenizer.
     """
-
-    most_tried: int = 0
-    """Counts are the same in any batch but for rounding, and nothing is tried before a run."""
 
     def __init__(self, job: FoldJob, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -197,21 +240,83 @@ class FoldMeasurer:
 class FoldPart:
     """The sums of the texts of a part."""
 
-    most_open: int = sys.maxsize
-    """Sums take no more memory for a document that is open."""
-
     def __init__(self, fold: Fold) -> None:
         self._fold, self._sums = fold, Sums(fold.what)
 
     def update(self, text: CorpusText, values: Counted) -> None:
         """Add a text, as often as it is there."""
         for number in range(text.times):
-            _, name = named(self._fold, text, number)
-            values.add_to(self._sums, name, text.group or f"text {name}")
-
-    def close(self) -> None:
-        """Nothing is open."""
+            values.add_to(self._sums, *named(self._fold, text, number))
 
     def kept(self) -> Kept:
         """The sums."""
         return self._sums.kept()
+
+
+@dataclass
+class TextsInParts:
+    """Texts that are folded in parts, as often as it takes; see
+    `headscope.studies.shared._folded.TextsInMemory`.
+
+    Args:
+        running: how.
+        job: options of a `ModelJob`.
+        texts: a stream.
+    """
+
+    running: RunSettings
+    job: dict[str, Any]
+    texts: Iterable[CorpusText | HeadscopeError]
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.running.out or "")
+
+    def keep(self, result: Any) -> None:
+        """Keep a result in the folder of the run, once more."""
+        result.save(self.folder / RESULT)
+
+    def folded(
+        self,
+        fold: Fold,
+        how: Mapping[str, Any],
+        judging: Mapping[str, Any],
+        *,
+        random: bool = False,
+        place: str = "",
+    ) -> Any:
+        """The result of a study over the texts; one with a place has a folder of its own.
+
+        Raises:
+            RunError: as of `headscope.corpus.run`.
+        """
+        running, model = self.running, replace(self.job["model"], random=random)
+        if place:
+            RunFolder(self.folder).begin()
+            # Inputs that are left out are told of by the study itself, which reads them again.
+            running = replace(running, out=self.folder / place, on_error=lambda *_: None)
+        settled = tuple(sorted(how.items()))
+        job = FoldJob(fold=fold, how=settled, **self.job | {"model": model})
+        job.check_engine(running.engine)
+        result = running.result(job, self.texts, judging)
+        if running.out is not None:
+            self.texts = RunFolder(running.out).texts()
+        return result
+
+
+@contextmanager
+def texts_in_parts(
+    fold: Fold,
+    given: tuple[Any, Any],
+    texts: Iterable[CorpusText | HeadscopeError],
+    options: dict[str, Any],
+    *,
+    again: bool,
+) -> Generator[TextsInParts]:
+    """Texts for folds in parts; see `headscope.studies.shared._folded.read_texts`."""
+    running = RunSettings.taken(options)
+    job = parse_job(given, options, running, needs=fold.needs)
+    check_no_more(fold.name, options)
+    with running.with_folder() if again else nullcontext(running) as running:
+        yield TextsInParts(running, job, texts)

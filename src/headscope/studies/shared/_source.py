@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headscope.corpus import CorpusText
 from headscope.errors import RecordError
-from headscope.evidence import COPIES, group_of, parse_groups
+from headscope.evidence import group_of, parse_groups
 from headscope.record import Record
 from headscope.results import Result
 
@@ -72,64 +73,25 @@ class Source:
 
         return options | {"on_error": lose}
 
+    def text(self, number: int) -> CorpusText:
+        """A text as a run knows it: by what it says, and its document; by its place where it is no
+        text.
+        """
+        given = self.inputs[number]
+        is_text = getattr(given, "is_text", False)
+        group = None if self.groups is None else group_of(self.groups[number])
+        return CorpusText(plain_of(given) if is_text else number, group)
+
     @property
     def has_media(self) -> bool:
         """Whether there are pictures or sounds."""
         return any(getattr(given, "has_media", False) for given in self.inputs)
-
-    def records(self, model: Any = None, **more: Any) -> Iterator[Record]:
-        """The records of the model, or of another one that reads the same texts."""
-        from headscope.capturing import ParsedInputs, capture_inputs
-
-        return capture_inputs(
-            self.model if model is None else model,
-            self.tokenizer,
-            ParsedInputs(self.inputs, len(self.inputs)),
-            **self.reporting(more),
-        )
-
-    def numbered(self, **more: Any) -> Iterator[tuple[int, Record]]:
-        """The records, each with the place of its text."""
-        # A text that is left out is reported before any later record comes.
-        left = (number for number in range(len(self.inputs)) if number not in self.left_out)
-        for record in self.records(**more):
-            yield next(left), record
-
-    def grouped(self, model: Any = None, **more: Any) -> dict[str, Any]:
-        """The records with the groups of those texts that could be captured: ``records`` and
-        ``groups`` of a study.
-
-        Both are generators; the next group is to be asked for after the next record.
-        """
-        if self.groups is None:
-            return {"records": self.records(model, **more), "groups": None}
-        groups = self.groups
-
-        def left() -> Iterator[Any]:
-            # A text that is left out is reported before any later record comes.
-            yield from (group for number, group in enumerate(groups) if number not in self.left_out)
-
-        return {"records": self.records(model, **more), "groups": left()}
-
-    @property
-    def is_text(self) -> bool:
-        """Whether there are nothing but texts and pairs of them; what cannot be read is none of
-        these and is left out in any case.
-        """
-        return all(getattr(given, "is_text", True) for given in self.inputs)
 
     def some(self, numbers: Sequence[int]) -> Any:
         """Some of the inputs, as `headscope.capturing` takes them."""
         from headscope.capturing import ParsedInputs
 
         return ParsedInputs([self.inputs[number] for number in numbers], len(numbers))
-
-    def batches(self, **more: Any) -> Iterator[Any]:
-        """The texts in batches of one length; see `headscope.capturing.capture_batches`."""
-        from headscope.capturing import capture_batches
-
-        given = self.some(range(len(self.inputs)))
-        return capture_batches(self.model, self.tokenizer, given, **self.reporting(more))
 
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it
@@ -263,19 +225,22 @@ def with_copies(inputs: Sequence[Outcome], groups: tuple | None) -> tuple | None
     """The document of each text, where copies of a text are of the document of the first of them:
     what is said twice proves no more than once.
     """
-    first: dict[str, int] = {}
-    documents = list(groups or [None] * len(inputs))
+    if groups is None:  # what is of no document is of that of its copies anyhow
+        return None
+    first: dict[str, Any] = {}
+    documents = list(groups)
     for number, given in enumerate(inputs):
-        if not getattr(given, "is_text", False):
-            continue
-        # A conversation holds dictionaries, which are no keys.
-        one = first.setdefault(repr(getattr(given, "texts", ())), number)
-        if one == number:
-            continue
-        if group_of(documents[one]) is None:
-            documents[one] = f"{COPIES}{one + 1}"
-        documents[number] = documents[one]
-    return groups if all(each is None for each in documents) else tuple(documents)
+        if getattr(given, "is_text", False):
+            # A conversation holds dictionaries, which are no keys.
+            says = repr(getattr(given, "texts", ()))
+            documents[number] = first.setdefault(says, documents[number])
+    return tuple(documents)
+
+
+def plain_of(parsed: Any) -> Any:
+    """A text or pair of texts as JSON has it."""
+    plain = list(parsed.texts) if parsed.text_pair is not None else parsed.text
+    return list(getattr(plain, "messages", ())) or plain
 
 
 def check_texts(tokenizer: Any, inputs: Iterable[Outcome], what: str = "the texts") -> float:
@@ -330,14 +295,13 @@ def too_few_texts(source: Source, options: Mapping[str, Any]) -> str:
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
-    numbers = parse_groups(source.groups, len(source.inputs))
-    # Chance is estimated over documents where these are known: many texts of one count once.
-    count = len(source.inputs) if numbers is None else len(set(numbers.tolist()))
+    # Chance is estimated over documents: many texts of one, and copies, count once.
+    count = len({source.text(number).unit for number in range(len(source.inputs))})
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
         return ""
     scores = layers * heads * len(options.get("patterns", PATTERNS))
     needed = texts_needed(scores, options.get("alpha", 0.05), options.get("correction", "holm"))
-    what = "texts" if numbers is None else "documents"
+    what = "texts" if count == len(source.inputs) else "documents"
     if count >= needed:
         return ""
     return (

@@ -108,7 +108,7 @@ def heads_figure(
         note=f"{len(result.cells)} heads over {texts}",
         layers=layers,
         heads=numbers,
-        texts=result.tally.shown.values(),
+        texts=(says for says, _ in result.tally.examples),
         chosen=f", {shown}",
     )
 

@@ -1,0 +1,407 @@
+"""What kind of heads a model has: from the model and texts, or from records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.corpus import WHOLE, Counted, Counts, Kept, RunFolder, Sums, asks_for_run
+from headscope.errors import CaptureError, RecordError, RunError
+from headscope.patterns import (
+    PATTERNS,
+    Heads,
+    MissingFunction,
+    Pattern,
+    Tally,
+    TokenRuns,
+    check_heads_options,
+    levels_of,
+    named_related,
+    related_patterns,
+)
+from headscope.patterns import heads as heads_of
+from headscope.storage import load_kept, save_kept
+from headscope.studies._battery import induction_battery
+from headscope.studies.shared._corpus_model import RunModel
+from headscope.studies.shared._corpus_run import RANDOM, RESULT, taken
+from headscope.studies.shared._fold import (
+    Fold,
+    Readers,
+    Reading,
+    batches_of,
+    input_as_given,
+    stack_of,
+)
+from headscope.studies.shared._fold_run import TextsInParts
+from headscope.studies.shared._folded import TextsInMemory, read_texts
+from headscope.studies.shared._source import parse_source, warn_of_few
+
+JUDGING = ("confidence", "alpha", "correction", "margin")
+POSITION_MEAN = "position_mean"
+"""Folder of the run of the mean map, or of a mean map that was given, in the folder of the run."""
+KIND = "mean map by position"
+NO_RUNS: Kept = {"cells": [], "patterns": []}, {"values": np.zeros((0, 0, 0))}
+
+
+@dataclass(frozen=True)
+class MeanMap:
+    """The mean map by position of some texts, in a file, since it is too large to travel with every
+    part.
+
+    Args:
+        path: of the file, as every worker sees it.
+        facts: of what it holds: a part of another mean is refused.
+    """
+
+    path: str
+    facts: str
+
+    def load(self) -> np.ndarray:
+        """The mean map ``[head query key]``, read once in a process."""
+        return _loaded_map(self)
+
+
+# One alone: a mean of long texts is large.
+@lru_cache(maxsize=1)
+def _loaded_map(mean: MeanMap) -> np.ndarray:
+    document, arrays = load_kept(mean.path, KIND)
+    if document["digest"] != mean.facts:
+        raise RunError(
+            f"{mean.path} holds another mean map than this run was begun with; give another folder"
+        )
+    return arrays["mean"]
+
+
+@dataclass(frozen=True)
+class PositionMean:
+    """The mean map of some texts ``[head query key]``, and which were left out."""
+
+    mean: np.ndarray
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def load(self) -> np.ndarray:
+        """The mean map."""
+        return self.mean
+
+    def save(self, path: Path) -> MeanMap:
+        """Write it into a file."""
+        content = repr(self.mean.shape).encode() + self.mean.tobytes()
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        save_kept(path, KIND, {"digest": digest}, {"mean": self.mean})
+        return MeanMap(str(path), digest)
+
+
+def _maps_of(_: Any, record: Any, *, stack: str | None = None) -> Counts:
+    """The maps of all heads of a text, and which places it has."""
+    maps = [np.asarray(layer.weights_of(), np.float64) for layer in stack_of(record, stack)]
+    whole = np.concatenate(maps)
+    return {f"{WHOLE}maps": whole, f"{WHOLE}texts": np.ones(whole.shape[1:])}
+
+
+def _mean_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> PositionMean:
+    """The mean over the texts that are long enough for a place; NaN where none is."""
+    total, texts = (sums.total(f"{WHOLE}{name}") for name in ("maps", "texts"))
+    # As long as the longest text on either side.
+    mean = np.full((len(total), *[max(texts.shape)] * 2), np.nan)
+    inside = np.s_[:, : texts.shape[0], : texts.shape[1]]
+    mean[inside] = np.divide(total, texts, out=mean[inside].copy(), where=texts > 0)
+    return PositionMean(mean)
+
+
+MEAN_FOLD = Fold(
+    name="mean map",
+    what="text",
+    counts_of=_maps_of,
+    result_of=_mean_of,
+    input_of=input_as_given,
+    stage="the mean map by position",
+)
+
+
+@dataclass(frozen=True)
+class RelatedWords:
+    """The model whose input embeddings say which words are related, for workers.
+
+    Args:
+        model: that each of them loads; random weights are a baseline of what the model itself holds
+            to be related.
+    """
+
+    model: RunModel
+    facts = True
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The patterns, made once in a process."""
+        return _related(self.model)
+
+
+# One alone: it holds the vectors of a vocabulary.
+@lru_cache(maxsize=1)
+def _related(model: RunModel) -> tuple[Pattern, ...]:
+    return related_patterns(input_embeddings(model.load()[0]))
+
+
+def tally_of(how: Mapping[str, Any], *, measures: bool) -> Tally:
+    """Counts of no text.
+
+    Args:
+        how: options of the study.
+        measures: whether it measures texts; else it holds what was counted of them.
+    """
+    related = how.get("related")
+    patterns, mean = how["patterns"], None
+    if measures:
+        patterns += () if related is None else related.patterns
+        mean = how["position_mean"] and how["position_mean"].load()
+    elif related is not None:
+        patterns += named_related(MissingFunction("related"))
+    return Tally(
+        patterns,
+        stack=how["stack"],
+        position_mean=mean,
+        distances=how["distances"],
+        levels=dict(how["levels"]),
+    )
+
+
+def _records_of(
+    readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
+) -> Iterator[tuple[int, Counted]]:
+    """What is counted of each text."""
+    tally = tally_of(how, measures=True)
+    # Weights side by side, many times faster than records.
+    reading = {name: option for name, option in reading.items() if name != "keep"}
+    for numbers, batch in batches_of(readers, given, reading):
+        yield from zip(numbers, tally.counted(batch), strict=True)
+
+
+def counts_of(_: Any, counted: Counted, **how: Any) -> Counts:
+    """What was counted of one text."""
+    return counted.counts
+
+
+def told_of(counted: Counted, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Length of a text in tokens, and what all texts of a study share."""
+    return counted.length, counted.facts
+
+
+def token_runs(readers: Readers, how: Mapping[str, Any]) -> Kept:
+    """Runs of repeated tokens; none where they are not wanted, or the model cannot be run on
+    them.
+    """
+    runs = None
+    if how["battery"]:
+        runs = induction_battery(*readers, how["patterns"], how["stack"])
+    if runs is None:
+        return NO_RUNS
+    names = [pattern.name for pattern in runs.patterns]
+    return {"cells": runs.cells, "patterns": names}, {"values": runs.values}
+
+
+def heads_of_sums(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Heads:
+    """The heads that were counted."""
+    tally = tally_of(how, measures=False)
+    tally.sums = sums
+    document, arrays = judging["beside"]
+    # The model may have other heads in these runs.
+    if [tuple(cell) for cell in document["cells"]] == tally.cells:
+        named = [each for each in tally.patterns if each.name in document["patterns"]]
+        tally.runs = TokenRuns(tuple(named), tally.cells, arrays["values"])
+    return Heads(tally, **{name: judging[name] for name in JUDGING if name in judging})
+
+
+FOLD = Fold(
+    name="heads",
+    what="text",
+    counts_of=counts_of,
+    result_of=heads_of_sums,
+    input_of=input_as_given,
+    records_of=_records_of,
+    told_of=told_of,
+    beside=token_runs,
+)
+
+
+def heads(
+    records: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    random_weights: Heads | bool | None = None,
+    position_mean: np.ndarray | bool | None = None,
+    related: bool = False,
+    **options: Any,
+) -> Heads:
+    """What kind of heads a model has, over some texts, and how sure that is.
+
+    ``heads(model, tokenizer, texts)`` captures the texts itself; records are read once and not
+    kept. Without texts, ``heads(capture(...))`` for one, or ``heads(capture_many(...))`` for many.
+    A label holds where the mean score over texts reaches the pattern's threshold and lies above its
+    baselines (t-test over texts, corrected for all heads and patterns); one text alone gives no
+    label.
+
+    Args:
+        records: one record, one for each text, all of one model; or a model, loaded, by name or
+            folder, or None for the demo model.
+        tokenizer: of the model; may be left out where that is named.
+        texts: a text, or texts and pairs of them, or pictures and sounds as of `capture_many`, for
+            the model to read.
+        random_weights: True for the same architecture with random weights as one baseline more, the
+            texts run through it too; or `heads` of such records.
+        position_mean: True for the map that positions alone would give as one baseline more, the
+            texts run twice; or the average map itself, see `MapSum`.
+        related: whether to look for related words, too: those whose input embeddings lie near; see
+            `related_patterns`.
+        **options: ``groups``, the document that each text is of, by name or number, so that
+            intervals and tests are over documents; ``patterns``, ``stack``, ``distances``,
+            ``confidence``, ``alpha``, ``correction`` and ``margin`` of `headscope.patterns.heads`;
+            with a model ``truncate``, ``batch_tokens``, ``progress`` and ``on_error`` of
+            `capture_many`, and ``battery=False`` to leave `induction` to the texts: by default runs
+            of repeated random tokens decide it (Olsson et al. 2022), since on prose parts of speech
+            look much the same. With ``out``, ``workers``, ``executor`` or ``part_size``
+            (`headscope.corpus.RunOptions`) the texts are a stream that is measured in parts, by
+            several processes or machines, and the result is made of sums: see docs page "Over many
+            texts".
+
+    Raises:
+        RecordError: where there is no record, an option there is not, or one that needs a model.
+        RunError: of a run, see `headscope.corpus.run`.
+        CaptureError: a model whose attention cannot be captured.
+        HeadscopeError: where SciPy is not installed; raised before any record is read.
+
+    Example:
+        >>> result = heads(
+        ...     "bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True
+        ... )
+    """
+    if texts is None and not asks_for_run(options):
+        asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
+        asked |= {"related": related, "battery": bool(options.pop("battery", None))}
+        parse_source(records, tokenizer, None, options)
+        _check_no_model_needed(asked)
+        return heads_of(
+            records,
+            random_weights=random_weights if isinstance(random_weights, Heads) else None,
+            position_mean=position_mean if isinstance(position_mean, np.ndarray) else None,
+            **options,
+        )
+    baselines = {"random_weights": random_weights, "position_mean": position_mean}
+    return heads_over(
+        FOLD,
+        (records, tokenizer, texts),
+        options,
+        how={"distances": options.pop("distances", False), "related": related},
+        **baselines,
+    )
+
+
+def heads_over(
+    fold: Fold,
+    given: tuple[Any, Any, Any],
+    options: dict[str, Any],
+    *,
+    how: dict[str, Any],
+    random_weights: Heads | bool | None,
+    position_mean: np.ndarray | bool | None = None,
+) -> Any:
+    """A study that labels the heads of a model over texts.
+
+    Args:
+        fold: the study.
+        given: a model and its tokenizer, and texts.
+        options: of `heads`, of reading and of runs.
+        how: options that the counts depend on, beside those of `heads`.
+        random_weights: see `heads`.
+        position_mean: see `heads`.
+
+    Raises:
+        HeadscopeError: as of `heads`.
+    """
+    judging = taken(options, JUDGING)
+    check_heads_options(judging)
+    is_related = how.pop("related", False)
+    how = {
+        "patterns": tuple(options.pop("patterns", PATTERNS)),
+        "stack": options.pop("stack", None),
+        "battery": options.pop("battery", None) is not False,
+        "position_mean": None,
+        "levels": (),
+        **how,
+    }
+    has_mean = position_mean is not None and position_mean is not False
+    again = random_weights is True or has_mean
+    known = [name for name in how if name not in ("position_mean", "levels")]
+    with read_texts(
+        fold, given[:2], given[2], options, known=(*known, *JUDGING), again=again
+    ) as read:
+        if isinstance(read, TextsInMemory):
+            if is_related:
+                how["patterns"] += related_patterns(input_embeddings(read.source.model))
+            # Before the model is run, which may take hours.
+            warn_of_few(read.source, how | judging)
+            # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
+            how["battery"] &= not read.source.has_media
+        elif is_related:
+            how["related"] = RelatedWords(read.job["model"])
+        if has_mean:
+            how["position_mean"] = _mean_map(read, position_mean, how["stack"])
+        if random_weights is True:
+            # Only what is measured must be the same; confidence is reported of the model itself.
+            plain = how | {"battery": False, "distances": False, "position_mean": None}
+            random_weights = read.folded(FOLD, plain, {}, random=True, place=RANDOM)
+        if isinstance(random_weights, Heads):
+            how["levels"] = tuple(sorted(levels_of(random_weights).items()))
+        return read.folded(fold, how, judging)
+
+
+def _mean_map(
+    read: TextsInMemory | TextsInParts, wanted: Any, stack: str | None
+) -> PositionMean | MeanMap:
+    """The mean map by position over the texts, or one that was given."""
+    if wanted is True:
+        mean = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN)
+    else:
+        mean = PositionMean(np.asarray(wanted, np.float64))
+    if isinstance(read, TextsInMemory):
+        return mean
+    RunFolder(read.folder).begin()
+    place = read.folder / POSITION_MEAN
+    place.mkdir(exist_ok=True)
+    return mean.save(place / RESULT)
+
+
+def _check_no_model_needed(asked: dict[str, bool]) -> None:
+    """Raise where records were given and something was asked that a model must be run for."""
+    names = ", ".join(name for name, is_asked in asked.items() if is_asked)
+    if names:
+        raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
+
+
+def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:
+    """The input embedding of each token of a model's vocabulary, float32.
+
+    Raises:
+        CaptureError: where the model reads no tokens.
+
+    Example:
+        >>> vectors = input_embeddings(model)
+    """
+    from headscope.capturing.device import in_memory
+    from headscope.capturing.run import unwrapped
+
+    table = unwrapped(model).get_input_embeddings()
+    if getattr(getattr(table, "weight", None), "ndim", 0) != 2:
+        raise CaptureError(
+            f"{type(unwrapped(model)).__name__} has no table of input embeddings: it reads no "
+            "tokens"
+        )
+    with in_memory(table):
+        return table.weight.detach().float().cpu().numpy()
