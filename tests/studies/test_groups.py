@@ -8,6 +8,7 @@ from headscope import RecordError
 from headscope.evidence import interval, p_above
 from headscope.patterns import Tally, load_tally
 from headscope.studies import Ablation
+from headscope.tasks import next_word
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -99,7 +100,7 @@ def test_intervals_of_a_model_are_over_documents(reader, study):
 
 def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
     model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
-    task = hs.tasks.next_word(tokenizer, TEXTS)
+    task = next_word(tokenizer, TEXTS)
     alone, grouped = (
         hs.ablate(model, task, layers=False, groups=groups) for groups in (None, GROUPS)
     )
@@ -117,7 +118,7 @@ def test_intervals_of_ablation_are_over_documents_and_kept(reader, tmp_path):
 
 def test_no_p_is_printed_below_what_flips_can_tell(reader):
     model, tokenizer = tiny_model("gpt2", writes=True), tiny_tokenizer()
-    found = hs.ablate(model, hs.tasks.next_word(tokenizer, TEXTS), layers=False)
+    found = hs.ablate(model, next_word(tokenizer, TEXTS), layers=False)
     assert found.least_p == 2.0**-5
     assert found.p.min() >= found.least_p
     lines = [line.split() for line in str(found).splitlines() if line.startswith(("0-", "1-"))]

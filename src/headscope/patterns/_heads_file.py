@@ -76,15 +76,15 @@ def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> He
         raise ValueError(f"its options are {options}")
     patterns = tuple(Pattern.of_facts(facts) for facts in document["patterns"])
     tally = Tally(patterns, stack=document["stack"], levels=document["levels"])
-    beside = {name: arrays.pop(name) for name in ("battery",) if name in arrays}
-    tally.sums = Sums.of_kept((document["sums"], arrays))
+    counted = {name: array for name, array in arrays.items() if name != "battery"}
+    tally.sums = Sums.of_kept((document["sums"], counted))
     tally.adds_distances = f"{WHOLE}distances" in tally.sums.names
     if tally.texts:
         check_counts(tally, arrays)
     if document["battery"] is not None:
-        judged = tuple(each for each in patterns if each.name in document["battery"])
+        judged = tally.named(document["battery"])
         rows = len(Tally(judged).rows)
-        values = array_of(beside, "battery", "f", (None, rows, len(tally.cells)))
+        values = array_of(arrays, "battery", "f", (None, rows, len(tally.cells)))
         tally.runs = TokenRuns(judged, tally.cells, values)
     return Heads(tally, **{name: options[name] for name in OPTIONS})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -307,6 +307,10 @@ class Tally:
             return None
         runs = self.runs
         return Tally.of_values(runs.patterns, runs.cells, runs.values, levels=self.levels)
+
+    def named(self, names: Collection[str]) -> tuple[Pattern, ...]:
+        """The patterns of these names."""
+        return tuple(each for each in self.patterns if each.name in names)
 
     def is_by_battery(self, pattern: Pattern) -> bool:
         """Whether a pattern is judged by runs of repeated random tokens."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from headscope.atlases import ATLAS, CONFIDENCE, Atlas, atlas_of, text_counts
-from headscope.corpus import Counted, Sums
+from headscope.corpus import Counted, Counts, Sums
 from headscope.errors import RecordError
 from headscope.patterns import Heads
-from headscope.record import Stack
+from headscope.record import BatchStack, Stack
 from headscope.studies.heads import (
     counts_of,
     heads_of_sums,
@@ -39,18 +39,19 @@ def _records_of(
         lengths = lengths_of(source[stack.name]) if how["norms"] else None
         for index, counted in enumerate(tally.counts_of(source, stack, values)):
             try:
-                counts = text_counts(
-                    stack.key[index],
-                    weights=np.concatenate([each.weights[index] for each in stack.layers]),
-                    visible=tuple(layer.visible.dense() for layer in stack.layers),
-                    scores=values[index][rows],
-                    lengths=lengths,
-                )
+                counts = _attention_of(stack, index, scores=values[index][rows], lengths=lengths)
             except RecordError as error:
                 reading["on_error"](numbers[index], error)
             else:
                 facts = counted.facts | {"scores": [*names[:-1], CONFIDENCE]}
                 yield numbers[index], Counted({**counted.counts, **counts}, counted.length, facts)
+
+
+def _attention_of(stack: BatchStack, index: int, **more: Any) -> Counts:
+    """Where the attention of all heads goes on one text."""
+    weights = np.concatenate([each.weights[index] for each in stack.layers])
+    visible = tuple(layer.visible.dense() for layer in stack.layers)
+    return text_counts(stack.key[index], weights=weights, visible=visible, **more)
 
 
 def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Atlas:

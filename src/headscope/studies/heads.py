@@ -213,8 +213,8 @@ def heads_of_sums(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]
     document, arrays = judging["beside"]
     # The model may have other heads in these runs.
     if [tuple(cell) for cell in document["cells"]] == tally.cells:
-        named = [each for each in tally.patterns if each.name in document["patterns"]]
-        tally.runs = TokenRuns(tuple(named), tally.cells, arrays["values"])
+        judged = tally.named(document["patterns"])
+        tally.runs = TokenRuns(judged, tally.cells, arrays["values"])
     return Heads(tally, **{name: judging[name] for name in JUDGING if name in judging})
 
 
@@ -342,15 +342,13 @@ def heads_over(
     with read_texts(
         fold, given[:2], given[2], options, known=(*known, *JUDGING), again=again
     ) as read:
+        if is_related:
+            how |= _related_of(read, how["patterns"])
         if isinstance(read, TextsInMemory):
-            if is_related:
-                how["patterns"] += related_patterns(input_embeddings(read.source.model))
             # Before the model is run, which may take hours.
             warn_of_few(read.source, how | judging)
             # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
             how["battery"] &= not read.source.has_media
-        elif is_related:
-            how["related"] = RelatedWords(read.job["model"])
         if has_mean:
             how["position_mean"] = _mean_map(read, position_mean, how["stack"])
         if random_weights is True:
@@ -360,6 +358,15 @@ def heads_over(
         if isinstance(random_weights, Heads):
             how["levels"] = tuple(sorted(levels_of(random_weights).items()))
         return read.folded(fold, how, judging)
+
+
+def _related_of(
+    read: TextsInMemory | TextsInParts, patterns: tuple[Pattern, ...]
+) -> dict[str, Any]:
+    """Options for patterns of related words."""
+    if isinstance(read, TextsInParts):
+        return {"related": RelatedWords(read.job["model"])}
+    return {"patterns": patterns + related_patterns(input_embeddings(read.source.model))}
 
 
 def _mean_map(
