@@ -8,6 +8,26 @@ import type { MatrixTile } from "./thumbs";
 
 export type KindName = PageKinds["kinds"][number];
 
+/** The kind that a label says: several labels are one kind. */
+const KIND_OF_LABEL: Readonly<Record<string, KindName>> = {
+  next: "next",
+  "positional-next": "next",
+  previous: "previous",
+  "positional-previous": "previous",
+  "previous-token": "previous",
+  same: "same",
+  "same-other": "same",
+  delimiter: "resting",
+  "first-token": "resting",
+  sink: "resting",
+  "sink-elsewhere": "resting",
+  bag: "broad",
+};
+
+export function kindOfLabel(label: string): KindName | undefined {
+  return Object.hasOwn(KIND_OF_LABEL, label) ? KIND_OF_LABEL[label] : undefined;
+}
+
 interface KindLook {
   /** Hue in degrees and factor of the chroma of the ramp, light and dark, in OKLCH. */
   readonly ramp: readonly [light: readonly [number, number], dark: readonly [number, number]];

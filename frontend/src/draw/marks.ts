@@ -1,4 +1,6 @@
-// A mark for each pattern: told apart by its shape; the colour, one for each family of patterns, only helps.
+import { kindColor, kindOfLabel } from "./kinds";
+
+// A mark for each pattern: told apart by its shape; the colour is that of the kind that it is a label of.
 
 export interface Mark {
   /** A path in a box of 12 x 12. */
@@ -11,44 +13,21 @@ export interface Mark {
 const RIGHT = "M2.5 1.2 11 6 2.5 10.8Z";
 const LEFT = "M9.5 1.2 1 6 9.5 10.8Z";
 
-type Family = keyof typeof LIGHT;
-
-const LIGHT = {
-  next: "#1668b0",
-  previous: "#b94a00",
-  same: "#007a55",
-  delimiter: "#8a3fa0",
-  bag: "#0b7285",
-  sink: "#5a6069",
-  induction: "#b0235f",
-  other: "#756200",
-};
-const DARK: typeof LIGHT = {
-  next: "#6db3ff",
-  previous: "#ff9a4d",
-  same: "#3fd0a0",
-  delimiter: "#cf8ff0",
-  bag: "#57d3e6",
-  sink: "#b4bac4",
-  induction: "#ff7fb5",
-  other: "#d9c74a",
-};
-
 /** The shape of each pattern that is looked for unless told otherwise. */
-const SHAPES: Readonly<Record<string, readonly [family: Family, path: string, hollow?: true]>> = {
-  next: ["next", RIGHT],
-  previous: ["previous", LEFT],
-  same: ["same", "M1 3.2h10M1 8.8h10", true],
-  "same-other": ["same", "M1.8 1.8l8.4 8.4M10.2 1.8 1.8 10.2", true],
-  delimiter: ["delimiter", "M4.6 1.2h-3v9.6h3M7.4 1.2h3v9.6h-3", true],
-  bag: ["bag", "M1.6 1.6h8.8v8.8H1.6Z"],
-  "positional-next": ["next", RIGHT, true],
-  "positional-previous": ["previous", LEFT, true],
-  "first-token": ["sink", "M1 2h10L6 10.8Z", true],
-  sink: ["sink", "M1 2h10L6 10.8Z"],
-  "sink-elsewhere": ["sink", "M1 10h10L6 1.2Z", true],
-  induction: ["induction", "M6 .4 11.6 6 6 11.6.4 6Z"],
-  "previous-token": ["previous", "M5.4 1.8 1.4 6l4 4.2M10.6 1.8l-4 4.2 4 4.2", true],
+const SHAPES: Readonly<Record<string, readonly [path: string, hollow?: true]>> = {
+  next: [RIGHT],
+  previous: [LEFT],
+  same: ["M1 3.2h10M1 8.8h10", true],
+  "same-other": ["M1.8 1.8l8.4 8.4M10.2 1.8 1.8 10.2", true],
+  delimiter: ["M4.6 1.2h-3v9.6h3M7.4 1.2h3v9.6h-3", true],
+  bag: ["M1.6 1.6h8.8v8.8H1.6Z"],
+  "positional-next": [RIGHT, true],
+  "positional-previous": [LEFT, true],
+  "first-token": ["M1 2h10L6 10.8Z", true],
+  sink: ["M1 2h10L6 10.8Z"],
+  "sink-elsewhere": ["M1 10h10L6 1.2Z", true],
+  induction: ["M6 .4 11.6 6 6 11.6.4 6Z"],
+  "previous-token": ["M5.4 1.8 1.4 6l4 4.2M10.6 1.8l-4 4.2 4 4.2", true],
 };
 
 /** Shapes of users' own patterns, in turn. */
@@ -65,14 +44,10 @@ export const NO_MARK = "M6 3.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6Z";
 
 /** The mark of each pattern, in their order. */
 export function marksOf(patterns: readonly string[], dark: boolean): readonly Mark[] {
-  const colors = dark ? DARK : LIGHT;
   let further = 0;
   return patterns.map((name) => {
-    if (Object.hasOwn(SHAPES, name)) {
-      const [family, path, hollow = false] = SHAPES[name];
-      return { path, hollow, color: colors[family] };
-    }
-    const [path, hollow = false] = FURTHER[further++ % FURTHER.length];
-    return { path, hollow, color: colors.other };
+    const shape = Object.hasOwn(SHAPES, name) ? SHAPES[name] : FURTHER[further++ % FURTHER.length];
+    const [path, hollow = false] = shape;
+    return { path, hollow, color: kindColor(kindOfLabel(name) ?? "none", dark) };
   });
 }

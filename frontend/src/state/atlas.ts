@@ -1,6 +1,8 @@
-import { parseHex, type RGB } from "../draw/color";
+import { CHOICES } from "../contract/values";
+import { type KindName, kindOfLabel } from "../draw/kinds";
 import type { AtlasHead, AtlasIndex, AtlasTile } from "../source/atlas";
 import { fromBase64 } from "../source/bytes";
+import { clauseTexts } from "./kinds";
 
 // What an atlas says of heads, found by a word or by a drawing.
 
@@ -85,11 +87,22 @@ export function hitsOf(index: AtlasIndex, words: string): Hit[] {
   const find = words.trim().toLowerCase();
   if (!find) return [];
   const hits: Hit[] = [];
+  const kind = CHOICES.kind.find((name) => name === find);
   index.heads.forEach((tile, at) => {
+    if (kind && kindOfTile(tile) === kind) {
+      hits.push({ at, value: 20 + (tile.labels[0]?.score ?? 0), why: kindWhy(tile) });
+      return;
+    }
     const hit = labelHit(index, tile, find) ?? classHit(index, tile, find) ?? pairHit(tile, find);
     if (hit) hits.push({ at, ...hit });
   });
   return hits.sort((one, other) => other.value - one.value || one.at - other.at);
+}
+
+/** The labels that make a head of its kind. */
+function kindWhy({ labels }: AtlasTile): string {
+  const held = labels.filter(({ holds }) => holds).map(({ name, score }) => `${name} ${shortShare(score)}`);
+  return held.join(", ") || "no label of these";
 }
 
 type Found = Omit<Hit, "at"> | undefined;
@@ -132,18 +145,25 @@ export function shortShare(share: number | null): string {
   return share === null ? "–" : share.toFixed(2).replace(/^(-?)0\./, "$1.");
 }
 
-/** From paper over a colour to ink: one step for each byte of the root of a weight. */
-export function tileRamp(color: string, dark: boolean): RGB[] {
-  const paper: RGB = dark ? [20, 24, 30] : [255, 255, 255];
-  const ink: RGB = dark ? [255, 255, 255] : [12, 18, 32];
-  const hue = parseHex(color);
-  return Array.from({ length: 256 }, (_, byte) => {
-    const part = byte / 255;
-    return part < 0.6 ? mixed(paper, hue, part / 0.6) : mixed(hue, ink, (0.75 * (part - 0.6)) / 0.4);
-  });
+/** The kind of a head: that of the first label that it holds; what rests comes last, for most heads rest somewhere. */
+export function kindOfTile({ labels }: AtlasTile): KindName {
+  const kinds = labels.flatMap(({ name, holds }) => (holds ? (kindOfLabel(name) ?? []) : []));
+  return kinds.find((kind) => kind !== "resting") ?? kinds[0] ?? "none";
 }
 
-function mixed(one: RGB, other: RGB, part: number): RGB {
-  const mix = (channel: 0 | 1 | 2) => Math.round(one[channel] + part * (other[channel] - one[channel]));
-  return [mix(0), mix(1), mix(2)];
+/** The clauses of the sentence about all heads of an atlas. */
+export function atlasClauses({ heads }: AtlasIndex): { kind: KindName; count: number; text: string }[] {
+  const groups = CHOICES.kind.flatMap((kind) => {
+    const count = heads.filter((tile) => kindOfTile(tile) === kind).length;
+    return count > 0 ? [{ kind, count }] : [];
+  });
+  const own = (kind: KindName, one: boolean): string | undefined =>
+    ({
+      resting: one ? "rests on one token" : "rest on one token",
+      none: one ? "changes with the text" : "change with the text",
+    })[kind as string];
+  return clauseTexts(groups).map((text, at) => ({
+    ...groups[at],
+    text: own(groups[at].kind, groups[at].count === 1) ?? text,
+  }));
 }

@@ -1,5 +1,5 @@
 import type { PageShown, PageStack } from "../contract/page";
-import type { KindName } from "../draw/kinds";
+import { kindOfLabel } from "../draw/kinds";
 import { type Evidence, NUMBERS } from "../source/evidence";
 import type { LoadedKinds } from "../source/kinds";
 import { counted, shortWeight } from "./words";
@@ -50,30 +50,15 @@ function readLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
     .sort((a, b) => rank(a) - rank(b) || (a.status === "none" ? b.score - a.score : a.pattern - b.pattern));
 }
 
-/** The kind that a label says: several labels are one kind. */
-const KIND_OF_LABEL: Readonly<Record<string, KindName>> = {
-  next: "next",
-  "positional-next": "next",
-  previous: "previous",
-  "positional-previous": "previous",
-  "previous-token": "previous",
-  same: "same",
-  "same-other": "same",
-  delimiter: "resting",
-  "first-token": "resting",
-  sink: "resting",
-  bag: "broad",
-};
-
 /** What each head does over many texts: the kind of its first label that is one; else it changes with the text. */
 export function kindsOverTexts(evidence: Evidence): NonNullable<LoadedKinds["over"]> {
   const count = evidence.stack.layers.length * evidence.stack.heads;
   const labels = Array.from({ length: count }, (_, head) =>
-    labelsOf(evidence, head).find(({ status, name }) => status === "held" && Object.hasOwn(KIND_OF_LABEL, name)),
+    labelsOf(evidence, head).find(({ status, name }) => status === "held" && kindOfLabel(name) !== undefined),
   );
   return {
     texts: evidence.said.texts,
-    kinds: labels.map((label) => (label ? KIND_OF_LABEL[label.name] : "none")),
+    kinds: labels.map((label) => (label && kindOfLabel(label.name)) ?? "none"),
     scores: labels.map((label) => label?.score ?? 0),
   };
 }

@@ -284,16 +284,24 @@ const FULL: Partial<Record<KindName, readonly [one: string, many: string]>> = {
   same: ["looks at the same word", "look at the same word"],
 };
 
-/** The sentence about all heads, a clause for each kind that there is: "7 look at the next token", "6 at the previous". */
-export function clausesOf(kinds: LoadedKinds): Clause[] {
+/** What so many heads of each kind do, each a clause of one sentence: "look at the next token", "at the previous". */
+export function clauseTexts(groups: readonly { readonly kind: KindName; readonly count: number }[]): string[] {
   let verb = false;
-  return headsByKind(kinds).map(({ kind, heads }) => {
+  return groups.map(({ kind, count }) => {
     const looks = PATTERNS.includes(kind);
     const words = looks && !verb ? (FULL[kind] ?? CLAUSES[kind]) : CLAUSES[kind];
     verb ||= looks;
-    const form = heads.length === 1 ? 0 : 1;
-    const text = (kind === "none" ? changing(kinds, form) : undefined) ?? words[form];
-    return { kind, count: heads.length, text: kind === "resting" ? restingText(kinds, heads, text) : text };
+    return words[count === 1 ? 0 : 1];
+  });
+}
+
+/** The sentence about all heads, a clause for each kind that there is: "7 look at the next token", "6 at the previous". */
+export function clausesOf(kinds: LoadedKinds): Clause[] {
+  const groups = headsByKind(kinds).map(({ kind, heads }) => ({ kind, heads, count: heads.length }));
+  return clauseTexts(groups).map((words, at) => {
+    const { kind, heads, count } = groups[at];
+    const text = (kind === "none" ? changing(kinds, count === 1 ? 0 : 1) : undefined) ?? words;
+    return { kind, count, text: kind === "resting" ? restingText(kinds, heads, text) : text };
   });
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AtlasIndex, AtlasTile } from "../../src/source/atlas";
-import { findAddress, headAddress, hitsOf, linksOn, percents, readPlace } from "../../src/state/atlas";
+import { atlasClauses, findAddress, headAddress, hitsOf, linksOn, percents, readPlace } from "../../src/state/atlas";
 
 const tile = (head: number, more: Partial<AtlasTile>): AtlasTile => ({
   layer: 2,
@@ -32,6 +32,24 @@ const found = (words: string) => hitsOf(index, words).map(({ at }) => at);
 test("a label is found, those that hold it and most of it first, candidates after them", () => {
   expect(found("Previous ")).toEqual([2, 1, 3]);
   expect(found("next")).toEqual([]);
+});
+
+test("a sentence tells what the heads do, and each of its kinds finds them, whatever their label is called", () => {
+  const labels = (...names: string[]) => names.map((name) => ({ name, score: 0.5, holds: true }));
+  const heads = [
+    tile(0, { labels: labels("first-token", "positional-previous") }),
+    tile(1, { labels: labels("previous-token") }),
+    tile(2, { labels: labels("delimiter") }),
+    tile(3, { labels: labels("mine") }),
+  ];
+  const atlas = { ...index, heads } as AtlasIndex;
+  expect(atlasClauses(atlas).map(({ count, text }) => `${count} ${text}`)).toEqual([
+    "2 look at the previous token",
+    "1 rests on one token",
+    "1 changes with the text",
+  ]);
+  expect(hitsOf(atlas, "previous").map(({ at }) => at)).toEqual([0, 1]);
+  expect(hitsOf(atlas, "resting").map(({ at }) => at)).toEqual([2]);
 });
 
 test("kinds of tokens, words and names are found", () => {

@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { kindColor } from "../../draw/kinds";
 import { Mark } from "../../parts/Mark";
 import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares } from "../../source/atlas";
-import { type AtlasPlace, headAddress, percents, shortShare } from "../../state/atlas";
+import { type AtlasPlace, headAddress, kindOfTile, percents, shortShare } from "../../state/atlas";
 import { counted } from "../../state/words";
 import { ExampleWords, MiniLines } from "./ExampleWords";
 import { FrequentPairs } from "./FrequentPairs";
@@ -257,7 +258,7 @@ function Spread({ said: { spread, strata, score } }: { said: AtlasHead }) {
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */
 function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
-  const color = view.colors[at];
+  const color = kindColor(kindOfTile(view.index.heads[at]), view.dark);
   const { side } = view.index;
   return (
     <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>

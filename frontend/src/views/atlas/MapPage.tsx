@@ -1,8 +1,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { kindColor, kindOfLabel } from "../../draw/kinds";
+import { KindIcon } from "../../parts/KindIcon";
 import { Mark } from "../../parts/Mark";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { walkTiles } from "../../parts/walkTiles";
-import { findAddress, type Hit, hitsOf, type Side, shortShare } from "../../state/atlas";
+import { atlasClauses, findAddress, type Hit, hitsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
 import { type AtlasView, HeadGrid, Tile } from "./parts";
@@ -35,6 +37,7 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
         </span>
       </header>
       <Search key={find} find={find} side={view.side} />
+      <Sentence view={view} find={find} />
       <Chips view={view} find={find} />
       {index.caution && <p class="caution">{index.caution}</p>}
       <div class="atlas-body">
@@ -104,7 +107,33 @@ function Search({ find, side }: { find: string; side: Side }) {
   );
 }
 
-/** The labels that heads hold, with how many do. */
+/** What all heads do over the texts, in one sentence: a click shows those of a kind. */
+function Sentence({ view: { index, side, dark }, find }: { view: AtlasView; find: string }) {
+  const clauses = atlasClauses(index);
+  return (
+    <p class="story" data-story>
+      Over {counted(index.texts, "text")}, of <strong>{counted(index.heads.length, "head")}</strong>{" "}
+      {clauses.map(({ kind, count, text }, at) => (
+        <span key={kind}>
+          {at > 0 && at === clauses.length - 1 && "and "}
+          <a
+            class="clause"
+            data-kind={kind}
+            href={findAddress(find === kind ? "" : kind, side)}
+            aria-current={find === kind ? "true" : undefined}
+            style={{ "--kind": kindColor(kind, dark) }}
+          >
+            <KindIcon kind={kind} />
+            {count} {text}
+          </a>
+          {at === clauses.length - 1 ? "." : at < clauses.length - 2 && ","}{" "}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** The labels that are of no kind, with how many heads hold them. */
 function Chips({ view, find }: { view: AtlasView; find: string }) {
   const counts = view.index.patterns.map(({ name, says }) => ({
     name,
@@ -114,7 +143,7 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
   return (
     <nav class="label-chips" aria-label="Labels">
       {counts
-        .filter(({ heads }) => heads > 0)
+        .filter(({ name, heads }) => heads > 0 && !kindOfLabel(name))
         .map(({ name, says, heads }) => (
           <a
             key={name}
@@ -144,6 +173,7 @@ function Layers({ view }: { view: AtlasView }) {
       layers={layers}
       rows={rows}
       columns={columns}
+      heads={[...Array(columns).keys()]}
       tile={(head) => <Tile key={head} view={view} at={head} tabbed={head === first} />}
     />
   );

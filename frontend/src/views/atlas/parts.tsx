@@ -1,11 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { kindRamp } from "../../draw/kinds";
 import { marksOf, type Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
 import { walkTiles } from "../../parts/walkTiles";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { fromBase64 } from "../../source/bytes";
-import { type AtlasPlace, headAddress, mapAddress, type Side, shortShare, tileRamp } from "../../state/atlas";
+import { type AtlasPlace, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -15,8 +16,6 @@ export interface AtlasView {
   /** Mean maps of all heads, a byte for the root of each weight. */
   readonly maps: Uint8Array;
   readonly marks: ReadonlyMap<string, Shape>;
-  /** Of each head that of its label. */
-  readonly colors: readonly string[];
   /** Which of two atlases it is. */
   readonly side: Side;
 }
@@ -29,7 +28,7 @@ export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, si
     dark,
   );
   const marks = new Map(index.patterns.map(({ name }, at) => [name, shapes[at]]));
-  return { index, source, dark, maps, marks, colors: headColors(index, dark), side };
+  return { index, source, dark, maps, marks, side };
 }
 
 /** The place of a head among all. */
@@ -87,25 +86,6 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
   );
 }
 
-const NO_LABEL = { light: "#6b7686", dark: "#8f9aab" };
-
-const RESTING = new Set(["first-token", "sink", "sink-elsewhere", "delimiter"]);
-
-/** The colour of a head: that of its first label. */
-function headColors(index: AtlasIndex, dark: boolean): string[] {
-  const marks = marksOf(
-    index.patterns.map(({ name }) => name),
-    dark,
-  );
-  return index.heads.map(({ labels }) => {
-    const held = labels.filter(({ holds }) => holds);
-    // Most heads rest somewhere; what a head does besides tells it from others.
-    const label = held.find(({ name }) => !RESTING.has(name)) ?? held[0];
-    const at = index.patterns.findIndex(({ name }) => name === label?.name);
-    return at < 0 ? NO_LABEL[dark ? "dark" : "light"] : marks[at].color;
-  });
-}
-
 interface MeanMapProps {
   view: AtlasView;
   at: number;
@@ -114,7 +94,7 @@ interface MeanMapProps {
 }
 
 /**
- * The mean map of one head, in the colour of its label.
+ * The mean map of one head, in the colour of its kind.
  *
  * A canvas for each: as parts of one picture, a thousand tiles took half a minute to draw.
  */
@@ -123,7 +103,7 @@ export function MeanMap({ view, at, label }: MeanMapProps) {
   const width = 2 * view.index.side;
   useLayoutEffect(() => {
     const context = canvas.current?.getContext("2d");
-    const ramp = rampOf(view.colors[at], view.dark);
+    const ramp = kindRamp(kindOfTile(view.index.heads[at]), view.dark);
     const image = new ImageData(width, width);
     const bytes = view.maps.subarray(at * width * width, (at + 1) * width * width);
     // A pixel at once: four numbers each, of two thousand tiles, took most of the first picture.
@@ -144,36 +124,19 @@ export function MeanMap({ view, at, label }: MeanMapProps) {
   );
 }
 
-/** Heads of one label share their ramp. */
-const ramps = new Map<string, Uint32Array>();
-
-function rampOf(color: string, dark: boolean): Uint32Array {
-  const key = `${color} ${dark}`;
-  const ramp = ramps.get(key) ?? pixelsOf(tileRamp(color, dark));
-  ramps.set(key, ramp);
-  return ramp;
-}
-
-/** Opaque pixels in the byte order of this machine. */
-function pixelsOf(ramp: ReturnType<typeof tileRamp>): Uint32Array {
-  const bytes = new Uint8ClampedArray(4 * ramp.length).fill(255);
-  ramp.forEach((color, at) => {
-    bytes.set(color.slice(0, 3), 4 * at);
-  });
-  return new Uint32Array(bytes.buffer);
-}
-
 interface HeadGridProps {
   /** Numbers of the layers, from top to bottom. */
   layers: readonly number[];
   /** Of each layer the heads that have a tile, by their place among all. */
   rows: readonly (readonly number[])[];
   columns: number;
+  /** Numbers of the heads, over their columns. */
+  heads?: readonly number[];
   tile: (at: number, place: number) => ComponentChildren;
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
-export function HeadGrid({ layers, rows, columns, tile }: HeadGridProps) {
+export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) {
   return (
     <div
       class="atlas-grid"
@@ -183,6 +146,14 @@ export function HeadGrid({ layers, rows, columns, tile }: HeadGridProps) {
       style={{ "--columns": columns }}
       onKeyDown={(event) => walkTiles(event, columns)}
     >
+      {heads && (
+        <div class="atlas-row atlas-columns-named" aria-hidden="true">
+          <span />
+          {heads.map((head) => (
+            <span key={head}>{heads.length > 16 && head % 4 ? "" : head}</span>
+          ))}
+        </div>
+      )}
       {rows.map((row, at) => (
         <div class="atlas-row" key={layers[at]}>
           <span class="atlas-layer" aria-hidden="true">
