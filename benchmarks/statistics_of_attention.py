@@ -16,10 +16,10 @@ from torch import nn
 from torch.nn import functional
 
 from headscope.capturing.building._side_tokens import SideTokens
+from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import visibility_of
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.statistics import Marks, statistics_of_call
 from headscope.record import Tokens
 
 SHAPES = ((12, 12, 32, False), (12, 12, 64, False), (12, 4, 64, True))

@@ -16,8 +16,8 @@ from headscope.capturing.watching._before_positions import (
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching._routers import find_routers, scores_of, scores_of_steps
+from headscope.capturing.watching.model_modules import ModelModules, WatchedModules
 from headscope.capturing.watching.tape import ModuleOutputs, ModuleUse, PassReader, Tape
-from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import CaptureError
 
 from ..close import assert_close
@@ -158,7 +158,6 @@ def test_queries_and_keys_before_positions_are_found_by_their_lengths():
     assert call.query_before is None  # nothing is written by looking
     with_before(call, before)
     assert_close(call.query_before, queries)
-    assert call.makers == (MATRICES[0], MATRICES[1])
     again = find_before(call, uses, before)
     assert again.ways == before.ways
     assert_close(again.keys.vectors, keys)
@@ -204,7 +203,6 @@ def test_what_nothing_in_the_record_made_is_not_known():
     assert before.keys is None
     assert find_before(call, []).ways == (None, None)
     with_before(call, before)
-    assert call.makers == (None, None)
 
 
 def test_pieces_are_read_one_after_the_other():
@@ -287,7 +285,7 @@ def test_the_window_of_uses_is_short_and_hooks_go_with_the_block():
         module(states)
         assert [use.module for use in tape.uses] == [module.second] * 8
         assert all(use.given is None for use in tape.uses)  # of matrices nobody asks for it
-        assert len(module.second._forward_hooks) == len(module.second._forward_pre_hooks) == 1
+        assert len(module.second._forward_hooks) == 1
     assert [use.module for use in told] == [module.first] + [module.second] * 16
     assert told[0].given is states
     assert not tape.uses

@@ -41,13 +41,6 @@ IN_FLIGHT = 2**28
 """Bytes of the weights of a batch, at most; a single text may have more."""
 
 
-WHOLE_PASS_EVERY = 16
-"""The first pass of a call and every sixteenth run to the end, and so does one over texts of each
-length: they show whether attention comes after the last that is known. The others end with that:
-what follows gives no weights, and is two thirds of the matrix products of a layer such as BERT's.
-"""
-
-
 @dataclass(frozen=True)
 class BatchOutcome:
     """Texts that were run together, and what came of it.
@@ -148,8 +141,6 @@ class _Batches:
     read: int = 0
     bytes_of_pair: int = 0
     """Bytes of the weights of one query and key in all heads, once a batch was seen."""
-    passes: int = 0
-    """How many there were."""
     cuts: list[int] = field(default_factory=list)
     """See `ParsedInput`."""
 
@@ -273,12 +264,9 @@ class _Batches:
         yield BatchOutcome(tuple(numbers), tuple(readable), batch)
 
     def _batch(self, texts: list[EncodedText]) -> TextBatch:
-        to_the_end = self.passes % WHOLE_PASS_EVERY == 0
         with at_rest(self.model):
             inputs = self._inputs(texts)
-            batch = run_together(self.model, inputs, len(texts), to_the_end=to_the_end)
-        self.passes += 1
-        return batch
+            return run_together(self.model, inputs, len(texts))
 
     def _records(self, texts: list[EncodedText]) -> list[BatchOutcome]:
         """The records of texts that were run together."""

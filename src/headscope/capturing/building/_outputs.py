@@ -26,8 +26,8 @@ from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.walk import block_of, modules_of
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.model_modules import is_affine, names_of
 from headscope.capturing.watching.tape import ModuleUse, first_tensor
-from headscope.capturing.watching.watch_plan import is_affine, names_of
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")

@@ -42,8 +42,6 @@ class Call:
         norm: the class of the norm that queries went through, if any.
         query_before: ``query`` before positions, where the module that made it was seen.
         key_before: the same of ``key``.
-        makers: the modules that made queries and keys, None for one that was not seen; empty where
-            there are neither.
         products: how many products of activations went into the scores, where these were seen.
         changes: descriptions of the interventions on the call.
         added: ``[batch query head feature]``, what was added to weights times values.
@@ -74,7 +72,6 @@ class Call:
     norm: str = ""
     query_before: torch.Tensor | None = None
     key_before: torch.Tensor | None = None
-    makers: tuple[Any, ...] = ()  # of nn.Module | None; as changes
     products: int = 0
     changes: tuple[
         Any, ...

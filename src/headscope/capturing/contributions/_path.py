@@ -18,8 +18,8 @@ from torch import nn
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.watching.model_modules import is_affine
 from headscope.capturing.watching.tape import ModuleUse
-from headscope.capturing.watching.watch_plan import is_affine
 from headscope.norms import Norm
 
 SCALED_WITHIN = 2e-6

@@ -26,8 +26,8 @@ from headscope.capturing.contributions._path import (
 )
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
+from headscope.capturing.watching.model_modules import ModelModules, is_affine
 from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
-from headscope.capturing.watching.watch_plan import ModelModules, is_affine
 from headscope.norms import Norm
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}

@@ -31,8 +31,8 @@ from headscope.capturing.watching._routers import (
     scores_of_steps,
 )
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching.model_modules import ModelModules, WatchedModules, names_of
 from headscope.capturing.watching.tape import ModuleOutputs, Tape
-from headscope.capturing.watching.watch_plan import ModelModules, WatchedModules, names_of
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
 

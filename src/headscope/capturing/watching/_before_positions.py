@@ -106,10 +106,6 @@ def with_before(call: Call, before: BeforePositions) -> None:
     """Note in a call how its queries and keys were made: by which norm, and from what."""
     if call.query is None or call.key is None:
         return
-    makers: list[nn.Module | None] = []
-    for made in (before.queries, before.keys):
-        makers += [None] if made is None else made.modules
-    call.makers = tuple(makers)
     if before.queries is not None:
         kind = type(before.queries.modules[0]).__name__
         call.norm = kind if "norm" in kind.lower() else ""

@@ -12,7 +12,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.walk import block_of
-from headscope.capturing.watching.watch_plan import names_of
+from headscope.capturing.watching.model_modules import names_of
 from headscope.errors import CaptureError
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch
 
 from headscope.capturing.watching._einsum import exchanged
-from headscope.capturing.watching.torch_functions import EINSUM
 
 _OF_MATMUL, _OF_BMM, _OF_SUM = ("input", "other"), ("input", "mat2"), ("input", "batch1", "batch2")
 SUMS_OF_PRODUCTS: dict[Any, tuple[str, ...]] = {
@@ -23,8 +22,9 @@ ARGUMENTS: dict[Any, tuple[str, ...]] = SUMS_OF_PRODUCTS | {
     torch.Tensor.bmm: _OF_BMM,
 }
 """What functions call their arguments; the last two are the factors."""
-PRODUCTS: set[Any] = {*ARGUMENTS, EINSUM}
+PRODUCTS: set[Any] = {*ARGUMENTS, torch.einsum}
 MATMUL = "...ij,...jk->...ik"
+FUSED: Any = torch.nn.functional.scaled_dot_product_attention
 
 
 class MatrixProduct(NamedTuple):
@@ -64,7 +64,7 @@ class MatrixProduct(NamedTuple):
 
 def product_of(func: Any, args: tuple, options: dict[str, Any]) -> MatrixProduct | None:
     """The product that one of `PRODUCTS` computes; None where it has other than two factors."""
-    if func is EINSUM:
+    if func is torch.einsum:
         equation, *operands = args
         factors = operands[0] if _are_listed(args) else operands
         is_read = len(factors) == 2 and isinstance(equation, str)
@@ -90,7 +90,7 @@ def with_factors(
         right: the second one.
     """
     func, args, options = act
-    if func is EINSUM:
+    if func is torch.einsum:
         return ((args[0], [left, right]) if _are_listed(args) else (args[0], left, right)), options
     names = ARGUMENTS[func]
     given = dict(zip(names, args, strict=False)) | options

@@ -29,17 +29,20 @@ from headscope.capturing.watching._einsum import AxisOrder, attention_axes, prod
 from headscope.capturing.watching._flex import is_flex, seen_in_flex
 from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
-from headscope.capturing.watching._products import MATMUL, PRODUCTS, MatrixProduct, product_of
+from headscope.capturing.watching._products import (
+    FUSED,
+    MATMUL,
+    PRODUCTS,
+    MatrixProduct,
+    product_of,
+)
 from headscope.capturing.watching._score_trace import Product, ScoreTrace, ScoreTraces, addition
 from headscope.capturing.watching.modes import WatchMode, looking_away
 from headscope.capturing.watching.tape import Tape
-from headscope.capturing.watching.torch_functions import FUSED, original_of
 from headscope.errors import CaptureError
 
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
-BEGINS: set[Any] = HOLD_OPERANDS | SOFTMAXES | {functional.multi_head_attention_forward}
-"""Functions that attention begins with, beside that of ``flex_attention``."""
 
 
 class OperatorWatch(WatchMode):
@@ -54,7 +57,7 @@ class OperatorWatch(WatchMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     that multiply a softmax with values in a form that is not known; while it is ``idle`` no
-    attention is seen, and while it ``is_before`` nothing but what attention begins with.
+    attention is seen.
     """
 
     def __init__(
@@ -70,7 +73,6 @@ class OperatorWatch(WatchMode):
         self._outer: OperatorWatch | None = None
         self._level = 0
         self.idle: bool = False
-        self.is_before: bool = False
         self._traces = ScoreTraces()
         self._added: list[AddedScores] = []
         self.made: Counter[int] = Counter()
@@ -89,17 +91,12 @@ class OperatorWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        func, options, now = original_of(func), kwargs or {}, observers()
+        options, now = kwargs or {}, observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
         # attention.
-        if now.level != self._level:
+        if now.level != self._level or self.idle:
             return func(*args, **options)
-        if self.idle:
-            return self._told(func, args, options, _plainly)
         flex = is_flex(func)
-        if self.is_before and not flex and func not in BEGINS:
-            return self._told(func, args, options, _plainly)
-        self.is_before = False
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if now.sessions and (flex or func in HOLD_OPERANDS):
@@ -380,10 +377,6 @@ class OperatorWatch(WatchMode):
             if self._tell is not None:
                 self._tell(call)
         return None if edit is None else call
-
-
-def _plainly(func: Callable, args: tuple, options: dict) -> Any:
-    return func(*args, **options)
 
 
 def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:

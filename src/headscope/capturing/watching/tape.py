@@ -21,7 +21,7 @@ from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import arguments_of
 from headscope.capturing.watching._score_trace import storage_of
-from headscope.capturing.watching.watch_plan import ATTENTION_NAME, WatchedModules
+from headscope.capturing.watching.model_modules import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
@@ -114,11 +114,7 @@ class Tape:
     ) -> None:
         self._watched, self._used = watched, used
         running, model = watched.running, watched.modules.model
-        self._sized = _by_id(
-            each
-            for each in (*running, *watched.given)
-            if ATTENTION_NAME.search(type(each).__name__)
-        )
+        self._sized = _by_id(each for each in running if ATTENTION_NAME.search(type(each).__name__))
         self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
         makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
         self._makers = _by_id(makers)
@@ -179,10 +175,8 @@ class Tape:
 
     @property
     def in_attention(self) -> bool:
-        """Whether a module is running that calls itself attention, or a plan has chosen the
-        modules: then it need not be followed which of them is running.
-        """
-        return self._watched.is_planned or any(id(each) in self._sized for each in self._running)
+        """Whether a module is running that calls itself attention."""
+        return any(id(each) in self._sized for each in self._running)
 
     def innermost(self) -> nn.Module | None:
         """The innermost module running that has parameters or parts: not a bare softmax or

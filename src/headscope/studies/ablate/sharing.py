@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.freed_memory import keep_freed_memory
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.seam import Copies, intact, level, unseen
 from headscope.interventions.plan import LayerPlace
@@ -70,7 +69,6 @@ class Sharing:
             self.reason = "layers share one module"
         elif len(self._layers) < 2:
             self.reason = "its layers are no list of modules that return tensors"
-        keep_freed_memory()
 
     @contextmanager
     def recording(self) -> Generator[None]:

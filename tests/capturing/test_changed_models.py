@@ -1,0 +1,260 @@
+"""Nothing of a model is remembered: whatever changes in it is seen in the next pass."""
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+import headscope as hs
+from headscope.capturing import capture_encoded
+from headscope.capturing.entry import capture_ids
+from headscope.capturing.watching.model_modules import ModelModules
+from headscope.capturing.watching.modes import innermost_mode
+from headscope.testing import tiny_model, tiny_tokenizer
+
+from ..close import assert_close
+from .growing_model import Attention, hand_written
+
+TEXTS = ["the cat sat.", "a bee sat on the cat.", "a"]
+FAMILIES = ("bert", "gpt2", "llama", "qwen3", "bloom", "gptj", "t5", "mixtral", "deberta-v2")
+ARRAYS = ("weights", "queries", "keys", "values", "bias", "queries_before", "keys_before")
+
+
+def encoded(model, texts=TEXTS[:2]):
+    tokenizer = tiny_tokenizer()
+    encoding = dict(tokenizer(texts, return_tensors="pt", padding=True))
+    if model.config.is_encoder_decoder:
+        encoding["decoder_input_ids"] = encoding["input_ids"]
+        encoding["decoder_attention_mask"] = encoding["attention_mask"]
+    return encoding
+
+
+def records_of(model, texts=TEXTS[:2], **options):
+    options.setdefault("keep", ["weights", "qk", "values", "before", "statistics"])
+    return capture_encoded(model, tiny_tokenizer(), encoded(model, texts), **options)
+
+
+def assert_same(first, second):
+    assert len(first) == len(second)
+    for ours, theirs in zip(first, second, strict=True):
+        assert list(ours.stacks) == list(theirs.stacks)
+        for name in ours.stacks:
+            for one, other in zip(ours[name], theirs[name], strict=True):
+                for fact in ("layer", "module", "projection", "route", "scale", "norm", "turned"):
+                    assert getattr(one, fact) == getattr(other, fact), (name, fact)
+                assert one.visible == other.visible
+                assert str(one.rotary) == str(other.rotary)
+                for array in ARRAYS:
+                    assert one.has(array) == other.has(array), (name, array)
+                    if one.has(array):
+                        assert_close(getattr(one, array), getattr(other, array))
+                assert_close(one.statistics.entropy, other.statistics.entropy)
+
+
+def test_after_one_token_more_is_seen_of_several():
+    model = tiny_model("llama")
+    first = capture_ids(model, input_ids=torch.tensor([[5]]))[0]
+    assert first["self"].layers[0].rotary is None
+    second = capture_ids(model, input_ids=torch.tensor([[5, 6, 7, 8]]))[0]
+    assert second["self"].layers[0].rotary is not None
+
+
+def test_no_model_is_kept_alive():
+    model = tiny_model("bert")
+    records_of(model)
+    there = weakref.ref(model)
+    del model
+    gc.collect()
+    assert there() is None
+
+
+def modules_in(model):
+    ids = torch.tensor([[1, 2, 3, 4, 5]])
+    return [
+        layer.module
+        for stack in capture_ids(model, input_ids=ids)[0].stacks.values()
+        for layer in stack
+    ]
+
+
+@pytest.mark.parametrize("form", ["module", "fused", "functional", "method", "kernel"])
+def test_a_second_attention_that_comes_later_is_seen(form):
+    model = hand_written()
+    assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
+    assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
+    model.layers[1].form = form
+    later = modules_in(model)
+    assert len(later) == 3
+    assert later == modules_in(model)
+
+
+def test_another_branch_of_the_same_module_is_seen():
+    model = hand_written()
+    modules_in(model)
+    model.layers[0].attention.form = "fused"
+    assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
+
+
+@pytest.mark.parametrize("form", ["softmax, fused", "softmax, softmax", "fused, softmax"])
+def test_a_second_attention_of_the_same_module_is_seen(form):
+    model = hand_written()
+    modules_in(model)
+    for layer in model.layers:
+        layer.attention.form = form.split(",")[0]
+    assert modules_in(model) == ["layers.0.attention", "layers.1.attention"]
+    model.layers[1].attention.form = form
+    later = modules_in(model)
+    assert later == ["layers.0.attention", "layers.1.attention", "layers.1.attention"]
+    assert later == modules_in(model)
+
+
+class Quiet(TorchFunctionMode):
+    """A mode of the model's own, which changes nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class ModedAttention(Attention):
+    """Attention that is computed inside a mode of the model's own, all of it or a part.
+
+    Args:
+        part: of the attention: "all", or "weights" without the product with values.
+    """
+
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, states):
+        query, key, value = (
+            part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(states).chunk(3, -1)
+        )
+        with Quiet():
+            weights = (query @ key.transpose(-1, -2) / 2).softmax(-1)
+            if self.part == "all":
+                context = weights @ value
+        if self.part == "weights":
+            context = weights @ value
+        return self.out(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("part", ["all", "weights"])
+def test_a_mode_of_the_models_own_is_left_where_it_was(part):
+    model = hand_written()
+    for layer in model.layers:
+        layer.attention = ModedAttention(part)
+    first = modules_in(model)
+    assert first == ["layers.0.attention", "layers.1.attention"]
+    for _ in range(2):
+        assert modules_in(model) == first
+        assert innermost_mode() is None
+
+
+def test_torchs_own_attention_is_watched_from_its_beginning():
+    # It takes another way, which shows no weights, where nobody watches when it begins.
+    model = hand_written()
+    for layer in model.layers:
+        layer.attention = SelfAttention()
+    first = modules_in(model)
+    assert first == ["layers.0.attention.whole", "layers.1.attention.whole"]
+    assert modules_in(model) == first
+
+
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.whole = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, states):
+        return self.whole(states, states, states, need_weights=False)[0]
+
+
+def test_a_module_that_takes_the_place_of_another_is_seen():
+    model = hand_written()
+    modules_in(model)
+    model.layers[0].attention = Attention("fused")
+    ids = torch.tensor([[1, 2, 3, 4, 5]])
+    ours = capture_ids(model, input_ids=ids)[0]
+    theirs = capture_ids(copy.deepcopy(model), input_ids=ids)[0]
+    for one, other in zip(ours["self"], theirs["self"], strict=True):
+        assert_close(one.weights, other.weights)
+
+
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down, self.up = nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+
+    def forward(self, states):
+        return self.base(states) + self.up(self.down(states))
+
+
+def test_an_adapter_that_is_put_on_later_is_seen():
+    model = hand_written()
+    modules_in(model)
+    for layer in model.layers:
+        layer.attention.out = Adapter(layer.attention.out)
+    ids = torch.tensor([[1, 2, 3, 4, 5]])
+    found = [layer.projection for layer in capture_ids(model, input_ids=ids)[0]["self"]]
+    assert found == ["layers.0.attention.out.base", "layers.1.attention.out.base"]
+
+
+def test_weights_written_in_place_are_the_ones_that_are_captured():
+    model = tiny_model("bert")
+    records_of(model)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "query" in name:
+                weight.mul_(1.5)
+            elif "dense" in name:
+                weight.data.add_(0.01)
+    assert_same(records_of(model), records_of(copy.deepcopy(model)))
+
+
+def test_inside_an_intervention_the_change_is_captured_and_is_gone_after_it():
+    model = tiny_model("bert")
+    plain = records_of(model)
+    zeroed = records_of(model, interventions=[hs.Zero(layer=0, heads=[1])])
+    assert zeroed[0]["self"].layers[0].changes
+    assert not plain[0]["self"].layers[0].changes
+    assert_same(plain, records_of(model))
+
+
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1]], ids=["several", "one"])
+def test_an_array_does_not_keep_others_alive(texts):
+    model = tiny_model("bert")
+    records_of(model)
+    for keep in ("qk", "weights", "statistics", "auto"):
+        for record in records_of(model, texts, keep=keep):
+            for layer in record["self"]:
+                for name in ARRAYS:
+                    if layer.has(name):
+                        array = getattr(layer, name)
+                        assert held_by(array) <= array.nbytes
+                if layer.statistics is not None:
+                    held = held_by(layer.statistics.entropy)
+                    assert held <= 64 * layer.statistics.entropy.nbytes
+
+
+def held_by(array):
+    """Bytes of the memory that lives as long as an array."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.nbytes
+
+
+def test_names_are_those_of_torch():
+    shared = nn.Linear(2, 2)
+    model = nn.ModuleDict({"a": nn.Sequential(shared, nn.ReLU()), "b": shared})
+    modules = ModelModules.of(model)
+    assert [modules.names[id(module)] for module in modules.all] == [
+        name for name, _ in model.named_modules()
+    ]
+    assert list(modules.all) == list(model.modules())
