@@ -138,57 +138,31 @@ def rewritten(path, change):
     path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        pytest.param(lambda p: p.unlink(), "does not exist", id="gone"),
-        pytest.param(lambda p: p.write_bytes(b""), "is cut or no .safetensors file", id="empty"),
-        pytest.param(
-            lambda p: p.write_bytes(p.read_bytes()[:-5]),
-            "is cut or no .safetensors file",
-            id="tail cut",
-        ),
-        pytest.param(
-            lambda p: p.write_bytes(p.read_bytes()[:90]),
-            "is cut or no .safetensors file",
-            id="head cut",
-        ),
-        pytest.param(
-            lambda p: p.write_bytes(b"\x80\x04K\x01." * 99),
-            "is cut or no .safetensors file",
-            id="pickle",
-        ),
-        pytest.param(
-            lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record", id="foreign"
-        ),
-        pytest.param(
-            lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged", id="json"
-        ),
-        pytest.param(
-            lambda p: rewritten(p, lambda d: d.update(format=3)),
-            "has format 3, and this headscope reads format 2; update",
-            id="newer",
-        ),
-        pytest.param(
-            lambda p: rewritten(p, lambda d: d.update(format=1)),
-            "has format 1, .* reads format 2; capture .* again",
-            id="older",
-        ),
-        pytest.param(
-            lambda p: rewritten(p, lambda d: d["stacks"][0]["layers"][0].update(layer=9)),
-            "is damaged",
-            id="other layer",
-        ),
-        pytest.param(
-            lambda p: rewritten(p, lambda d: d["stacks"][0]["query"]["pieces"].pop()),
-            "is damaged",
-            id="a token less",
-        ),
-        pytest.param(lambda p: rewritten(p, lambda d: d.pop("model")), "is damaged", id="no model"),
-    ],
-)
-def test_a_broken_file_gives_one_clear_error(tmp_path, damage, message):
+def document(change):
+    return lambda path: rewritten(path, change)
+
+
+CUT = "is cut or no .safetensors file"
+DAMAGED = {
+    "gone": (lambda p: p.unlink(), "does not exist"),
+    "empty": (lambda p: p.write_bytes(b""), CUT),
+    "tail cut": (lambda p: p.write_bytes(p.read_bytes()[:-5]), CUT),
+    "head cut": (lambda p: p.write_bytes(p.read_bytes()[:90]), CUT),
+    "pickle": (lambda p: p.write_bytes(b"\x80\x04K\x01." * 99), CUT),
+    "foreign": (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
+    "json": (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
+    "newer": (document(lambda d: d.update(format=3)), "3, and this headscope reads .* 2; update"),
+    "older": (document(lambda d: d.update(format=1)), "1, .* reads format 2; capture .* again"),
+    "other layer": (document(lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
+    "a token less": (document(lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
+    "no model": (document(lambda d: d.pop("model")), "is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_broken_file_gives_one_clear_error(tmp_path, name):
     path = hs.save(random_record(), tmp_path / "run.safetensors")
+    damage, message = DAMAGED[name]
     damage(path)
     with pytest.raises(FileError, match=message) as caught:
         hs.load(path)
