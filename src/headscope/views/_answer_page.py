@@ -18,10 +18,9 @@ from jaxtyping import Float
 
 from headscope.errors import PageError
 from headscope.results import shows
-from headscope.views._result_page import POLICY
 from headscope.views._thumbs import png_address
 from headscope.views.figures._picture_heat import COLOUR, STRENGTH, VEIL
-from headscope.views.file_page import FilePage
+from headscope.views.file_page import FilePage, whole_page
 
 THEMES = ("auto", "light", "dark")
 OPTIONS = ("theme", "title")
@@ -70,21 +69,6 @@ STYLES = """
  #ID .seen{top:0;z-index:1;background:var(--paper);padding-bottom:.3rem}
  #ID .picture{max-height:46vh;max-width:calc(46vh*RATIO);width:100%;margin:0 auto}}
 """
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>body{{margin:0;background:var(--paper)}}:root{{{light}}}{dark}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,13 +106,10 @@ class AnswerPage(FilePage):
     @cached_property
     def html(self) -> str:
         """The page as one self-contained file: no script, offline, opens from disk."""
-        return TEMPLATE.format(
-            policy=POLICY,
-            title=html.escape(self.title),
-            body=self.body,
-            light=DARK if self._theme == "dark" else LIGHT,
-            dark=_when_dark(":root") if self._theme == "auto" else "",
-        )
+        light = DARK if self._theme == "dark" else LIGHT
+        dark = _when_dark(":root") if self._theme == "auto" else ""
+        styles = f"body{{margin:0;background:var(--paper)}}:root{{{light}}}{dark}"
+        return whole_page(self.title, styles, self.body, schemes="light dark")
 
     @cached_property
     def body(self) -> str:

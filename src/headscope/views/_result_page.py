@@ -11,11 +11,9 @@ from typing import Any
 
 from headscope.errors import FigureError, PageError, RecordError
 from headscope.results import EVERY_KIND, Result, drawing_of, shows
-from headscope.views.file_page import FilePage
+from headscope.views.file_page import FilePage, whole_page
 
 THEMES = ("light", "dark")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-"""No script runs and nothing is requested: the page is text, and a picture that it contains."""
 STYLES = """
 .headscope-result { max-width: 64rem; margin: 0 auto; padding: 1.5rem; line-height: 1.45;
   font: 0.875rem/1.45 system-ui, sans-serif; color: #15181d; background: #ffffff; }
@@ -28,20 +26,6 @@ STYLES = """
 .headscope-result th, .headscope-result td { text-align: left; padding: 0.2rem 0.9rem 0.2rem 0;
   border-bottom: 1px solid #d5d9df; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .headscope-result.dark th, .headscope-result.dark td { border-color: #343b46; }
-"""
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>body {{ margin: 0; background: {paper} }}{styles}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
 """
 PAPER = {"light": "#ffffff", "dark": "#111419"}
 
@@ -69,13 +53,9 @@ class ResultPage(FilePage):
     @cached_property
     def html(self) -> str:
         """The page as one self-contained file: no script, offline, opens from disk."""
-        return TEMPLATE.format(
-            policy=POLICY,
-            title=html.escape(self.title),
-            styles=STYLES,
-            paper=PAPER[self.options.get("theme", "light")],
-            body=self.body,
-        )
+        paper = PAPER[self.options.get("theme", "light")]
+        styles = f"body {{ margin: 0; background: {paper} }}{STYLES}"
+        return whole_page(self.title, styles, self.body)
 
     @property
     def title(self) -> str:

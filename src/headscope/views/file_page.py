@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import tempfile
 import webbrowser
@@ -10,6 +11,23 @@ from pathlib import Path
 from headscope.errors import FileError, HeadscopeError
 from headscope.storage import written_whole
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+"""No script runs and nothing is requested: the page is text, and a picture that it contains."""
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="{schemes}">
+<title>{title}</title>
+<style>{styles}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 PAGES = (".html", ".htm", ".xhtml")
 
 
@@ -58,3 +76,9 @@ def open_page(address: str) -> None:
     """
     if not webbrowser.open(address):
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
+
+
+def whole_page(title: str, styles: str, body: str, *, schemes: str = "normal") -> str:
+    """A page without a script as one self-contained file; the title is escaped."""
+    parts = {"title": html.escape(title), "styles": styles, "body": body, "schemes": schemes}
+    return TEMPLATE.format(policy=POLICY, **parts)

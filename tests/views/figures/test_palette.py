@@ -23,19 +23,6 @@ def test_every_ramp_runs_evenly_from_paper_to_the_far_end(dark):
         assert abs(ramp[-1] - ramp[0]) > 0.6
 
 
-def test_small_numbers_are_lifted_as_the_bar_says():
-    style = style_for(dark=False, colour=True, size=8.0, font=None)
-    assert style.weight_scale(1.0).position(np.array([0, 0.04, 0.25, 1])) == pytest.approx(
-        [0, 0.2, 0.5, 1]
-    )
-    assert style.weight_scale(0.5, power=1.0).position(np.array([0.1, 0.5])) == pytest.approx(
-        [0.2, 1]
-    )
-    assert style.score_scale(2.0).position(np.array([-2, -1, 0, 1])) == pytest.approx(
-        [0, 0.5 - 0.5**1.7, 0.5, 0.5 + 0.5**1.7]
-    )
-
-
 def test_both_signs_are_equally_strong():
     style = style_for(dark=False, colour=True, size=8.0, font=None)
     scale = style.score_scale(2.0)

@@ -26,11 +26,10 @@ from headscope.views.figures._matrix import draw_matrix
 from headscope.views.figures._neuron import draw_neuron
 from headscope.views.figures._options import (
     FigurePlan,
-    between,
     check_names,
+    check_values,
     parse_options,
     parse_style,
-    parse_width,
     plain_options,
 )
 from headscope.views.figures._overview import draw_overview, draw_pair
@@ -242,9 +241,9 @@ class Figure:
         """The content of a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
         buffer = io.BytesIO()
         with our_settings():
-            dots = between("dpi", dpi, 30, 2400)
+            check_values({"dpi": dpi})
             self.matplotlib.savefig(
-                buffer, format=kind, dpi=dots, metadata=metadata(self.recipe, kind)
+                buffer, format=kind, dpi=float(dpi), metadata=metadata(self.recipe, kind)
             )
         return buffer.getvalue()
 
@@ -366,8 +365,9 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
                 f"{', '.join(ResultOptions.__annotations__)}"
             )
     with our_settings():
+        check_values(options)
         style = parse_style(options)
-        sheet = Sheet(parse_width(options, WIDTH_OF_RESULTS), style)
+        sheet = Sheet(float(options.get("width", WIDTH_OF_RESULTS)), style)
         y, title = 0.0, options.get("title", title)
         if title:
             y = sheet.titles(y, [(0.0, title)], sheet.width, bold=True) + 0.1 * style.em

@@ -53,6 +53,13 @@ WIDTH = 85.0
 
 
 KNOWN = tuple(FigureOptions.__annotations__)
+CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "view": tuple(VIEWS),
+    "theme": get_args(FigureTheme),
+    "neurons": get_args(Neurons),
+    "filter": get_args(Filter),
+}
+RANGES = {"top_percent": (1, 100), "width": (40, 1000), "font_size": (4, 24), "dpi": (30, 2400)}
 FLAGS = ("words", "mean_heads", "colour")
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 
@@ -200,8 +207,6 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     if not to.any():
         raise FigureError("All keys are left out; drop hide_special= and sinks=")
     share = options.get("top_percent")
-    if share is not None:
-        share = int(between("top_percent", share, 1, 100))
     return FigurePlan(
         record=record,
         view=view,
@@ -218,11 +223,11 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         hiding=(*hiding, *words),
         without=without,
         neurons=_neurons(combined.layers[number][0], options),
-        share=share,
+        share=None if share is None else int(share),
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", "distance"), options.get("y", "entropy")),
         title=options.get("title"),
-        width=parse_width(options, WIDTH),
+        width=float(options.get("width", WIDTH)),
         style=parse_style(options),
     )
 
@@ -244,14 +249,41 @@ def _combined(
     )
 
 
+def check_values(options: Mapping[str, Any]) -> None:
+    """Check the values that are one of a few, a number within limits, or a font.
+
+    Raises:
+        FigureError: naming what is wanted.
+    """
+    for name, known in CHOICES.items():
+        if name in options and options[name] not in known:
+            raise FigureError(
+                f"{name} must be one of {', '.join(map(repr, known))}, not {options[name]!r}"
+            )
+    for name, (low, high) in RANGES.items():
+        given = options.get(name, low)
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        if not is_number or not low <= given <= high:
+            raise FigureError(f"{name} must be a number from {low} to {high}, not {given!r}")
+    for name in FLAGS:
+        if not isinstance(options.get(name, False), bool):
+            raise FigureError(f"{name} must be True or False, not {options[name]!r}")
+    font = options.get("font")
+    if font is not None and installed(font) is None:
+        raise FigureError(
+            f"font={font!r}: matplotlib finds no such font on this machine; install it or choose "
+            "another"
+        )
+
+
 def check_names(options: Mapping[str, Any]) -> FigureView:
     """The view, where its options are those that it has.
 
     Raises:
         FigureError: a view or an unknown option, or that the view does not have.
     """
-    usual = "compare" if "tray" in options else "head"
-    view = _one_of("view", options.get("view", usual), tuple(VIEWS))
+    view = options.get("view", "compare" if "tray" in options else "head")
+    check_values({"view": view})
     # Each picture of a row has a stack and a layer of its own.
     everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
     known = (*everywhere, *VIEWS[view].figure)
@@ -261,9 +293,7 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
     _check_needed(view, options)
-    for name in FLAGS:
-        if not isinstance(options.get(name, False), bool):
-            raise FigureError(f"{name} must be True or False, not {options[name]!r}")
+    check_values(options)
     if "head" in options and "heads" in options:
         raise FigureError(
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
@@ -306,21 +336,12 @@ def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | No
 
 
 def parse_style(options: Mapping[str, Any]) -> Style:
-    """Colours and type.
-
-    Raises:
-        FigureError: an unknown theme or font, or another size.
-    """
-    theme = _one_of("theme", options.get("theme", "light"), get_args(FigureTheme))
-    font = options.get("font")
-    if font is not None and installed(font) is None:
-        raise FigureError(
-            f"font={font!r}: matplotlib finds no such font on this machine; install it or choose "
-            "another"
-        )
-    size = between("font_size", options.get("font_size", 8.0), 4, 24)
+    """Colours and type."""
     return style_for(
-        dark=theme == "dark", colour=bool(options.get("colour", True)), size=size, font=font
+        dark=options.get("theme") == "dark",
+        colour=options.get("colour", True),
+        size=float(options.get("font_size", 8)),
+        font=options.get("font"),
     )
 
 
@@ -367,7 +388,7 @@ def _without(
 
 
 def _neurons(layer: Layer, options: Mapping[str, Any]) -> Neurons:
-    wanted = _one_of("neurons", options.get("neurons", "model"), get_args(Neurons))
+    wanted = options.get("neurons", "model")
     if wanted == "pairs" and layer.rotary is None:
         raise FigureError(
             f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; "
@@ -425,7 +446,7 @@ def _parts(
     stack: Stack, options: Mapping[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The queries and keys that take part, and notes about the others."""
-    wanted = _one_of("filter", options.get("filter", "all"), get_args(Filter))
+    wanted = options.get("filter", "all")
     from_, to = np.ones(len(stack.query), bool), np.ones(len(stack.key), bool)
     hiding = []
     if wanted != "all":
@@ -446,25 +467,3 @@ def _parts(
             "All tokens are special ones, and hide_special=True hides these; drop hide_special="
         )
     return from_, to, tuple(hiding)
-
-
-def _one_of(name: str, given: Any, known: tuple[str, ...]) -> Any:
-    if given not in known:
-        raise FigureError(f"{name} must be one of {', '.join(map(repr, known))}, not {given!r}")
-    return given
-
-
-def parse_width(options: Mapping[str, Any], usual: float) -> float:
-    """The width in millimetres."""
-    return between("width", options.get("width", usual), 40, 1000)
-
-
-def between(name: str, given: Any, low: float | int, high: float | int) -> float:
-    """The number as a float.
-
-    Raises:
-        FigureError: where it is not a number, or lies outside.
-    """
-    if isinstance(given, bool) or not isinstance(given, int | float) or not low <= given <= high:
-        raise FigureError(f"{name} must be a number from {low:g} to {high:g}, not {given!r}")
-    return float(given)

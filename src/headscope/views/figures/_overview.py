@@ -173,7 +173,7 @@ def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[S
     """
     style, keys = plan.style, len(plan.stack.key)
     plain = plan.shown.scale(style, largest, keys)
-    if plan.shown.whole or not plan.shown.weights:
+    if not _shows_kinds(plan):
         return lambda _layer, _head: plain, y
     # What heads do is told of tokens, also where words are drawn.
     kinds = head_kinds(plan.record[plan.stack.name])
@@ -186,6 +186,14 @@ def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[S
             entries.append((style.kind(kind), words))
     y = sheet.legend(entries, y) + 0.4 * style.em
     return lambda layer, head: of[kinds.kind(layer, head)], y
+
+
+def _shows_kinds(plan: FigurePlan) -> bool:
+    """Whether colour can be what heads do: of their weights, where there are colours; the overview
+    counts them without colours too.
+    """
+    of_heads = plan.shown.weights and not plan.shown.whole
+    return of_heads and (plan.style.colour or plan.view == "overview")
 
 
 def _grid(
@@ -275,15 +283,14 @@ def _finish(
     y = tiles.tops[-1] + tiles.height + 0.9 * plan.style.em
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
     scale = shown.scale(plan.style, 0.0, len(plan.stack.key), plan.style.kind("resting"))
-    of_kinds = shown.weights and not shown.whole
-    if not of_kinds:
+    if not _shows_kinds(plan):
         scale = scales(0, 0)
     y = colour_bar(sheet, scale, shown.scale_label, y=y, masked=hidden)
-    closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan, of_kinds=of_kinds)])
+    closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan)])
 
 
-def _layer_notes(plan: FigurePlan, *, of_kinds: bool) -> Iterator[str]:
-    if of_kinds:
+def _layer_notes(plan: FigurePlan) -> Iterator[str]:
+    if _shows_kinds(plan):
         yield "kinds describe this one text"
     if not plan.shown.whole and any(each.kv_heads < each.heads for each in plan.layers):
         yield "heads that share keys and values stand together"

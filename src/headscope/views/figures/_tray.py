@@ -19,7 +19,6 @@ from headscope.views.figures._options import (
     FigurePlan,
     Panel,
     parse_options,
-    parse_width,
 )
 from headscope.views.figures._sheet import MARGIN, Sheet
 
@@ -51,7 +50,7 @@ def draw_tray(
     if isinstance(tray, str) and tray == "kinds":
         tray = clearest_of_each(record)
     entries = _entries(record, tray, options.get("beside"))
-    width = parse_width(options, WIDTH)
+    width = float(options.get("width", WIDTH))
     each = (width - GAP * (len(entries) - 1)) / len(entries)
     narrow = each < SMALL_TYPE
     common = {"font_size": 5.5} if narrow else {}
