@@ -163,3 +163,46 @@ def test_half_precision_is_captured_in_single(tokenizer):
     model = model_of("llama").to(torch.bfloat16)
     record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=COUNT, eos_token_id=NEVER)
     np.testing.assert_allclose(record["self"].weights(0).sum(-1), 1, atol=1e-6)
+
+
+class Kinds:
+    """A tokenizer that gives more than ids and a mask, a row for each text."""
+
+    def __init__(self, tokenizer, name):
+        self.tokenizer, self.name = tokenizer, name
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, *texts, **options):
+        encoding = self.tokenizer(*texts, **options)
+        encoding[self.name] = [1] * len(encoding["input_ids"])
+        return encoding
+
+
+def test_all_that_the_tokenizer_gives_is_read(tokenizer):
+    """GPT-2 adds a vector for each kind of token: a text without them is another text."""
+    model, kinds = model_of("gpt2"), Kinds(tokenizer, "token_type_ids")
+    record = hs.generate(model, kinds, PROMPT, max_new_tokens=COUNT)
+    ids = torch.tensor([tokenizer(PROMPT)["input_ids"]])
+    own = model.generate(
+        ids, token_type_ids=torch.ones_like(ids), max_new_tokens=COUNT, do_sample=False
+    )
+    assert record.generation.tokens.ids == tuple(own[0, ids.shape[1] :].tolist())
+    assert record.generation.tokens.ids != written("gpt2", tokenizer)[1].generation.tokens.ids
+    batch = hs.generate(model, kinds, [PROMPT, "the cat sat. a dog"], max_new_tokens=COUNT)
+    assert batch[0].generation.tokens.ids == record.generation.tokens.ids
+    np.testing.assert_allclose(
+        batch[0]["self"].layer(1).keys, record["self"].layer(1).keys, atol=1e-5
+    )
+
+
+def test_what_the_tokenizer_gives_and_is_not_read_is_named(tokenizer):
+    with pytest.warns(UserWarning, match="LlamaForCausalLM does not read token_type_ids"):
+        hs.generate(model_of("llama"), Kinds(tokenizer, "token_type_ids"), PROMPT, max_new_tokens=1)
+    with pytest.raises(CaptureError, match="reads position_ids of its tokenizer"):
+        hs.generate(model_of("gpt2"), Kinds(tokenizer, "position_ids"), PROMPT, max_new_tokens=1)
+    with pytest.warns(UserWarning, match="in no stack: 6 of 6 of input 1"):
+        hs.generate(
+            model_of("bart"), tokenizer, PROMPT, max_new_tokens=1, heads=[("decoder", 0, 1)]
+        )

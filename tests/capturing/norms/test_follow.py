@@ -6,6 +6,7 @@ from torch import nn
 
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._path import (
     FunctionUse,
     NormUse,
@@ -45,8 +46,16 @@ def path_of(output=OUTPUT, number=0):
         context=context,
         number=number,
     )
-    reads = (ModuleUse(READER, RESIDUAL),)
-    return ResidualPath(call=call, sides=(SIDE, SIDE), reads=reads, output=output)
+    return ResidualPath(
+        call=call,
+        sides=(SIDE, SIDE),
+        visibility=Visibility(),
+        weights=None,
+        layers=[],
+        reads=(ModuleUse(READER, RESIDUAL),),
+        value=None,
+        output=output,
+    )
 
 
 def norm_of(use, width):

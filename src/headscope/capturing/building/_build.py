@@ -166,9 +166,14 @@ class Builder:
                 seen.chosen[number, heads] = self._kept_heads(unpadded, layers, sides, held)
         self.seen[call.number] = seen
         if self.norms is not None:
-            self.norms.mark(whole, call, sides)
-            weights = computed.checked if rows.at is None else None
-            self.norms.expect(call, visibility, weights, seen.layers)
+            self.norms.take(
+                whole,
+                call=call,
+                sides=sides,
+                visibility=visibility,
+                weights=computed.checked if rows.at is None else None,
+                layers=seen.layers,
+            )
         put_away(seen.all_layers, self._keeping.put)
 
     def _narrowed(self, call: Call, visibility: Visibility) -> tuple[Call, Visibility]:

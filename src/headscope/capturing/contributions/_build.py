@@ -240,8 +240,6 @@ def _keys_of(texts: Sequence[RealTokens]) -> QueryRows:
 
 def _weights(path: ResidualPath, texts: list[RealTokens], rows: slice) -> torch.Tensor:
     """Weights ``[text head row key]`` of some queries, over the real keys."""
-    if path.visibility is None:
-        raise ValueError(f"{path.call.name} has no layers yet")
     numbers, device = _numbers(texts), path.call.value.device
     queries = path.call.size[2]
     if not _are_whole(texts, queries=True):

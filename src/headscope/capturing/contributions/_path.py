@@ -77,6 +77,9 @@ class ResidualPath:
     Args:
         call: with its projection.
         sides: its tokens.
+        visibility: what the queries may attend to.
+        weights: ``[text head query key]``, where they were computed already.
+        layers: arguments of `Layer` for each example, into which the results are written.
         reads: what modules with parameters read before the output was there.
         value: the matrix that made the values, and its columns that hold them; None if unknown.
         output: ``[batch query model]``, or ``[query model]`` of all examples where they are packed.
@@ -98,15 +101,15 @@ class ResidualPath:
         again: this with what a feed-forward part adds, in post-norm models.
         second: the norm that took that.
         ended: whether nothing more can be learnt.
-        visibility: what the queries may attend to; None as long as there are no layers.
-        weights: ``[text head query key]``, where they were computed already.
-        layers: arguments of `Layer` for each example, into which the results are written.
     """
 
     call: Call
     sides: tuple[SideTokens, SideTokens]
+    visibility: Visibility
+    weights: torch.Tensor | None
+    layers: list[dict]
     reads: Sequence[ModuleUse]
-    value: tuple[nn.Module, tuple[int, ...]] | None = None
+    value: tuple[nn.Module, tuple[int, ...]] | None
     output: torch.Tensor
     packed: bool = False
     before: NormUse | None = None
@@ -122,9 +125,6 @@ class ResidualPath:
     again: torch.Tensor | None = None
     second: NormUse | None = None
     ended: bool = False
-    visibility: Visibility | None = None
-    weights: torch.Tensor | None = None
-    layers: list[dict] = field(default_factory=list)
 
     @property
     def width(self) -> int:

@@ -12,9 +12,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._put_away import Put, put_away
-from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.contributions._build import NO_PROJECTION, refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered, value_columns_of
 from headscope.capturing.contributions._path import (
@@ -52,8 +50,8 @@ class NormsWatch(PassReader):
     """Follows the output of each attention while its block is open, and says of each layer what its
     tokens added.
 
-    A builder tells it of each call when it was made (`mark`), and of its layers (`expect`), then or
-    later, at the latest before `complete`. A `Watch` that is opened inside tells it of the pass.
+    A builder tells it of each call, with its layers, when it was made. A `Watch` that is opened
+    inside tells it of the pass.
 
     Args:
         modules: of the model.
@@ -68,10 +66,7 @@ class NormsWatch(PassReader):
         self._names, self._with_alti, self._put = modules.names, with_alti, put
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
-        self._marked: set[int] = set()
-        self._paths: dict[int, ResidualPath] = {}
         self._waiting: list[ResidualPath] = []
-        self._ended: list[ResidualPath] = []
         self._norms: dict[tuple[int, int], Norm | None] = {}
         self.function = self._function
         self.before: Sequence[nn.Module] = [
@@ -88,66 +83,40 @@ class NormsWatch(PassReader):
         if error is not None:
             self._clear()
 
-    def mark(self, seen: Call, call: Call, sides: tuple[SideTokens, SideTokens]) -> None:
-        """From now on, follow the output of this call into the residual stream.
+    def take(self, seen: Call, **known: Any) -> None:
+        """From now on, follow the output of a call into the residual stream; what is learned goes
+        into its layers, as ``value_norms`` and ``contributions``.
 
         Args:
             seen: the call as it was made, with its projection.
-            call: the same laid out anew, a row of the batch for each example.
-            sides: its tokens.
+            **known: ``call``, the same laid out anew, a row of the batch for each example, and its
+                ``sides``, ``visibility``, ``weights`` and ``layers``, as of `ResidualPath`.
         """
-        # Of a call that was marked before, the layer waited, and is made by itself after all.
-        if call.number in self._marked:
-            return
-        self._marked.add(call.number)
+        call, sides = known["call"], known["sides"]
         if call.projection is None or call.output is None:
+            for layer in known["layers"]:
+                layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
             return
         output = call.output.detach().reshape(call.size[0], call.size[2], -1)
         packed = seen.output is not None and seen.output.numel() != output.numel()
         if packed:  # the model has no padding where the layout has
             output = torch.cat([output[text, at] for text, at in enumerate(sides[0].positions)])
         path = ResidualPath(
-            call=call,
-            sides=sides,
+            **known,
             reads=tuple(self._reads),
             value=value_columns_of(call.value, reversed(self._applied)),
             output=output.clone(),  # models add the residual into this very tensor
             packed=packed,
         )
-        self._paths[call.number] = path
         self._waiting.append(path)
         if len(self._waiting) > WAITING:
             self._end(self._waiting[0])
 
-    def expect(
-        self,
-        call: Call,
-        visibility: Visibility,
-        weights: torch.Tensor | None,
-        layers: list[dict[str, Any]],
-    ) -> None:
-        """What is learned of a call goes into its layers.
-
-        Args:
-            call: one that was marked.
-            visibility: what its queries may attend to.
-            weights: ``[text head query key]``, if all of them were computed already.
-            layers: arguments of `Layer` for each example, to which ``value_norms`` and
-                ``contributions`` are added.
-        """
-        path = self._paths.pop(call.number, None)
-        if path is None:
-            for layer in layers:
-                layer["contributions"] = refused(f"{call.name}: {NO_PROJECTION}")
-            return
-        path.call, path.visibility, path.weights, path.layers = call, visibility, weights, layers
-
     def complete(self) -> None:
-        """The pass is over, and all layers are there: write what is not yet written."""
+        """The pass is over: write what is not yet written."""
         with unwatched():
             for path in list(self._waiting):
                 self._end(path)
-            self._write()
         self._clear()
 
     def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -222,22 +191,15 @@ class NormsWatch(PassReader):
         return NormUse(norm, self._names[id(module)], use.output.detach().clone())
 
     def _end(self, path: ResidualPath) -> None:
-        """A path has ended: write of it what is known, once its layers are there."""
+        """A path has ended: write what is known of it."""
         self._waiting.remove(path)
         path.reads = ()
-        self._ended.append(path)
-        self._write()
-
-    def _write(self) -> None:
-        for path in [path for path in self._ended if path.layers]:
-            self._ended.remove(path)
-            write_contributions(path, with_alti=self._with_alti)
-            put_away(path.layers, self._put)
+        write_contributions(path, with_alti=self._with_alti)
+        put_away(path.layers, self._put)
 
     def _clear(self) -> None:
-        known = (self._waiting, self._ended, self._paths, self._reads, self._applied)
-        for each in known:
-            each.clear()
+        for known in (self._waiting, self._reads, self._applied):
+            known.clear()
 
 
 def known_norm_of(module: nn.Module, width: int) -> Norm | None:

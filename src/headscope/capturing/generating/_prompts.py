@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capturing._encoded_texts import batches_of
-from headscope.capturing.building._inventory import warn_of_gaps
+from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
 from headscope.capturing.fitness import NEXT, check_fit, check_known
 from headscope.capturing.generating._options import KEPT, OVERRIDDEN, length_of, parse_options
 from headscope.capturing.generating._run import GenerationRun, beams_of
 from headscope.capturing.inputs._modalities import check_applies, check_reads
-from headscope.capturing.inputs.inputs import encode, position_limit
+from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
+from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.keep import check_count
 from headscope.capturing.loading.load import load_model
 from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped
 from headscope.capturing.seam import sessions
-from headscope.capturing.walk import reads_target
+from headscope.capturing.walk import modules_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record
 
@@ -170,7 +171,10 @@ class PromptRunner:
         length = self._length(prompts[0][1]["input_ids"])
         run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
         records = run.records(prompts)
-        warn_of_gaps(records[0])
+        read = [tokens_from_encoding(run.tokenizer, given, (text,)) for text, given in prompts]
+        lost = lost_tokens(records, Inputs({}, tuple(read)))
+        unread = not_read(modules_of(run.model), run.model, prompts[0][1])
+        warn_of_gaps(records[0], unread, lost=lost)
         return records
 
     def _all_read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time, same_random_numbers
-from headscope.capturing.walk import reads_target
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.capturing.watching._routers import (
     Router,
     check_routers,
@@ -40,6 +40,8 @@ NOTED = ("_previous_max_cache_length", "rope_deltas")
 """What is noted on a model that writes: how long its latest static cache was, and in Qwen's family
 where the words behind its latest picture stand.
 """
+KINDS = "token_type_ids"
+"""What a tokenizer may give for each token, besides its id, that transformers writes on with."""
 PADDED_WITHIN = 1e-4, 3e-2
 """How far probabilities of a padded prompt may be from those that it gets alone, in single and in
 half precision; ours.
@@ -159,11 +161,18 @@ class GenerationRun:
         padding = next(number for number in known if number is not None)
         ids = [[padding] * text.padding + text.source for text in texts]
         real = [[0] * text.padding + [1] * len(text.source) for text in texts]
+        rows = {"input_ids": ids, "attention_mask": real}
+        reads = set(texts[0].encoding).intersection(arguments_of(self.model))
+        if others := sorted(reads - rows.keys() - {KINDS}):
+            raise CaptureError(
+                f"{type(self.model).__name__} reads {', '.join(others)} of its tokenizer, and it "
+                "is not known how that continues with the words it writes; capture the whole text"
+            )
+        if KINDS in reads:
+            # transformers goes on with the last kind for each word that it writes
+            rows[KINDS] = [[0] * text.padding + list(text.encoding[KINDS]) for text in texts]
         device = device_of(self.model)
-        return {
-            "input_ids": torch.tensor(ids, device=device),
-            "attention_mask": torch.tensor(real, device=device),
-        }
+        return {name: torch.tensor(row, device=device) for name, row in rows.items()}
 
     def _routers(self, source: list[int]) -> list[Router | None]:
         """The routers of a model, where their scores are wanted: one pass over the prompt shows
@@ -202,7 +211,12 @@ class GenerationRun:
             return
         # The last token was written and never read.
         read = torch.tensor([written[at][:-1]], device=device_of(self.model))
-        logits = self.model(input_ids=read, attention_mask=torch.ones_like(read)).logits[0]
+        own = self._prompts([replace(texts[at], padding=0)])
+        given = {"input_ids": read, "attention_mask": torch.ones_like(read)}
+        if KINDS in own:
+            more = read.shape[1] - own[KINDS].shape[1]
+            given[KINDS] = torch.cat([own[KINDS], own[KINDS][:, -1:].expand(1, more)], 1)
+        logits = self.model(**given).logits[0]
         name = type(self.model).__name__
         what = f"{name} computes something else where a prompt is padded"
         check_same_text(generation, logits, PADDED_WITHIN, what)
