@@ -1,6 +1,7 @@
 """headscope compare and headscope effect."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +106,16 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, said):
     assert out == ""
     assert err.count("\n") == 1
     assert said in err
+
+
+def test_two_results_are_compared(here, capsys):
+    kept = Path(__file__).parents[1] / "results" / "kept"
+    files = [str(kept / f"{name}.safetensors") for name in ("tally", "relations")]
+    assert run(["compare", files[0], files[0], "--out", "c.csv"]) == 0
+    assert "heads, A " in capsys.readouterr().out
+    assert (here / "c.csv").read_text().startswith("layer,head,pattern,measure,a,b,difference")
+    assert run(["compare", *files]) == 1
+    assert run(["compare", files[0], files[0], "--stack", "self"]) == 1
+    err = capsys.readouterr().err
+    assert "two results of one kind, got Heads and Relations" in err
+    assert "--stack, --match and --min-overlap is for records" in err

@@ -74,14 +74,6 @@ def with_other_rows(said, arrays):
     arrays["stacks.0.distances.0"] = arrays["stacks.0.distances.0"][:, 1:].copy()
 
 
-def with_other_tokens(said, arrays):
-    said["stacks"][0]["query"]["spans"][0][0] = [1]
-
-
-def of_an_unknown_span(said, arrays):
-    said["stacks"][0]["query"]["spans"][0][2] = "both?"
-
-
 def without_stacks(said, arrays):
     said["stacks"] = []
 
@@ -99,8 +91,6 @@ def without_a_record(said, arrays):
     [
         (without_heads, "its heads are not those of its records"),
         (with_other_rows, "its distances are of other rows than its records have"),
-        (with_other_tokens, "its spans are of other tokens than its records have"),
-        (of_an_unknown_span, "a span is none of both, replaced, a, b"),
         (without_stacks, "it has no stacks"),
         (without_texts, "its distances are of other rows"),
         (without_a_record, "KeyError 'b'"),

@@ -87,10 +87,7 @@ def coref(asked: Study, *, data: Path, **options: Any) -> None:
     asked.tell(result)
 
 
-@made_from(
-    "headscope.studies:probe",
-    takes="random_weights vectors rank epochs seeds confidence",
-)
+@made_from("headscope.studies:probe", takes="random_weights vectors rank epochs seeds confidence")
 def probe(
     asked: Study,
     *,
@@ -157,12 +154,7 @@ def probe(
     "of the source.",
 )
 def align(
-    asked: Study,
-    *,
-    pairs: Paths = (),
-    from_one: Flag = False,
-    add: Paths = (),
-    **options: Any,
+    asked: Study, *, pairs: Paths = (), from_one: Flag = False, add: Paths = (), **options: Any
 ) -> None:
     """Evaluate word alignment by the attention of a translation model.
 

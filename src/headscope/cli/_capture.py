@@ -39,13 +39,7 @@ from headscope.cli._run import (
     status,
 )
 from headscope.cli._signature import made_from
-from headscope.cli._study import (
-    CorpusOptions,
-    Study,
-    alone_or_all,
-    text_or_chat,
-    warnings_as_lines,
-)
+from headscope.cli._study import CorpusOptions, Study, alone_or_all, text_or_chat, warnings_as_lines
 from headscope.errors import (
     FileError,
     HeadscopeError,
@@ -70,11 +64,7 @@ ROUTERS = "Store the router scores of mixture-of-experts layers, too."
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 
 
-@made_from(
-    "headscope.capturing.options:KeepOptions",
-    takes=f"{KEPT} rows top",
-    routers=ROUTERS,
-)
+@made_from("headscope.capturing.options:KeepOptions", takes=f"{KEPT} rows top", routers=ROUTERS)
 def capture(
     text: str | None = None,
     text_b: str | None = None,

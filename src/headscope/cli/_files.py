@@ -26,12 +26,7 @@ from headscope.errors import CaptureError, FigureError, FileError, RecordError, 
 FORCE = "--force"
 overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
 """Whether a file of another kind may be replaced, in the command that runs."""
-STARTS = {
-    b"%PDF": ".pdf",
-    b"\x89PNG": ".png",
-    b"PK\x03\x04": ".npz",
-    b"PAR1": ".parquet",
-}
+STARTS = {b"%PDF": ".pdf", b"\x89PNG": ".png", b"PK\x03\x04": ".npz", b"PAR1": ".parquet"}
 """First bytes of files of known kinds."""
 RECORD = ".safetensors"
 PAGE = ".html"

@@ -114,8 +114,7 @@ def _run(arguments: Sequence[str]) -> int:
             raise
         what = f"{type(error).__name__}: {_one_line(error)}"
         return _complain(
-            f"unexpected {what}; this is a bug in headscope, set {DEBUG}=1 to see where",
-            1,
+            f"unexpected {what}; this is a bug in headscope, set {DEBUG}=1 to see where", 1
         )
     finally:
         overwriting.reset(token)

@@ -38,20 +38,10 @@ from headscope.cli._run import (
     status,
 )
 from headscope.cli._signature import parameters
-from headscope.cli._study import (
-    Study,
-    parse_texts,
-    text_or_chat,
-)
+from headscope.cli._study import Study, parse_texts, text_or_chat
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
-from headscope.views.options import (
-    MOVED_VIEWS,
-    TOKEN_OPTIONS,
-    ViewName,
-    WrittenOptions,
-    declared,
-)
+from headscope.views.options import MOVED_VIEWS, TOKEN_OPTIONS, ViewName, WrittenOptions, declared
 
 if TYPE_CHECKING:
     from headscope.record import Record

@@ -149,22 +149,17 @@ def export(
     min_overlap="Minimum share of the tokens that both records must have, from 0 to 1.",
 )
 def compare(
-    a: Path,
-    b: Path,
-    /,
-    *,
-    spread: Paths = (),
-    results: Results = Results(),
-    **options: Any,
+    a: Path, b: Path, /, *, spread: Paths = (), results: Results = Results(), **options: Any
 ) -> None:
-    """Compare two records head by head.
+    """Compare two records, or two results of one kind, head by head.
 
     headscope compare run.safetensors other.safetensors --out page.html
 
     headscope compare step1/atlas step2/atlas
 
     Args:
-        a: The first record (.safetensors), from headscope capture; or the folder of an atlas.
+        a: The first record (.safetensors), from headscope capture; or a result that --save wrote,
+            or the folder of an atlas.
         b: The second.
         spread: Pairs of records, one after the other, that differ only by chance, such as two
             seeds: heads that move no more than in these are marked.
@@ -188,18 +183,23 @@ def compare(
     for path in (a, b, *spread):
         if path.suffix != RECORD:
             raise FileError(
-                f"{path} is not a record; expected a {RECORD} file from headscope capture"
+                f"{path} is not a record or result; expected a {RECORD} file that headscope wrote"
             )
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
     from headscope.comparison import compare as compared
-    from headscope.storage import load
+    from headscope.record import Record
+    from headscope.results import load
 
+    first, second = load(a), load(b)
+    if not isinstance(first, Record):
+        given = {"--spread": spread, "One of --stack, --match and --min-overlap": options}
+        check_absent(given, "{} is for records; leave it out to compare two results")
     # Files in pairs: the first and second, the third and fourth ...
     pairs = zip(spread[::2], spread[1::2], strict=True)
     nulls = [(load(first), load(second)) for first, second in pairs]
     with status("Comparing"):
-        comparison = compared(load(a), load(b), spread=nulls, **options)
+        comparison = compared(first, second, spread=nulls, **options)
     say(str(comparison))
     results.write(comparison)
 

@@ -44,9 +44,7 @@ class Argument(NamedTuple):
 
 SHARED = {
     "stack": Argument(
-        str,
-        None,
-        "Attention stack of the model, such as decoder or cross; by default the first.",
+        str, None, "Attention stack of the model, such as decoder or cross; by default the first."
     ),
     "confidence": Argument(float, None, "Confidence level of the intervals; 0.95 by default."),
     "alpha": Argument(float, None, "Significance level, over all tests together; 0.05 by default."),
@@ -315,9 +313,7 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
         fields[name] = Annotated[
             kind,
             Parameter(
-                help=help_,
-                negative=_off(option) if kind is bool else "",
-                consume_multiple=is_list,
+                help=help_, negative=_off(option) if kind is bool else "", consume_multiple=is_list
             ),
         ]
     return fields

@@ -153,11 +153,7 @@ def _heads_of_a_layer(model: Any) -> range:
     layer="Layer number, from 0; -1 is the last.",
 )
 def faithfulness(
-    asked: TextStudy,
-    *,
-    query: str = "0",
-    adversary: Flag = False,
-    **options: Any,
+    asked: TextStudy, *, query: str = "0", adversary: Flag = False, **options: Any
 ) -> None:
     """Check whether attention agrees with gradients and leave-one-out importance.
 

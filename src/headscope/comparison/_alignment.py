@@ -126,7 +126,9 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
         ... ).summary
         '2 in both, 1 only in B (aligned by edit distance)'
     """
-    if _are_same(a, b):
+    # Grids and places as well as the pieces: all patches of a picture have the same piece.
+    sides = [(each.pieces, each.segments, each.grids, each.places) for each in (a, b)]
+    if sides[0] == sides[1]:
         spans = tuple(Span((position,), (position,), "both") for position in range(len(a)))
         return TokenAlignment(spans, "the same tokens", 1.0)
     _check_kind(a, b)
@@ -147,11 +149,6 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
             "few words"
         )
     return alignment
-
-
-def _are_same(a: Tokens, b: Tokens) -> bool:
-    # Grids and places as well as the pieces: all patches of a picture have the same piece.
-    return (a.pieces, a.segments, a.grids, a.places) == (b.pieces, b.segments, b.grids, b.places)
 
 
 def _can_match_characters(a: Tokens, b: Tokens) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
 from headscope.comparison._alignment import LEAST, align
 from headscope.comparison._grid import (
-    Cell,
     Grid,
     MatchedHeads,
     best_partners,
@@ -20,6 +19,7 @@ from headscope.comparison._grid import (
     cells_of,
     matching_of,
 )
+from headscope.comparison._results import compare_results
 from headscope.comparison.stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
 from headscope.evidence import length_text, parse_groups
@@ -39,19 +39,12 @@ SAYS = {
 ROUNDING = "give spread= (--spread), from two texts or seeds without a real difference"
 
 
-ALIGNMENT: dict[str, Any] = {
-    "spans": [[[int], [int], str]],
-    "method": str,
-    "shared": float,
-}
 DOCUMENT: dict[str, Any] = {
     "left_out": [str],
     "stacks": [
         {
             "name": str,
             "other": str,
-            "query": ALIGNMENT,
-            "key": (ALIGNMENT, None),
             "spread_of": str,
             "candidates": int,
             "changed": [PAIR],
@@ -173,6 +166,14 @@ class CompareOptions(TypedDict, total=False):
     """The document that each pair of records is of."""
 
 
+@overload
+def compare(a: Result, b: Result) -> Result: ...
+
+
+@overload
+def compare(a: Any, b: Any, **options: Any) -> Comparison: ...
+
+
 def compare(
     a: Any,
     b: Any,
@@ -182,9 +183,15 @@ def compare(
     spread: Sequence[Pair] = (),
     least: float = LEAST,
     **over: Unpack[CompareOptions],
-) -> Comparison:
+) -> Result:
     """Compare two records token by token and head by head, or refuse with the reason why that would
-    not be right.
+    not be right; or two results of one kind, such as those of `headscope.heads` for two models.
+
+    Rows of two results are matched by what names them (layer, head, pattern, relation ...). Each
+    number that both have is set side by side, with the difference and, where both have an interval,
+    that of the difference: ``d - sqrt((b - b_low)^2 + (a_high - a)^2)`` to ``d + sqrt((b_high -
+    b)^2 + (a - a_low)^2)`` (MOVER; Zou and Donner 2008), which holds for different texts and is too
+    wide where both read the same. Options are for records. `Atlas.compare` compares two atlases.
 
     Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's
     two texts by edit distance; two tokenizers of one text by characters, weights summed over the
@@ -205,7 +212,7 @@ def compare(
     moved by no more than rounding may make.
 
     Args:
-        a: a record, or one for each text.
+        a: a record, or one for each text; or a result.
         b: as many others.
         stack: which stack, or those of A and of B where they are called otherwise; by default all
             that both have.
@@ -217,14 +224,18 @@ def compare(
             each pair of records is of, by name or number, so that they are over documents.
 
     Raises:
-        RecordError: where the tokens cannot be aligned, no stack is in both, or the numbers of
-            records, or of groups, differ.
+        RecordError: where the tokens cannot be aligned, no stack is in both, the numbers of
+            records, or of groups, differ, or two results are of different kinds.
 
     Example:
         >>> from headscope.testing import random_record
         >>> compare(random_record(seed=1), random_record(seed=2))
         <Comparison: 6 heads, 1 text, ranking only>
     """
+    if isinstance(a, Result) and isinstance(b, Result):
+        # An atlas knows how its heads are matched.
+        own = getattr(a, "compare", None)
+        return compare_results(a, b) if own is None else own(b)
     pairs = _pairs(a, b)
     options = _Options(heads=heads, least=least, **over)
     parse_groups(options.groups, len(pairs), "record")
@@ -252,15 +263,11 @@ def same_model(a: Record, b: Record) -> bool:
     """Whether two records are of one model, as far as they tell: name, revision, class and
     heads.
     """
-    facts = [
-        (each.model.name, each.model.revision, each.model.class_name, _shape(each))
-        for each in (a, b)
-    ]
+    facts = []
+    for each in (a, b):
+        heads = {name: cells_of(stack) for name, stack in each.stacks.items()}
+        facts.append((each.model.name, each.model.revision, each.model.class_name, heads))
     return facts[0] == facts[1]
-
-
-def _shape(record: Record) -> dict[str, tuple[Cell, ...]]:
-    return {name: cells_of(stack) for name, stack in record.stacks.items()}
 
 
 def _compared(
@@ -278,10 +285,7 @@ def _compared(
         others = _grids(nulls, (names[0], names[0]), options)
         _check_cells([grids[0], *others])
         means = [_matched([other], how)[0].mean for other in others]
-        spread, spread_of = (
-            np.max(means, axis=0),
-            largest_of(len(nulls), "given pair"),
-        )
+        spread, spread_of = (np.max(means, axis=0), largest_of(len(nulls), "given pair"))
     return StackComparison(
         name=names[0],
         grid=grids[0],
@@ -298,22 +302,24 @@ def _compared(
 def _grids(pairs: list[Pair], names: tuple[str, str], options: _Options) -> list[Grid]:
     several = len(pairs) > 1
     return [
-        _grid(pair, names, options, f"Pair {number}: " * several)
+        grid_of(pair, names, least=options.least, where=f"Pair {number}: " * several)
         for number, pair in enumerate(pairs)
     ]
 
 
-def _grid(pair: Pair, names: tuple[str, str], options: _Options, where: str) -> Grid:
+def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = "") -> Grid:
+    """Two stacks on their common tokens.
+
+    Raises:
+        RecordError: where the tokens cannot be aligned, or no query is in both.
+    """
     a, b = (record[name] for record, name in zip(pair, names, strict=True))
     # Of one model two texts may be aligned by edits, as tokens with one name mean the same there.
     same = same_model(*pair)
     try:
-        query = align(a.query, b.query, same_model=same, least=options.least)
-        key = (
-            query
-            if (a.key, b.key) == (a.query, b.query)
-            else align(a.key, b.key, same_model=same, least=options.least)
-        )
+        query = key = align(a.query, b.query, same_model=same, least=least)
+        if (a.key, b.key) != (a.query, b.query):
+            key = align(a.key, b.key, same_model=same, least=least)
     except RecordError as error:
         raise RecordError(f"{where}{error}") from None
     grid = Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
@@ -336,9 +342,8 @@ def _matched(grids: list[Grid], how: str) -> tuple[MatchedHeads, ...]:
 def _rounding(grid: Grid, matched: MatchedHeads) -> np.ndarray:
     """What rounding may make, for each head of A."""
     theirs = dict(zip(matched.cells, matched.partners, strict=True))
-    return np.concatenate(
-        [grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a]
-    )
+    made = [grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a]
+    return np.concatenate(made)
 
 
 def _check_cells(grids: list[Grid]) -> None:
@@ -357,14 +362,10 @@ def _check_cells(grids: list[Grid]) -> None:
 def _pairs(a: Any, b: Any) -> list[Pair]:
     firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
     for record in (*firsts, *seconds):
-        if isinstance(record, Result) and hasattr(record, "compare"):
-            raise RecordError(
-                f"hs.compare takes records; two results of type {type(record).__name__} are "
-                "compared with a.compare(b)"
-            )
         if not isinstance(record, Record):
             raise RecordError(
-                f"compare takes records, or as many on either side, not a {type(record).__name__}"
+                "compare takes two results of one kind, or records, as many on either side, not a "
+                f"{type(record).__name__}"
             )
     if len(firsts) != len(seconds) or not firsts:
         raise RecordError(
@@ -401,8 +402,5 @@ def _tokens(stack: StackComparison) -> list[str]:
         first = " of the first"
     if stack.query == stack.key:
         return [*lines, f"Tokens{first}: {stack.query.summary}"]
-    return [
-        *lines,
-        f"Query tokens{first}: {stack.query.summary}",
-        f"Key tokens{first}: {stack.key.summary}",
-    ]
+    sides = (("Query", stack.query), ("Key", stack.key))
+    return [*lines, *(f"{side} tokens{first}: {each.summary}" for side, each in sides)]

@@ -7,22 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from headscope.comparison._alignment import Span, TokenAlignment
-from headscope.comparison._compare import Comparison
+from headscope.comparison._compare import Comparison, grid_of
 from headscope.comparison._grid import Cell, Grid, MatchedHeads, cells_of
 from headscope.comparison.effect import Effect, OutputChange
 from headscope.comparison.stack import StackComparison
-from headscope.record import Record, Tokens
+from headscope.record import Record
 from headscope.results import Kept
-from headscope.storage import (
-    array_of,
-    arrays_below,
-    record_of,
-    record_parts,
-)
+from headscope.storage import array_of, arrays_below, record_of, record_parts
 
 KINDS = ("tokens", "classes", "states", "number")
-SPANS = ("both", "replaced", "a", "b")
 
 
 def kept_of(comparison: Comparison) -> Kept:
@@ -66,30 +59,20 @@ def effect_of(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Effect
 def _document_of(stack: StackComparison) -> dict[str, Any]:
     """What is no array of how far the heads of a stack are apart."""
     grid, groups = stack.grid, stack.groups
+    # JSON has no numbers of NumPy.
+    plain = [int(g) if isinstance(g, int | np.integer) else str(g) for g in groups or ()]
     return {
         "name": stack.name,
         "other": grid.b.name,
-        "query": _document_of_alignment(grid.query),
-        "key": None if grid.key is grid.query else _document_of_alignment(grid.key),
         "spread_of": stack.spread_of,
         "candidates": stack.candidates,
         "changed": sorted(stack.changed),
         "can_move": None if stack.can_move is None else sorted(stack.can_move),
         "confidence": stack.confidence,
-        "groups": None if groups is None else list(map(_plain, groups)),
+        "groups": None if groups is None else plain,
         "nulls": len(stack.nulls),
         "texts": len(stack.matched),
     }
-
-
-def _plain(group: Any) -> str | int:
-    """The name or number of a document as JSON has it."""
-    return int(group) if isinstance(group, int | np.integer) else str(group)
-
-
-def _document_of_alignment(alignment: TokenAlignment) -> dict[str, Any]:
-    spans = [[list(span.a), list(span.b), span.kind] for span in alignment.spans]
-    return {"spans": spans, "method": alignment.method, "shared": float(alignment.shared)}
 
 
 def _arrays_of(stack: StackComparison) -> dict[str, np.ndarray]:
@@ -118,11 +101,8 @@ def comparison_of(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Co
 def _stack(
     entry: dict[str, Any], arrays: dict[str, np.ndarray], a: Record, b: Record
 ) -> StackComparison:
-    ours, theirs = a[entry["name"]], b[entry["other"]]
-    query = key = _alignment(entry["query"], ours.query, theirs.query)
-    if entry["key"] is not None:
-        key = _alignment(entry["key"], ours.key, theirs.key)
-    grid = Grid(ours, theirs, query, key, (a.model.dtype, b.model.dtype))
+    # The tokens are aligned again: that follows from the records.
+    grid = grid_of((a, b), (entry["name"], entry["other"]), least=0.0)
     matched = tuple(_matched(arrays, number, grid) for number in range(entry["texts"]))
     if not matched or matched[0].distances.shape[1] != len(grid.rows):
         raise ValueError("its distances are of other rows than its records have")
@@ -151,16 +131,6 @@ def _matched(arrays: dict[str, np.ndarray], number: int, grid: Grid) -> MatchedH
     if kept != cells or not set(partners) <= set(cells_of(grid.b)):
         raise ValueError("its heads are not those of its records")
     return MatchedHeads(cells, partners, distances)
-
-
-def _alignment(entry: dict[str, Any], a: Tokens, b: Tokens) -> TokenAlignment:
-    spans = tuple(Span(tuple(ours), tuple(theirs), kind) for ours, theirs, kind in entry["spans"])
-    for tokens, covered in ((a, [s.a for s in spans]), (b, [s.b for s in spans])):
-        if sorted(token for span in covered for token in span) != list(range(len(tokens))):
-            raise ValueError("its spans are of other tokens than its records have")
-    if not {span.kind for span in spans} <= set(SPANS):
-        raise ValueError(f"a span is none of {', '.join(SPANS)}")
-    return TokenAlignment(spans, entry["method"], entry["shared"])
 
 
 def _output(entry: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> OutputChange:

@@ -158,7 +158,8 @@ def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
         tokens, numbers = (b, span.b) if span.b else (a, span.a)
         special.append(all(tokens.special[number] for number in numbers))
         segments.append(tokens.segments[numbers[0]])
-        patches.append(_patch(tokens, numbers[0]))
+        sides = (tokens.pictures, tokens.places)
+        patches.append([side and side[numbers[0]] for side in sides])
     words = Tokens(
         pieces=tuple(labels), labels=tuple(labels), special=tuple(special), segments=tuple(segments)
     )
@@ -166,13 +167,6 @@ def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:
         return words
     pictures, at = zip(*patches, strict=True)
     return replace(words, grids=b.grids, places=at, pictures=pictures)
-
-
-def _patch(tokens: Tokens, token: int) -> tuple[int | None, tuple[int, int] | None]:
-    """The picture of a patch and its place in it."""
-    if tokens.pictures is None or tokens.places is None:
-        return None, None
-    return tokens.pictures[token], tokens.places[token]
 
 
 def _text(tokens: Tokens, numbers: tuple[int, ...]) -> str:

@@ -82,9 +82,7 @@ class OutputChange:
 
     def lines(self) -> list[str]:
         """The output and the positions that moved most, in words."""
-        return [
-            line for part in (self.description(), *self.guesses()) for line in str(part).split("\n")
-        ]
+        return "\n".join(map(str, (self.description(), *self.guesses()))).split("\n")
 
     def description(self) -> str:
         """How far the output moved, in words."""

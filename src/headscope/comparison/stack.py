@@ -89,10 +89,7 @@ class StackComparison:
         shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
         total = self.moved[shared].sum()
         # Ties count against the change, which makes p larger, never smaller than it is.
-        rank = 1
-        for null in self.nulls:
-            if null[shared].sum() >= total:
-                rank += 1
+        rank = 1 + sum(bool(null[shared].sum() >= total) for null in self.nulls)
         return rank, rank / (1 + len(self.nulls))
 
     @property
@@ -183,15 +180,11 @@ class StackComparison:
         """
         if side == "a":
             return self.grid.weights("a", layer)
-        rows = []
+        pairs = zip(self.cells, self.partners, strict=True)
+        theirs = [partner for (own, _), partner in pairs if own == layer]
         # Nearest heads of one layer may be of several layers of B, each computed once.
-        made: dict[int, np.ndarray] = {}
-        for (own, _), (number, head) in zip(self.cells, self.partners, strict=True):
-            if own == layer:
-                if number not in made:
-                    made[number] = self.grid.weights("b", number)
-                rows.append(made[number][head])
-        return np.stack(rows)
+        made = {number: self.grid.weights("b", number) for number in {each for each, _ in theirs}}
+        return np.stack([made[number][head] for number, head in theirs])
 
     def difference(self, layer: int) -> Float[np.ndarray, "head query key"]:
         """B less A of the heads of a layer, on the spans of both; 0 in rows that not both have."""
@@ -268,13 +261,8 @@ class StackComparison:
 
     def lines(self, count: int = 10) -> list[tuple[str, ...]]:
         """The heads that moved most, as rows of a table with its header."""
-        best = self.candidates > 1
-        header = (
-            "head",
-            *(["nearest"] * best),
-            "JS (nats)",
-            *(["interval"] * (len(self.values) > 1)),
-        )
+        best, several = self.candidates > 1, len(self.values) > 1
+        header = ("head", *["nearest"] * best, "JS (nats)", *["interval"] * several)
         header = (*header, "spread", "") if self.has_baseline else header
         return [header, *(self._line(index, best=best) for index in self.strongest(count))]
 

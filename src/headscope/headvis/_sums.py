@@ -205,8 +205,6 @@ def _after_the_same(ids: Int[np.ndarray, "text key"]) -> Bool[np.ndarray, "text 
     return after
 
 
-def largest(
-    weights: Float[np.ndarray, "*texts query key"],
-) -> Float[np.ndarray, "*texts"]:
+def largest(weights: Float[np.ndarray, "*texts query key"]) -> Float[np.ndarray, "*texts"]:
     """The largest weight outside row and column 0, which every reader skips."""
     return weights[..., 1:, 1:].max(axis=(-2, -1))

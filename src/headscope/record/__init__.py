@@ -19,14 +19,7 @@ from headscope.record._mask import Mask
 from headscope.record._record import Record
 from headscope.record._stack import Stack
 from headscope.record._statistics import OFFSETS, STATISTICS, Statistics, statistics_of
-from headscope.record._stored import (
-    Array,
-    StoredArray,
-    StoredArrays,
-    array_field,
-    held,
-    part_of,
-)
+from headscope.record._stored import Array, StoredArray, StoredArrays, array_field, held, part_of
 from headscope.record._tokens import Tokens
 from headscope.record._weight_blocks import WeightBlock, sampled_queries
 from headscope.record._words import Words, word_maps

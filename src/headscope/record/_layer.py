@@ -11,13 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.record._checks import (
-    check_finite,
-    check_number,
-    check_weights,
-    frozen,
-    is_on_disk,
-)
+from headscope.record._checks import check_finite, check_number, check_weights, frozen, is_on_disk
 from headscope.record._contributions import Contributions
 from headscope.record._facts import AGAINST
 from headscope.record._held_heads import HeldHeads

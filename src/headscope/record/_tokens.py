@@ -177,11 +177,7 @@ class Tokens:
         """The tokens at these positions."""
         lists = {name: _picked(getattr(self, name), kept) for name in EACH}
         return Tokens(
-            texts=self.texts,
-            grids=self.grids,
-            frames=self.frames,
-            numbered=self.numbered,
-            **lists,
+            texts=self.texts, grids=self.grids, frames=self.frames, numbered=self.numbered, **lists
         )
 
     def _check_lengths(self) -> None:

@@ -29,14 +29,7 @@ from headscope.storage.atomic import (
     saved_at,
     written_whole,
 )
-from headscope.storage.npz import (
-    UNREADABLE,
-    array_of,
-    arrays_below,
-    read_npz,
-    reading,
-    words_of,
-)
+from headscope.storage.npz import UNREADABLE, array_of, arrays_below, read_npz, reading, words_of
 from headscope.storage.rows import (
     FIRST,
     SECOND,

@@ -166,9 +166,6 @@ def write_index(folder: Path, lines: Iterable[IndexLine]) -> None:
     Raises:
         FileError: where it cannot be written, as on a full disk.
     """
-    with (
-        written_whole(folder / INDEX) as temporary,
-        temporary.open("w", encoding="utf-8") as file,
-    ):
+    with written_whole(folder / INDEX) as temporary, temporary.open("w", encoding="utf-8") as file:
         for line in lines:
             file.write(f"{line.as_json()}\n")

@@ -239,10 +239,7 @@ RUN_AGAIN = "run the study again, or take a copy"
 
 
 def save_kept(
-    path: str | os.PathLike[str],
-    kind: str,
-    document: dict[str, Any],
-    arrays: dict[str, np.ndarray],
+    path: str | os.PathLike[str], kind: str, document: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> Path:
     """Write a result, whole or not at all.
 

@@ -1,0 +1,66 @@
+"""Two results of one kind are compared row by row."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.testing import random_record
+
+KEPT = Path(__file__).parents[1] / "results" / "kept"
+
+
+TOKENS = list("abcdefg")
+
+
+def heads_of(first):
+    records = []
+    for seed in range(first, first + 6):
+        weights = np.random.default_rng(seed).dirichlet(np.ones(7), (2, 1, 3, 7))
+        records.append(hs.from_weights(weights, TOKENS))
+    return hs.patterns.heads(records)
+
+
+def test_heads_are_compared_by_layer_head_and_pattern(tmp_path):
+    a, b = heads_of(0), heads_of(20)
+    found = hs.compare(a, b)
+    rows = found.to_pandas().set_index(["layer", "head", "pattern", "measure"])
+    ours = a.to_pandas().set_index(["layer", "head", "pattern"])
+    theirs = b.to_pandas().set_index(["layer", "head", "pattern"])
+    for name in ("score", "entropy"):
+        pair = rows.xs(name, level="measure")
+        np.testing.assert_allclose(
+            pair["difference"], (theirs[name] - ours[name]).loc[pair.index], atol=1e-12
+        )
+    one = rows.loc[(1, 0, "next", "score")]
+    assert one["low"] < one["difference"] < one["high"]
+    x, y = ours.loc[(1, 0, "next")], theirs.loc[(1, 0, "next")]
+    down = np.hypot(y["score"] - y["low"], x["high"] - x["score"])
+    assert one["low"] == pytest.approx(y["score"] - x["score"] - down)
+    assert "entropy" in str(found)
+    assert str(hs.load(hs.save(found, tmp_path / "c.safetensors"))) == str(found)
+
+
+@pytest.mark.parametrize("name", ["ablation", "alignment", "coref", "mechanism", "relations"])
+def test_results_of_every_study_are_compared(name):
+    result = hs.load(KEPT / f"{name}.safetensors")
+    found = hs.compare(result, result)
+    assert set(found.columns()["difference"]) == {0.0}
+    assert len(str(found)) < 20_000
+
+
+def test_rows_that_only_one_has_are_counted():
+    small, large = (
+        hs.patterns.heads([random_record(seed=seed, layers=layers) for seed in range(3)])
+        for layers in (1, 2)
+    )
+    assert "rows that only one has are left out" in hs.compare(small, large).summary
+
+
+def test_what_makes_no_sense_is_refused():
+    relations = hs.load(KEPT / "relations.safetensors")
+    with pytest.raises(hs.RecordError, match="two results of one kind, got Heads and Relations"):
+        hs.compare(heads_of(0), relations)
+    with pytest.raises(hs.RecordError, match="compare takes two results of one kind, or records"):
+        hs.compare(heads_of(0), random_record())
