@@ -4,12 +4,19 @@ their own.
 
 import json
 import re
+import shlex
 
 import pytest
 
 from headscope import _progress
+from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
+
+
+def run_line(line):
+    """Run a command that is written as in a shell."""
+    return run(shlex.split(line))
 
 
 def header_of(page):

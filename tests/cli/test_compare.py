@@ -87,10 +87,7 @@ def test_effect_tells_what_moves(here, writer, capsys):
             ["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"],
             "Expected pairs of records for --spread, got 1 records",
         ),
-        (
-            ["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"],
-            "Expected .csv",
-        ),
+        (["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"], "Expected .csv"),
         (
             ["compare", "0.safetensors", "1.safetensors", "--stack", "self"],
             "has the stacks 'cross', not 'self'",

@@ -10,16 +10,7 @@ from .conftest import header_of
 
 
 def test_evidence_of_this_text_alone(here, folder, capsys):
-    asked = [
-        "view",
-        "the cat sat",
-        "it sat",
-        "--model",
-        folder,
-        "--evidence",
-        "--view",
-        "matrix",
-    ]
+    asked = ["view", "the cat sat", "it sat", "--model", folder, "--evidence", "--view", "matrix"]
     assert run([*asked, "--out", "page.html"]) == 0
     header = header_of(here / "page.html")
     assert header["evidence"]["texts"] == 1
@@ -89,10 +80,7 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     [
         (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence uses this one text"),
         (["--evidence-of", "gone.txt"], "headscope: gone.txt does not exist"),
-        (
-            ["--evidence-of", "a.pdf"],
-            "headscope: Expected .txt, .jsonl",
-        ),
+        (["--evidence-of", "a.pdf"], "headscope: Expected .txt, .jsonl"),
         (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),

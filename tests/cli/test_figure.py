@@ -119,10 +119,7 @@ def test_pictures_stand_in_a_row(here, tray):
         ),
         (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
         (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),
-        (
-            ["--out", "f.jpg"],
-            "headscope: Expected .svg, .pdf, .png for --out, got f.jpg",
-        ),
+        (["--out", "f.jpg"], "headscope: Expected .svg, .pdf, .png for --out, got f.jpg"),
         (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
         (
             ["--view", "pair", "--out", "f.svg"],

@@ -137,19 +137,13 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
             "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx",
         ),
         (["a " * 99], "headscope: The text has 101 tokens"),
-        (
-            ["a", "--plot", "b.jpg"],
-            "headscope: Expected .svg, .pdf, .png for --plot, got b.jpg",
-        ),
+        (["a", "--plot", "b.jpg"], "headscope: Expected .svg, .pdf, .png for --plot, got b.jpg"),
         ([""], "headscope: The text is empty"),
         (
             ["a", "--target", "b"],
             "headscope: --target and --target-tokenizer are for commands that read one text",
         ),
-        (
-            ["a", "--stack", "decoder"],
-            "headscope: The texts have the stacks 'self', not 'decoder'",
-        ),
+        (["a", "--stack", "decoder"], "headscope: The texts have the stacks 'self', not 'decoder'"),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value)[:30],
 )

@@ -47,14 +47,7 @@ def classifier(saved):
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["heads"],
-        ["norms"],
-        ["mechanism", "--at", "0-0"],
-        ["faithfulness"],
-    ],
-    ids=" ".join,
+    "command", [["heads"], ["norms"], ["mechanism", "--at", "0-0"], ["faithfulness"]], ids=" ".join
 )
 def test_a_bad_text_costs_one_text(command, texts, folder, classifier, capsys):
     model = classifier if command == ["faithfulness"] else folder

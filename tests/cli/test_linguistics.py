@@ -7,7 +7,7 @@ import pytest
 
 from headscope.cli import run
 
-from .conftest import header_of
+from .conftest import header_of, run_line
 
 BANK = """# sent_id = one
 1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
@@ -62,19 +62,7 @@ def test_relations_of_a_treebank(folder, here, capsys):
     assert (det["count"], det["offset"], det["baseline"]) == ("3", "1", "1.0")
     assert 0 <= float(det["random_accuracy"]) <= 1
     assert (
-        run(
-            [
-                "relations",
-                "--treebank",
-                "bank.conllu",
-                "--model",
-                folder,
-                "--sentences",
-                "2",
-                "--no-trees",
-            ]
-        )
-        == 0
+        run_line(f"relations --treebank bank.conllu --model {folder} --sentences 2 --no-trees") == 0
     )
     out, _ = capsys.readouterr()
     assert "2 sentences (median " in out
@@ -130,22 +118,7 @@ def test_relations_are_evidence_of_a_view(folder, here, capsys):
 
 
 def test_coreference_of_schemas(folder, here, capsys):
-    assert (
-        run(
-            [
-                "coref",
-                "--data",
-                "all.tsv",
-                "--model",
-                folder,
-                "--out",
-                "found.json",
-                "--plot",
-                "found.svg",
-            ]
-        )
-        == 0
-    )
+    assert run_line(f"coref --data all.tsv --model {folder} --out found.json --plot found.svg") == 0
     out, _ = capsys.readouterr()
     assert ", all: " in out
     assert "3 passages (median 18 tokens), 3 questions" in out

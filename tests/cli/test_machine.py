@@ -4,6 +4,7 @@ printed and kept.
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ import headscope as hs
 from headscope.cli import run
 from headscope.cli._app import app
 
-from .conftest import header_of
+from .conftest import header_of, run_line
 
 MACHINE = ("--device", "--dtype", "--revision", "--batch-size")
 WITHOUT_MODEL = {"check", "compare", "export"}
@@ -39,22 +40,7 @@ def test_what_was_used_is_printed_and_kept(folder, here, capsys):
 
 def test_a_study_says_where_its_model_ran(folder, here, capsys):
     (here / "a.txt").write_text("a cat\na dog ran\nthe hen sat\n", encoding="utf-8")
-    assert (
-        run(
-            [
-                "heads",
-                "--texts",
-                "a.txt",
-                "--model",
-                folder,
-                "--dtype",
-                "float64",
-                "--batch-size",
-                "2",
-            ]
-        )
-        == 0
-    )
+    assert run_line(f"heads --texts a.txt --model {folder} --dtype float64 --batch-size 2") == 0
     assert capsys.readouterr().out.endswith("tiny ran on cpu, float64, sdpa attention\n")
     assert run(["check", "--help"]) == 0
     assert "ran on" not in capsys.readouterr().out
@@ -142,107 +128,54 @@ def test_what_cannot_be_is_refused_before_torch_is_imported(arguments, code, lin
 
 
 REFUSED_BY_COMMAND = [
+    ("capture x --out r.safetensors --rows 5", 1, "rows and top belong to the statistics"),
+    ("capture x --out r.safetensors --keep values", 1, "values alone have no attention in them"),
+    ("capture x --out r.safetensors --keep-heads x", 1, "Expected layer and head for --keep-heads"),
+    ("generate x --model no/such/folder --out r.safetensors", 1, "There is no folder 'no/such"),
+    ("generate x --model a/b --out gone/r.safetensors", 1, "create it first"),
+    ("generate x --model a/b --out r.safetensors --max-new-tokens 0", 2, "Must be >= 1"),
+    ("generate x --model a/b --out r.safetensors --temperature 0", 2, "Must be > 0"),
+    ("generate x --model a/b --out r.safetensors --batch-size 0", 2, "Must be >= 1"),
+    ("generate --model a/b --out r", 1, "Expected one or more prompts"),
+    ("generate x --texts a.txt --model a/b --out r", 1, "Expected one or more prompts, or a file"),
+    ("generate --texts gone.txt --model a/b --out r", 1, "gone.txt does not exist"),
+    ("generate --texts empty.txt --model a/b --out r", 1, "empty.txt holds no example"),
+    ("generate x y --model a/b --out a.txt", 1, "Expected a folder for --out, got the file a.txt"),
+    ("generate x ' ' --model a/b --out r", 1, "The prompt is empty"),
+    ("support --batch-size 0", 2, "Must be >= 1"),
+    ("support --out table.csv", 1, "Expected .md, .json for --out"),
     (
-        ["capture", "x", "--out", "r.safetensors", "--rows", "5"],
-        1,
-        "rows and top belong to the statistics",
-    ),
-    (
-        ["capture", "x", "--out", "r.safetensors", "--keep", "values"],
-        1,
-        "values alone have no attention in them",
-    ),
-    (
-        ["capture", "x", "--out", "r.safetensors", "--keep-heads", "x"],
-        1,
-        "Expected layer and head for --keep-heads",
-    ),
-    (
-        ["generate", "x", "--model", "no/such/folder", "--out", "r.safetensors"],
-        1,
-        "There is no folder 'no/such/folder'",
-    ),
-    (["generate", "x", "--model", "a/b", "--out", "gone/r.safetensors"], 1, "create it first"),
-    (
-        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--max-new-tokens", "0"],
-        2,
-        "Must be >= 1",
-    ),
-    (
-        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--temperature", "0"],
-        2,
-        "Must be > 0",
-    ),
-    (
-        ["generate", "x", "--model", "a/b", "--out", "r.safetensors", "--batch-size", "0"],
-        2,
-        "Must be >= 1",
-    ),
-    (["generate", "--model", "a/b", "--out", "r"], 1, "Expected one or more prompts"),
-    (
-        ["generate", "x", "--texts", "a.txt", "--model", "a/b", "--out", "r"],
-        1,
-        "Expected one or more prompts, or a file of them with --texts",
-    ),
-    (
-        ["generate", "--texts", "gone.txt", "--model", "a/b", "--out", "r"],
-        1,
-        "gone.txt does not exist",
-    ),
-    (
-        ["generate", "--texts", "empty.txt", "--model", "a/b", "--out", "r"],
-        1,
-        "empty.txt holds no example",
-    ),
-    (
-        ["generate", "x", "y", "--model", "a/b", "--out", "a.txt"],
-        1,
-        "Expected a folder for --out, got the file a.txt",
-    ),
-    (["generate", "x", " ", "--model", "a/b", "--out", "r"], 1, "The prompt is empty"),
-    (["support", "--batch-size", "0"], 2, "Must be >= 1"),
-    (["support", "--out", "table.csv"], 1, "Expected .md, .json for --out"),
-    (
-        [
-            "generate",
-            "x",
-            "--model",
-            "{here}",
-            "--target-tokenizer",
-            "no/such/folder",
-            "--out",
-            "r.safetensors",
-        ],
+        "generate x --model {here} --target-tokenizer no/such/folder --out r.safetensors",
         1,
         "There is no folder 'no/such/folder'",
     ),
-    (["view", "x", "--target-tokenizer", "no/such/folder"], 1, "There is no folder 'no/such"),
-    (["ablate", "--task", "nonsense"], 1, "There is no task 'nonsense'"),
-    (["ablate", "--task", "next-word"], 1, "needs a file of examples"),
-    (["ablate", "--task", "next-word", "--data", "empty.txt"], 1, "empty.txt holds no example"),
-    (["view", "--texts", "empty.txt"], 1, "empty.txt holds no example"),
-    (["heads", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
-    (["norms", "--texts", "gone.txt", "--model", "a/b"], 1, "gone.txt does not exist"),
-    (["mechanism", "--texts", "a.txt", "--at", "nonsense"], 1, "Expected layer and heads for --at"),
-    (["faithfulness", "--texts", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
-    (["atlas", "--texts", "empty.txt", "--model", "a/b", "--out", "run"], 1, "holds no example"),
-    (["headvis", "--texts", "empty.txt", "--model", "a/b", "--out", "run"], 1, "holds no example"),
+    ("view x --target-tokenizer no/such/folder", 1, "There is no folder 'no/such"),
+    ("ablate --task nonsense", 1, "There is no task 'nonsense'"),
+    ("ablate --task next-word", 1, "needs a file of examples"),
+    ("ablate --task next-word --data empty.txt", 1, "empty.txt holds no example"),
+    ("view --texts empty.txt", 1, "empty.txt holds no example"),
+    ("heads --texts empty.txt --model a/b", 1, "empty.txt holds no example"),
+    ("norms --texts gone.txt --model a/b", 1, "gone.txt does not exist"),
+    ("mechanism --texts a.txt --at nonsense", 1, "Expected layer and heads for --at"),
+    ("faithfulness --texts empty.txt --model a/b", 1, "empty.txt holds no example"),
+    ("atlas --texts empty.txt --model a/b --out run", 1, "holds no example"),
+    ("headvis --texts empty.txt --model a/b --out run", 1, "holds no example"),
     (
-        ["answer", "What?", "--image", "gone.png", "--model", "no/such/folder"],
+        "answer 'What?' --image gone.png --model no/such/folder",
         1,
         "The picture gone.png does not exist",
     ),
-    (["effect", "x"], 1, "Expected heads to disable with --zero or --uniform"),
-    (["probe", "--treebank", "gone.conllu"], 1, "gone.conllu does not exist"),
-    (["relations", "--treebank", "empty.txt"], 1, "has no sentences"),
-    (["coref", "--data", "gone.tsv"], 1, "gone.tsv does not exist"),
-    (["align", "--pairs", "empty.txt", "--model", "a/b"], 1, "empty.txt holds no example"),
-    (["support", "no/such/folder"], 1, "There is no folder 'no/such/folder'"),
-    (["figure", "gone.safetensors", "--out", "f.svg"], 1, "gone.safetensors does not exist"),
-    (["serve", "gone.safetensors"], 1, "gone.safetensors does not exist"),
-    (["compare", "gone.safetensors", "gone.safetensors"], 1, "gone.safetensors"),
-    (["export", "gone.safetensors", "--out", "w.csv"], 1, "gone.safetensors"),
-    (["check", "gone.safetensors"], 1, "gone.safetensors"),
+    ("effect x", 1, "Expected heads to disable with --zero or --uniform"),
+    ("probe --treebank gone.conllu", 1, "gone.conllu does not exist"),
+    ("relations --treebank empty.txt", 1, "has no sentences"),
+    ("coref --data gone.tsv", 1, "gone.tsv does not exist"),
+    ("align --pairs empty.txt --model a/b", 1, "empty.txt holds no example"),
+    ("support no/such/folder", 1, "There is no folder 'no/such/folder'"),
+    ("figure gone.safetensors --out f.svg", 1, "gone.safetensors does not exist"),
+    ("serve gone.safetensors", 1, "gone.safetensors does not exist"),
+    ("compare gone.safetensors gone.safetensors", 1, "gone.safetensors"),
+    ("export gone.safetensors --out w.csv", 1, "gone.safetensors"),
+    ("check gone.safetensors", 1, "gone.safetensors"),
 ]
 
 
@@ -255,9 +188,7 @@ def test_every_command_refuses_before_torch_is_imported(here):
         "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, "
         "file=sys.stderr)"
     )
-    asked = json.dumps(
-        [[word.format(here=here) for word in words] for words, _, _ in REFUSED_BY_COMMAND]
-    )
+    asked = json.dumps([shlex.split(words.format(here=here)) for words, _, _ in REFUSED_BY_COMMAND])
     done = subprocess.run(
         [sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True
     )
@@ -268,7 +199,7 @@ def test_every_command_refuses_before_torch_is_imported(here):
     ):
         assert line in said, words
         assert ended == f"{code} False", words
-    assert {words[0] for words, _, _ in REFUSED_BY_COMMAND} == {
+    assert {words.split()[0] for words, _, _ in REFUSED_BY_COMMAND} == {
         name for name in app if not name.startswith("-")
     }
 

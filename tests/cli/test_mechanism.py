@@ -6,6 +6,8 @@ import pytest
 
 from headscope.cli import run
 
+from .conftest import run_line
+
 TEXTS = "the cat sat on it\nit ran off\nshe saw me by it\n"
 
 
@@ -16,23 +18,7 @@ def here(here):
 
 
 def test_chosen_heads_have_their_neurons_named(here, folder, capsys):
-    assert (
-        run(
-            [
-                "mechanism",
-                "--texts",
-                "a.txt",
-                "--model",
-                folder,
-                "--at",
-                "1-0",
-                "0-2",
-                "--pattern",
-                "sep",
-            ]
-        )
-        == 0
-    )
+    assert run_line(f"mechanism --texts a.txt --model {folder} --at 1-0 0-2 --pattern sep") == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert "2 heads, 3 texts (median 14 tokens), sep; " in " ".join(out.split())

@@ -141,10 +141,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
             ["--sound", "speech.wav", "--model", "vit"],
             "ViTModel reads no sound; give it a picture with image=",
         ),
-        (
-            ["--image", "cat.png", "--model", "clip"],
-            "CLIPModel reads a text too; give one with it",
-        ),
+        (["--image", "cat.png", "--model", "clip"], "CLIPModel reads a text too; give one with it"),
         (["a cat", "--model", "clip"], "CLIPModel stopped at a text alone"),
         (
             ["a cat", "--model", "vit"],

@@ -17,6 +17,8 @@ from headscope.cli import run
 from headscope.testing import random_record
 from headscope.views import _html
 
+from .conftest import run_line
+
 pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
 
 # Where the tests run in the background, shells have them and their children ignore SIGINT.
@@ -115,10 +117,7 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
             "headscope: include_layers=[1, 9]: this record has the layers 0 to 1",
         ),
         (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
-        (
-            ["FILE", "--evidence-of", "a.docx"],
-            "headscope: Expected .txt, .jsonl, .csv",
-        ),
+        (["FILE", "--evidence-of", "a.docx"], "headscope: Expected .txt, .jsonl, .csv"),
         (
             ["FILE", "--port", "99999"],
             "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535",
@@ -150,18 +149,7 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
             pass
 
     monkeypatch.setattr(_serve, "server_of", lambda view, token: seen.append(view) or Nothing())
-    assert (
-        run(
-            [
-                "serve",
-                file,
-                "--view",
-                "matrix",
-                "--evidence",
-            ]
-        )
-        == 0
-    )
+    assert run_line(f"serve {file} --view matrix --evidence") == 0
     options = seen[0].options
     assert options["view"] == "matrix"
     assert options["evidence"].texts == 1
