@@ -168,11 +168,9 @@ def test_pictures_of_several_records_stand_in_one_row(both):
     ]
     assert [words[1] for words in tokens] == ["one", "uno", "uno"]
     assert [len(words) for words in tokens] == [7, 7, 4]
-    assert both.page.locator(".tray-picture header bdi").all_inner_texts() == [
-        "\N{NO-BREAK SPACE}",
-        "it",
-        "short",
-    ]
+    said = both.page.locator(".tray-picture header bdi").all_inner_texts()
+    assert [words.split(" · ")[0] for words in said[1:]] == ["it", "short"]
+    assert all("strongest link" in words for words in said)
     assert both.text("[data-call]") == (
         'hs.view(record, beside=beside, tray=["0-1", "0-1 record=it", "4-2 record=short"])'
     )
@@ -237,3 +235,16 @@ def test_a_page_opens_on_another_record(show, record, rng):
         hs.page(record, beside=[other], shown_record="c")
     with pytest.raises(PageError, match="give further records"):
         hs.page(record, shown_record="b")
+
+
+def test_matrices_of_many_tokens_stand_in_two_rows_with_names_once_a_row(show, rng):
+    heads = rng.dirichlet([0.05] * 70, size=(1, 6, 70))
+    record = hs.from_weights(list(heads), Tokens(pieces=[f"w{token}" for token in range(70)]))
+    view = show(record, view="compare", tray=[f"0-{head}" for head in range(6)])
+    view.settle()
+    boxes = [each.bounding_box() for each in view.page.locator('[data-canvas="matrix"]').all()]
+    assert len({round(box["y"]) for box in boxes[:3]}) == 1
+    assert all(box["y"] > boxes[0]["y"] + boxes[0]["height"] for box in boxes[3:])
+    assert all(box["width"] > 120 for box in boxes)
+    assert view.page.locator(".axis-query").count() == 2
+    assert view.page.locator(".axis-key").count() == 0

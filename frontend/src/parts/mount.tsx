@@ -36,6 +36,8 @@ export interface ViewParts {
   room: ReadonlySignal<number>;
   /** Without what chooses and explains: it stands beside others, or small. */
   plain?: boolean;
+  /** Which names stand at a matrix: all where not given, those of rows, or none. */
+  names?: "rows" | "none" | undefined;
 }
 
 const HEIGHT = 560;

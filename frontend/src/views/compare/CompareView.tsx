@@ -7,7 +7,7 @@ import { kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/KindIcon";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
-import { KIND_NAMES, kindOf } from "../../state/kinds";
+import { headWords, KIND_NAMES, kindOf } from "../../state/kinds";
 import { quoted, readable } from "../../state/label";
 import { type Drawing, usualDrawing } from "../../state/places";
 import { createStore, type Hover, type Store } from "../../state/store";
@@ -16,6 +16,9 @@ import { picturesOf } from "../one/OneHead";
 
 /** Height of the names above the pictures. */
 const AROUND = 96;
+
+/** Height of the names above one of two rows. */
+const HEADER = 92;
 
 /** What is pointed at in one picture, and the tokens that it counts. */
 interface Pointed {
@@ -27,7 +30,12 @@ interface Pointed {
 
 /** Up to six frozen pictures in one row. */
 export function CompareView({ store, room: place }: ViewParts) {
-  const room = useComputed(() => place.value - AROUND);
+  /** Many queries are two rows of matrices. */
+  const rows = useComputed(() => {
+    const { tray } = store.selection.value;
+    return tray.length > 3 && usualDrawing(store.stack.value) === "matrix" && areOfOneText(store, tray) ? 2 : 1;
+  });
+  const room = useComputed(() => (rows.value === 1 ? place.value - AROUND : place.value / 2 - HEADER));
   const pointed = useSignal<Pointed | null>(null);
   const root = useRef<HTMLDivElement>(null);
   const { tray } = store.selection.value;
@@ -64,6 +72,7 @@ export function CompareView({ store, room: place }: ViewParts) {
         role="list"
         aria-label="Compared pictures"
         data-same={areOfOneText(store, tray) || undefined}
+        data-rows={rows.value > 1 || undefined}
       >
         {tray.map((line, at) => (
           <Cell
@@ -71,6 +80,7 @@ export function CompareView({ store, room: place }: ViewParts) {
             store={store}
             line={line}
             room={room}
+            names={rows.value === 1 ? undefined : at % 3 === 0 ? "rows" : "none"}
             pointed={pointed}
             count={tray.length}
             at={at}
@@ -87,6 +97,8 @@ interface CellProps {
   store: Store;
   line: string;
   room: ReadonlySignal<number>;
+  /** Which names stand at a matrix, where others have them. */
+  names: "rows" | "none" | undefined;
   pointed: Signal<Pointed | null>;
   count: number;
   at: number;
@@ -95,7 +107,7 @@ interface CellProps {
 }
 
 /** One frozen picture, with a state of its own. */
-function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellProps) {
+function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }: CellProps) {
   const record = recordOf(line);
   const own = useMemo(() => {
     const { source, layers } = store.beside(record);
@@ -122,6 +134,8 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
   const head = own.full.value;
   const kind = own.kinds.value && kindOf(own.kinds.value, head);
   const words = entryWords(own, recordWords(store.root, record));
+  const more = own.kinds.value ? headWords(own.kinds.value, head).more : "";
+  const said = [...words.slice(1), more].filter(Boolean).join(" · ");
   return (
     <section
       class="tray-picture"
@@ -149,10 +163,10 @@ function Cell({ store, line, room, pointed, count, at, onMove, onRemove }: CellP
           </button>
         </span>
         <small>
-          <bdi title={words.slice(1).join(" · ")}>{words.slice(1).join(" · ") || "\u00a0"}</bdi>
+          <bdi title={said}>{said || "\u00a0"}</bdi>
         </small>
       </header>
-      <Picture store={own} room={room} plain />
+      <Picture store={own} room={room} plain names={names} />
     </section>
   );
 }

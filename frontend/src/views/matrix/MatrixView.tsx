@@ -19,7 +19,8 @@ import { createPicture, type Picture } from "./picture";
 import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } from "./viewport";
 
 /** One head as a matrix of queries and keys. */
-export function MatrixView({ store, room, plain = false }: ViewParts) {
+export function MatrixView({ store, room, plain = false, names }: ViewParts) {
+  const axis = { query: names === "none" ? 0 : 104, key: names ? 0 : 88 };
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
   const picture = useComputed((): Picture | null => createPicture(store));
@@ -27,8 +28,8 @@ export function MatrixView({ store, room, plain = false }: ViewParts) {
     const { query, key } = store.shownStack.value ?? store.stack.value;
     const [rows, columns] = [query.labels.length, key.labels.length];
     const full = {
-      width: Math.max(20, width.value - axisSize(query, 104)),
-      height: room.value - (store.valueNorms.value ? 120 : 96),
+      width: Math.max(20, width.value - axisSize(query, axis.query)),
+      height: room.value - (names ? 8 : store.valueNorms.value ? 120 : 96),
       rows,
       columns,
     };
@@ -87,12 +88,12 @@ export function MatrixView({ store, room, plain = false }: ViewParts) {
         style={{
           "--matrix-height": `${height}px`,
           "--matrix-width": `${planeWidth.value}px`,
-          "--key-axis": `${axisSize(stack.key, 88)}px`,
-          "--query-axis": `${axisSize(stack.query, 104)}px`,
+          "--key-axis": `${axisSize(stack.key, axis.key)}px`,
+          "--query-axis": `${axisSize(stack.query, axis.query)}px`,
         }}
       >
-        <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />
-        <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />
+        {axis.key > 0 && <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />}
+        {axis.query > 0 && <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />}
         <div
           class="matrix-plane"
           role="group"
