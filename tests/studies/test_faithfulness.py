@@ -22,7 +22,7 @@ from headscope.cli import run
 from headscope.linguistics import read_treebank
 from headscope.studies import CounterfactualAttention
 from headscope.studies._explainer import FLOWING, TextExplainer, divergence
-from headscope.studies._faithfulness_shown import SIGNALS
+from headscope.studies.faithfulness import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_same_numbers

@@ -12,7 +12,7 @@ from headscope.cli import run
 from headscope.linguistics import read_treebank
 from headscope.record import Contributions
 from headscope.studies import NormStudy
-from headscope.studies._norm_values import (
+from headscope.studies.norm_study import (
     CLASSES,
     ROWS,
     _agreement,
@@ -317,7 +317,7 @@ def test_ranks_within_heads_do_not_see_that_heads_differ(rng):
     # in each head weight and length go together; the head with long vectors is looked at less
     lengths = np.stack([np.arange(1, 7), 100 + np.arange(1, 7)]).astype(float)
     looked_at = np.stack([10 + np.arange(1, 7), np.arange(1, 7)]).astype(float)
-    keys = {"other": np.ones(6, bool)}
+    keys = {"all": np.ones(6, bool)}
     assert _within_heads((looked_at, lengths), keys)["spearman within heads: all"] == pytest.approx(
         1
     )

@@ -1,7 +1,5 @@
 """Does attention show what influenced a prediction? Attention compared with gradients, with leaving
 tokens out, and with counterfactual attention.
-
-What comes out is reported; nothing is asserted about it.
 """
 
 from __future__ import annotations
@@ -17,21 +15,10 @@ from jaxtyping import Float
 
 from headscope.corpus import REFUSED, Counts, Sums, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence import interval_of_sums
+from headscope.evidence import interval_of_sums, length_text
 from headscope.measures.erasure import SHARES
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies._faithfulness_shown import (
-    ADVERSARIAL,
-    AGAINST,
-    AGREEMENT,
-    ERASURE,
-    PERMUTED,
-    SIGNALS,
-    Name,
-    blocks_of,
-    summary_of,
-)
 from headscope.studies.shared._fold import Fold, Readers, Reading, input_as_given, one_by_one
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts
@@ -39,6 +26,24 @@ from headscope.studies.shared._folded import folded_texts
 if TYPE_CHECKING:
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
 
+SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out", "random")
+AGAINST = ("gradient", "leave_one_out")
+AGREEMENT = ("kendall", "spearman")
+ERASURE = ("comprehensiveness", "sufficiency")
+PERMUTED, ADVERSARIAL = "output moved, attention shuffled", "attention moved, output held"
+Name = tuple[str, str, str]
+"""A measure, a signal and what it is set against."""
+SAYS = {
+    "kendall, gradient": "rank correlation (tau-b) with gradient times input",
+    "spearman, gradient": "the same by Spearman's rho",
+    "kendall, leave_one_out": "rank correlation (tau-b) with the change when a token is left out",
+    "spearman, leave_one_out": "the same by Spearman's rho",
+    "comprehensiveness": (
+        "what the answer loses without the tokens of the highest rank, mean over shares"
+    ),
+    "sufficiency": "what it loses with these alone",
+}
+"""The legend of the tables."""
 FIELDS = ("measure", "signal", "against", "mean", "deviation", "low", "high", "texts")
 ROWS: tuple[Name, ...] = (
     *((measure, *pair) for pair in combinations(SIGNALS, 2) for measure in AGREEMENT),
@@ -234,10 +239,58 @@ class Faithfulness(FoldResult):
     @property
     def summary(self) -> str:
         """How far attention agrees with the gradient and with leaving tokens out."""
-        return summary_of(self)
+        parts = []
+        for against, words in zip(AGAINST, ("the gradient", "leaving tokens out"), strict=True):
+            name = ("kendall", "attention", against)
+            if name in self.means:
+                parts.append(f"Kendall's tau {self.means[name][0]:.2f} with {words}")
+        length = length_text(self.sums.lengths)
+        texts = f"{self.texts} texts, {length} without special ones"
+        agreement = " and ".join(parts) or "no rank correlation, since all ties"
+        return f"{self.model or 'a model'}: {texts}. Attention has {agreement}"
 
     def _blocks(self) -> list[TextTable | str]:
-        return blocks_of(self)
+        first = f"mean (standard deviation) [{self.confidence:.0%} interval over {self.over}]"
+        missing = [f"{name} is left out: {why}" for name, why in self.missing.items()]
+        blocks: list[TextTable | str] = [first, *_tables(self), "\n".join(missing)]
+        if self.control is not None:
+            blocks += ["The same with random weights:", *_tables(self.control)]
+        return blocks
+
+
+def _tables(result: Faithfulness) -> list[TextTable | str]:
+    agreement = [
+        (f"{measure}, {against}", measure, against)
+        for against, measure in product(AGAINST, AGREEMENT)
+    ]
+    erasure = [(measure, measure, "") for measure in ERASURE]
+    lines = []
+    for measure, unit in (
+        (PERMUTED, "median total variation distance"),
+        (ADVERSARIAL, "nats, log 2 at most"),
+    ):
+        name = (measure, "attention", "")
+        if name in result.means:
+            texts = result.means[name][-1]
+            lines.append(f"{measure}: {_cell(result, name)} ({unit}; {texts} texts)")
+    tables = [_table(result, "signal", agreement), _table(result, "erasure by", erasure)]
+    return [*tables, "\n".join(lines)]
+
+
+def _table(result: Faithfulness, corner: str, columns: list[tuple[str, str, str]]) -> TextTable:
+    rows = [[corner, *(title for title, _, _ in columns)]]
+    for signal in result.signals:
+        cells = [_cell(result, (measure, signal, against)) for _, measure, against in columns]
+        rows.append([signal, *cells])
+    return TextTable.of_rows(rows, align="right", says=SAYS)
+
+
+def _cell(result: Faithfulness, name: Name) -> str:
+    if name not in result.means:
+        return "-"
+    mean, deviation, low, high, _ = result.means[name]
+    ends = "" if np.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+    return f"{mean:.2f} ({deviation:.2f}){ends}"
 
 
 def _place(name: Name) -> int:

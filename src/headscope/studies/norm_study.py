@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from headscope.corpus import REFUSED, Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, length_text
-from headscope.record import Record
+from headscope.measures import spearman, token_class
+from headscope.record import Layer, Record, Stack, Tokens
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies._norm_values import ALL, BY, CLASSES, MIXINGS, ROWS, values_of
 from headscope.studies.shared._fold import Fold, input_as_given, stack_of
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts
@@ -156,18 +156,10 @@ class NormStudy(FoldResult):
         for number, row in enumerate(ROWS):
             quantity, _, of = row.partition(": ")
             for column, layer in enumerate((*self.layers, None)):
-                low, high = self.intervals[number, column]
-                cells = (
-                    quantity,
-                    of,
-                    layer,
-                    means[number, column],
-                    low,
-                    high,
-                    counts[number, column],
-                )
+                ends, count = self.intervals[number, column].tolist(), int(counts[number, column])
+                cells = (quantity, of, layer, float(means[number, column]), *ends, count)
                 for name, cell in zip(FIELDS, cells, strict=True):
-                    columns[name].append(cell.item() if isinstance(cell, np.generic) else cell)
+                    columns[name].append(cell)
         if self.control is not None:
             columns["random_mean"] = self.control.means.ravel().tolist()
             columns["random_low"] = self.control.intervals[..., 0].ravel().tolist()
@@ -193,13 +185,11 @@ class NormStudy(FoldResult):
         if not self.texts:
             return repr(self)
         length = length_text(self.sums.lengths)
-        first = (
-            f"{self.model or 'a model'}: {len(self.layers)} layers, {self.texts} texts, {length}"
-        )
+        model = self.model or "a model"
+        first = f"{model}: {len(self.layers)} layers, {self.texts} texts, {length}"
         # Texts of one document are alike, so that documents are drawn where they are known.
-        over = "texts"
-        if self.sums.documents != self.texts:
-            over = f"{self.sums.documents} documents"
+        documents = self.sums.documents
+        over = "texts" if documents == self.texts else f"{documents} documents"
         level = f"{self.confidence:.0%} interval over {over}"
         pooled = self._ranks("all heads pooled", "spearman")
         within = self._ranks("within heads", "spearman within heads")
@@ -224,11 +214,7 @@ class NormStudy(FoldResult):
     def _main_table(self) -> TextTable:
         shown = [SHOWN[name] for name in self.classes]
         header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
-        header += [
-            "Spearman",
-            *(f"mix {name}" for name in ("W", "N", "ResN", "ResLnN")),
-            "expansion",
-        ]
+        header += ["Spearman", "mix W", "mix N", "mix ResN", "mix ResLnN", "expansion"]
         shares = [self.mean(f"share by {by}: {name}") for by in BY for name in self.classes]
         mixings = [self.mean(f"mixing {kind}: {ALL}") for kind in MIXINGS]
         rest = [self.mean(f"spearman: {ALL}"), *mixings, self.mean("expansion")]
@@ -368,3 +354,136 @@ def _once(says: dict[str, str]) -> dict[str, str]:
         if words not in first.values():
             first[name] = words
     return first
+
+
+CLASSES = ("cls", "sep", "first", "stop", "other")
+"""Kobayashi's classes of tokens ([CLS], [SEP], "." or ",", other) and, where it is none of these,
+the first token.
+"""
+MIXINGS = ("weights", "attention", "residual", "output")
+"""Attn-W, Attn-N, AttnRes-N, AttnResLn-N."""
+ALL = "all"
+BY = ("weight", "norm")
+ROWS = (
+    *(f"share by {by}: {name}" for by in BY for name in CLASSES),
+    *(f"length of f: {name}" for name in CLASSES),
+    *(f"spearman: {name}" for name in (*CLASSES, ALL)),
+    *(f"mixing {kind}: {name}" for kind in MIXINGS for name in (*CLASSES, ALL)),
+    "expansion",
+    *(f"spearman within heads: {name}" for name in (*CLASSES, ALL)),
+)
+"""The rows of values; see `norm_study`."""
+
+Classes = dict[str, Bool[np.ndarray, " token"]]
+
+
+def classes_of(tokens: Tokens) -> Classes:
+    """The tokens of each class; every token is in one."""
+    classes = {name: token_class(tokens, name) for name in ("cls", "sep", "first", "stop")}
+    # In one class each: a full stop that begins a text counts as the first token, and a [CLS] that
+    # does so as a [CLS].
+    classes["stop"] = classes["stop"] & ~classes["first"]
+    classes["first"] = classes["first"] & ~classes["cls"] & ~classes["sep"]
+    classes["other"] = ~np.any(list(classes.values()), axis=0)
+    return {name: classes[name] for name in CLASSES}
+
+
+def values_of(stack: Stack) -> Float[np.ndarray, "row column"]:
+    """The rows of one text; a column for each layer and one for all layers together."""
+    keys, queries = (
+        classes_of(side) | {ALL: np.ones(len(side), bool)} for side in (stack.key, stack.query)
+    )
+    values_of_text = np.full((len(ROWS), len(stack) + 1), np.nan)
+    ranked: list[tuple[np.ndarray, np.ndarray]] = []
+    for column, layer in enumerate(stack):
+        if not layer.has("value_norms"):
+            continue
+        weights = np.asarray(layer.weights_of(), np.float64)
+        lengths = np.asarray(layer.value_norms, np.float64)
+        ranked.append((_looked_at(weights, layer), lengths))
+        values = _shares(weights, lengths, keys) | _agreement([ranked[-1]], keys)
+        values |= _within_heads(ranked[-1], keys)
+        for name, chosen in keys.items():
+            values[f"length of f: {name}"] = _mean(lengths[:, chosen])
+        values |= _mixing(layer, weights, queries, is_self=stack.query == stack.key)
+        values_of_text[:, column] = [values[row] for row in ROWS]
+    values_of_text[:, -1] = [_mean(row[:-1]) for row in values_of_text]
+    # Ranks of all layers together are taken anew: a mean of rank correlations is none.
+    for row, value in _agreement(ranked, keys).items():
+        values_of_text[ROWS.index(row), -1] = value
+    return values_of_text
+
+
+def _mean(values: np.ndarray) -> float:
+    """Of those that are known; NaN where none is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else np.nan
+
+
+def _shares(
+    weights: Float[np.ndarray, "head query key"],
+    lengths: Float[np.ndarray, "head key"],
+    keys: Classes,
+) -> dict[str, float]:
+    """Mean over heads and queries of the share that each class has in a row, by weight and by
+    norm.
+    """
+    shares = {}
+    for by, maps in zip(BY, (weights, weights * lengths[:, None]), strict=True):
+        sums = maps.sum(-1)
+        for name, chosen in keys.items():
+            own = maps[..., chosen].sum(-1)
+            shares[f"share by {by}: {name}"] = _mean(own[sums > 0] / sums[sums > 0])
+    return shares
+
+
+def _looked_at(
+    weights: Float[np.ndarray, "head query key"], layer: Layer
+) -> Float[np.ndarray, "head key"]:
+    """Mean weight that each key gets from the queries that may look at it."""
+    if layer.visible.is_full:
+        return weights.mean(axis=1)
+    # Under a causal mask early keys are seen by more queries; a plain mean would rank them higher.
+    seeing = np.maximum(layer.visible.dense().sum(axis=0), 1)
+    return weights.sum(axis=1) / seeing
+
+
+def _agreement(ranked: list[tuple[np.ndarray, np.ndarray]], keys: Classes) -> dict[str, float]:
+    """Spearman of weight and length over all heads and tokens of a class, in all layers given."""
+    ranks = {}
+    for name, chosen in keys.items():
+        one, two = (
+            np.concatenate([pair[part][:, chosen].ravel() for pair in ranked] or [[]])
+            for part in (0, 1)
+        )
+        ranks[f"spearman: {name}"] = spearman(one, two) if len(one) > 2 else np.nan
+    return ranks
+
+
+def _within_heads(pair: tuple[np.ndarray, np.ndarray], keys: Classes) -> dict[str, float]:
+    """Spearman of weight and length over the tokens of a class in each head, mean over heads."""
+    ranks = {}
+    for name, chosen in keys.items():
+        heads = zip(*(part[:, chosen] for part in pair), strict=True)
+        own = [spearman(*head) for head in heads] if chosen.sum() > 2 else []
+        ranks[f"spearman within heads: {name}"] = _mean(np.array(own))
+    return ranks
+
+
+def _mixing(
+    layer: Layer, weights: np.ndarray, queries: Classes, *, is_self: bool
+) -> dict[str, float]:
+    added, ratios = layer.contributions, {}
+    if is_self:
+        mean = weights.mean(axis=0)
+        ratios["weights"] = mean.sum(-1) - np.diagonal(mean)
+    mixing: dict[str, float] = {"expansion": np.nan}
+    if added is not None:
+        ratios |= {kind: getattr(added, f"mixing_{kind}") for kind in MIXINGS[1:]}
+        mixing["expansion"] = np.nan if added.expansion is None else added.expansion
+    for kind in MIXINGS:
+        for name, chosen in queries.items():
+            known = ratios.get(kind)
+            own = np.zeros(0) if known is None else np.asarray(known)[chosen]
+            mixing[f"mixing {kind}: {name}"] = _mean(own)
+    return mixing
