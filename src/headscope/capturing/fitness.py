@@ -7,6 +7,7 @@ before any computation, with the reason.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,10 +27,10 @@ from headscope.capturing.loading._missing import (
     listed,
     needed,
 )
-from headscope.capturing.run import at_rest, uncompiled
+from headscope.capturing.run import at_rest, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import arguments_of, reads_target
-from headscope.errors import ModelError, TextError
+from headscope.errors import CaptureError, ModelError, TextError
 
 __all__ = ["CLASS", "MASKED", "NEXT", "TRANSLATION"]
 
@@ -330,3 +331,33 @@ def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
     if hasattr(getattr(model, "config", None), "use_cache"):
         arguments["use_cache"] = False
     return arguments
+
+
+def random_twin(model: Any, *, seed: int = 0) -> Any:
+    """A model of the same architecture with random weights, as before training: the null model of
+    `heads`.
+
+    The caller's random state is not changed.
+
+    Args:
+        model: a loaded transformers model.
+        seed: seed of the weights.
+
+    Raises:
+        CaptureError: where the model cannot be created from its configuration.
+
+    Example:
+        >>> records = capture_many(random_twin(model), tokenizer, texts)
+    """
+    model = unwrapped(model)
+    if not hasattr(type(model), "_from_config"):
+        raise CaptureError(
+            f"{type(model).__name__} is not made of a configuration; give the records of a random "
+            "model"
+        )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        # A copy, because creating a model writes to its configuration, such as the implementation
+        # of its attention.
+        twin = type(model)._from_config(copy.deepcopy(model.config), dtype=model.dtype)
+    return twin.to(device_of(model)).eval()

@@ -14,8 +14,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import device_of
 from headscope.capturing.generating._options import deep_cache
 from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._text import GeneratedText, check_same_text
-from headscope.capturing.generating._token_probabilities import TokenProbabilities
+from headscope.capturing.generating._text import GeneratedText, TokenProbabilities, check_same_text
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, ends_of
 from headscope.capturing.inputs.tokens import tokens_from_ids

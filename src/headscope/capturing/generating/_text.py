@@ -13,7 +13,6 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart
 from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._token_probabilities import TokenProbabilities
 from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
@@ -298,3 +297,48 @@ def _call_of_example(call: Call, example: int, *, queries: int, keys: int) -> Ca
 
 def _of_text(tensor: torch.Tensor | None, example: int) -> torch.Tensor | None:
     return None if tensor is None else tensor[example : example + 1]
+
+
+@dataclass
+class TokenProbabilities:
+    """Looks at the logits of every step of one text, and at the token that was made of them.
+
+    Args:
+        top: how many of the most probable candidates to note.
+        prompt: how many tokens there were before the first was written.
+    """
+
+    top: int
+    prompt: int = 0
+    probabilities: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=list)
+    candidates: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    _logits: torch.Tensor | None = None
+
+    def look(self, logits: torch.Tensor) -> None:
+        """The logits ``[vocabulary]`` of the last token of a pass."""
+        # A copy, since processors of logits may write to them before a token is chosen.
+        self._logits = logits.detach().to(torch.float32, copy=True)
+
+    def wrote(self, ids: torch.Tensor) -> None:
+        """The text with its new token."""
+        if self._logits is not None:
+            self.prompt = self.prompt or len(ids) - 1
+            self._note(self._logits, int(ids[-1]))
+
+    def cut(self, count: int) -> None:
+        """Forget tokens beyond these: the model may write one more before it sees that the text has
+        ended.
+        """
+        for noted in (self.probabilities, self.entropies, self.ranks, self.candidates):
+            del noted[count:]
+
+    def _note(self, logits: torch.Tensor, chosen: int) -> None:
+        probabilities = logits.softmax(-1)
+        self.probabilities.append(probabilities[chosen].item())
+        self.entropies.append(torch.special.entr(probabilities).sum().item())
+        # Ties share the better rank: only what is strictly more probable stands before it.
+        self.ranks.append(int((logits > logits[chosen]).sum().item()) + 1)
+        best = probabilities.topk(min(self.top, len(probabilities)))
+        self.candidates.append(tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True)))

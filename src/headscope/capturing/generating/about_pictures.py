@@ -20,8 +20,7 @@ from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import length_of, parse_options
 from headscope.capturing.generating._prompts import check_room, check_writes
 from headscope.capturing.generating._run import by_beams, explained, left_as_it_was, padded, seeded
-from headscope.capturing.generating._text import check_same_text, generation_of
-from headscope.capturing.generating._token_probabilities import TokenProbabilities
+from headscope.capturing.generating._text import TokenProbabilities, check_same_text, generation_of
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
 from headscope.capturing.inputs.chat import Conversation

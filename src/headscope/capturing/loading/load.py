@@ -8,11 +8,9 @@ from typing import Any, Unpack
 
 import torch
 
-from headscope.capturing.inputs._early_checks import check_name
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.loading._demo import PACKAGE, demo_model
-from headscope.capturing.loading._hub import reached
+from headscope.capturing.loading._hub import PACKAGE, check_name, demo_model, reached
 from headscope.capturing.loading._missing import (
     CLASS,
     HEADS,

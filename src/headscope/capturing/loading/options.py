@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import torch
 from torch import nn
 
-from headscope.capturing.inputs._early_checks import check_revision
+from headscope.capturing.loading._hub import check_revision
 from headscope.errors import ModelError
 
 HALF = (torch.float16, torch.bfloat16)
