@@ -80,8 +80,7 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
         draw,
         title=answer.question,
         note=f"{answer.model}: “{answer.text.strip()}”",
-        layers=[layer for layer, _ in answer.chosen],
-        heads=[head for _, head in answer.chosen],
+        cells=answer.chosen,
         texts=(answer.prompt, answer.text),
         chosen=chosen,
     )

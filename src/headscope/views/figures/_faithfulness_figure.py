@@ -94,7 +94,6 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
         layers=(faithfulness.layer,),
-        texts=faithfulness.sums.texts,
     )
 
 

@@ -336,9 +336,9 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
     title: str,
     note: str = "",
     kind: str = "",
-    layers: Iterable[int] = (),
-    heads: Iterable[int] = (),
-    texts: Iterable[str] = (),
+    cells: Iterable[tuple[int, int]] | None = None,
+    layers: Iterable[int] | None = None,
+    texts: Iterable[str] | None = None,
     chosen: str = "",
 ) -> Figure:
     """The figure of a result: title and note, what the body draws, notes; and its recipe.
@@ -350,9 +350,9 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
         title: the default title.
         note: the line below it.
         kind: of result, in a word; by default its own.
-        layers: numbers of the layers that are drawn.
-        heads: numbers of the heads that are drawn.
-        texts: the texts that the result is based on.
+        cells: layer and head of what is drawn; by default those of the result.
+        layers: numbers of the layers, where no single heads are drawn.
+        texts: the texts that the result is based on; by default those of its sums.
         chosen: options of this kind of figure alone, as they are written in a call.
 
     Raises:
@@ -374,14 +374,18 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
         y, notes = body(sheet, sheet.paragraph(y, [note] if note else []) + 0.5 * style.em)
         sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
     written = "".join(f", {name}={value!r}" for name, value in options.items())
+    if cells is None:
+        cells = [] if layers is not None else [each[-2:] for each in getattr(result, "cells", ())]
+    shown = list(cells)
+    heads = {head for _, head in shown if head >= 0}
     recipe = _recipe(
         style,
         call=f"headscope.figure(result{chosen}{written})",
         view=kind or result.KIND,
-        layers=sorted(set(layers)),
-        heads=sorted(set(heads)),
+        layers=sorted({layer for layer, _ in shown} if layers is None else set(layers)),
+        heads=sorted(heads),
         quantity=kind or result.KIND,
         model=getattr(result, "model", ""),
-        text_sha256=_hash(texts),
+        text_sha256=_hash(result.sums.texts if texts is None else texts),
     )
     return Figure(sheet.matplotlib, recipe, "".join(sorted(sheet.missing)))

@@ -98,7 +98,6 @@ def heads_figure(
     texts = f"{result.texts} texts" if result.texts > 1 else "1 text: no evidence for others"
     if not np.isnan(result.tokens):
         texts += f", median {result.tokens:.0f} tokens"
-    layers, numbers = zip(*result.cells, strict=True)
     shown = "classes=..." if classes is not False else f"show={show!r}, mds={mds!r}, axes={axes!r}"
     return draw_result(
         result,
@@ -106,8 +105,6 @@ def heads_figure(
         draw,
         title=result.model or "Heads",
         note=f"{len(result.cells)} heads over {texts}",
-        layers=layers,
-        heads=numbers,
         texts=(says for says, _ in result.tally.examples),
         chosen=f", {shown}",
     )

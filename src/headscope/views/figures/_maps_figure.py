@@ -85,15 +85,12 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
             notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
         return y, notes
 
-    _, layers, heads = zip(*ablation.cells, strict=True)
     return draw_result(
         ablation,
         options,
         draw,
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
-        layers=layers,
-        heads=[head for head in heads if head >= 0],
         texts=[ablation.task, str(ablation.examples)],
     )
 
@@ -231,9 +228,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         kind="alignment",
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         note=f"alignment error rate in %, {counted(study.sentences, 'sentence')}",
-        layers=study.layers,
-        heads=range(study.heads),
-        texts=study.sums.texts,
+        cells=[(layer, head) for layer in study.layers for head in range(study.heads)],
     )
 
 
@@ -339,7 +334,6 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     """
     comparison = difference.comparison if isinstance(difference, Effect) else difference
     stacks = comparison.stacks
-    layers, heads = zip(*(cell for each in stacks.values() for cell in each.cells), strict=True)
     done = "; ".join(difference.done) if isinstance(difference, Effect) else ""
     note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
 
@@ -368,8 +362,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         draw,
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
         note=f"changed: {done}" if done else note,
-        layers=layers,
-        heads=heads,
+        cells=[cell for each in stacks.values() for cell in each.cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
 
@@ -428,7 +421,6 @@ def mechanism_figure(
     looks = "what each query looks at"
     if mechanism.pattern is not None:
         looks = f"“{mechanism.pattern.name}”"
-    layers, heads = zip(*cells, strict=True)
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
         em, rows = sheet.style.em, max(mechanism.seen_often(*cell) for cell in cells)
@@ -446,9 +438,7 @@ def mechanism_figure(
         draw,
         title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
         note=f"{looks}, {mechanism.texts} texts, read by the {of}",
-        layers=layers,
-        heads=heads,
-        texts=mechanism.sums.texts,
+        cells=cells,
         chosen=f", at={cells!r}, of={of!r}",
     )
 

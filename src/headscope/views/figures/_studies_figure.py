@@ -167,7 +167,7 @@ def _held_out(each: Any) -> dict[str, Value]:
 
 
 def _best_heads(
-    study: Any, rows: Sequence[Row], options: ResultOptions, *, notes: list[str], **words: str
+    study: Any, rows: Sequence[Row], options: ResultOptions, *, notes: list[str], **words: Any
 ) -> Figure:
     """Held-out shares with their intervals, a row for each question, from 0 to 100 %."""
     notes = [*notes, f"lines: {study.confidence:.0%} interval over documents"]
@@ -175,8 +175,7 @@ def _best_heads(
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
         return draw_dots(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
 
-    layers, heads = zip(*study.cells, strict=True)
-    return draw_result(study, options, draw, layers=layers, heads=heads, texts=study.names, **words)
+    return draw_result(study, options, draw, texts=study.names, **words)
 
 
 @draws(Groups.KIND)
@@ -269,7 +268,6 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
         note=f"share of a row, mean over heads; {counted(study.texts, 'text')}",
         layers=study.layers,
-        texts=study.sums.texts,
     )
 
 
