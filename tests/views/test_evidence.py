@@ -217,7 +217,7 @@ def test_examples_are_the_best_texts_each_kept_once(records, found):
 
 
 def test_examples_have_bounds(records, found, monkeypatch):
-    long = Heads(load_like(found, {name: f"{name} " + "word " * 500 for name in found.tally.shown}))
+    long = Heads(load_like(found, "{} " + "word " * 500))
     evidence = hs.view(records[0], evidence=long).header["evidence"]
     assert max(map(len, evidence["examples"])) == _examples.LONGEST + 1
     monkeypatch.setattr(_examples, "MOST_TEXTS", 2)
@@ -228,10 +228,10 @@ def test_examples_have_bounds(records, found, monkeypatch):
     assert {text for shown in evidence["shown"] for text in shown["texts"]} <= {0, 1}
 
 
-def load_like(found, shown):
-    """The same values with other texts."""
+def load_like(found, says):
+    """The same values with other texts, whose words are put into braces."""
     tally = deepcopy(found.tally)
-    tally.shown = shown
+    tally.examples = [(says.format(text), scores) for text, scores in found.tally.examples]
     return tally
 
 
@@ -258,8 +258,7 @@ def test_hostile_names_and_texts_stay_inert(records, found):
     hostile = "</script><script>broken()</script>\u2028\ud800<img src=x onerror=broken()>"
     pattern = dataclasses.replace(PATTERNS[0], name=hostile, says=hostile, source=hostile)
     named = hs.heads(records, patterns=(pattern, *PATTERNS[1:]))
-    named = Heads(dataclasses.replace(named).tally)
-    named.tally.shown.update(dict.fromkeys(named.tally.shown, hostile))
+    named = Heads(load_like(named, hostile))
     named.tally.sums.facts["model"] = hostile
     page = hs.view(records[0], evidence=named)
     text = page.html
