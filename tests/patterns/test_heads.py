@@ -261,5 +261,6 @@ def test_any_column_ranks_the_heads(found):
         known = [(card.measures | card.classes)[name] for card in ranked]
         np.testing.assert_array_equal(known, -np.sort(-values))
     assert found.ranked("next")[0].pattern == "next"
+    assert len(repr(found.ranked("entropy")[0])) < 100
     with pytest.raises(RecordError, match="anything of 'height'; .* and entropy, confidence"):
         found.ranked("height")

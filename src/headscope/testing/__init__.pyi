@@ -1,17 +1,17 @@
 """The public names, each once: where it is defined."""
 
-from ._architectures import ARCHITECTURES as ARCHITECTURES
-from ._architectures import KINDS as KINDS
+from ._architectures_media import ARCHITECTURES as ARCHITECTURES
+from ._architectures_media import KINDS as KINDS
 from ._cipher import cipher_pairs as cipher_pairs
 from ._cipher import cipher_tokenizer as cipher_tokenizer
 from ._cipher import cipher_translator as cipher_translator
-from ._every_type import every_type as every_type
-from ._every_type import examine_type as examine_type
-from ._every_type import family_of as family_of
 from ._examine import Support as Support
 from ._examine import examine as examine
 from ._models import tiny_model as tiny_model
 from ._models import tiny_tokenizer as tiny_tokenizer
 from ._records import random_record as random_record
 from ._records import random_weights as random_weights
+from ._type_process import every_type as every_type
+from ._type_process import examine_type as examine_type
 from ._type_process import examine_types as examine_types
+from ._type_process import family_of as family_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headscope.errors import ModelError
-from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
+from headscope.testing._architectures_media import ARCHITECTURES
+from headscope.testing._architectures_text import VOCABULARY
 
 SHARPNESS = 1.6
 UNSUITED = (
