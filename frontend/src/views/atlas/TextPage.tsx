@@ -1,11 +1,8 @@
 import { useState } from "preact/hooks";
 import type { AtlasHead, AtlasText } from "../../source/atlas";
 import { bare, headAddress, LINKS, percents, shortShare, WORD_LINKS } from "../../state/atlas";
-import { bothOn, curve, ExampleWords } from "./ExampleWords";
+import { bothOn, ExampleWords, LinkColumns } from "./ExampleWords";
 import { type AtlasView, placeOf, Tile } from "./parts";
-
-const PITCH = 20;
-const WIDE = 300;
 
 interface TextPageProps {
   view: AtlasView;
@@ -57,54 +54,14 @@ export function TextPage({ view, head, number, text }: TextPageProps) {
       </section>
       <section class="card atlas-card" aria-label="Links">
         <h2>Strongest links</h2>
-        <div class="atlas-columns" style={{ "--pitch": `${PITCH}px` }}>
-          <ol aria-label="Tokens that look" onPointerLeave={() => setFrom(null)}>
-            {text.words.map((word, at) => (
-              <li key={at}>
-                <button
-                  type="button"
-                  data-from={at}
-                  aria-pressed={from === at}
-                  onPointerEnter={() => setFrom(at)}
-                  onFocus={() => setFrom(at)}
-                  onClick={() => setFrom(at)}
-                >
-                  <bdi>{bare(word)}</bdi>
-                </button>
-              </li>
-            ))}
-          </ol>
-          <svg
-            viewBox={`0 0 ${WIDE} ${PITCH * text.words.length}`}
-            preserveAspectRatio="none"
-            role="img"
-            aria-label={`${links.length} links; the strongest from ${bare(text.words[links[0]?.query ?? 0])} to ${bare(text.words[links[0]?.key ?? 0])}`}
-          >
-            {links.map(({ query, key, weight }) => (
-              <path
-                key={`${query} ${key}`}
-                d={curve(WIDE, (query + 0.5) * PITCH, (key + 0.5) * PITCH)}
-                stroke-opacity={from !== null && from !== query ? 0.04 : Math.max(0.08, weight)}
-                stroke-width={1 + 3 * weight}
-              >
-                <title>
-                  {bare(text.words[query])} → {bare(text.words[key])} {shortShare(weight)}
-                </title>
-              </path>
-            ))}
-          </svg>
-          <ol aria-label="Tokens that are looked at">
-            {text.words.map((word, at) => {
-              const link = links.find(({ query, key }) => query === from && key === at);
-              return (
-                <li key={at} data-to={link ? "" : undefined}>
-                  <bdi>{bare(word)}</bdi>
-                  {link && <span class="number">{shortShare(link.weight)}</span>}
-                </li>
-              );
-            })}
-          </ol>
-        </div>
+        <LinkColumns
+          names={text.words.map(bare)}
+          links={links}
+          from={from}
+          setFrom={setFrom}
+          label={`${links.length} links; the strongest from ${bare(text.words[links[0]?.query ?? 0])} to ${bare(text.words[links[0]?.key ?? 0])}`}
+          number={shortShare}
+        />
       </section>
     </div>
   );

@@ -1,13 +1,10 @@
-import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
 import type { TreeHead, TreeIndex, TreeSequence } from "../../../source/headvis";
 import { headAddress, percents } from "../../../state/atlas";
 import { digits, linksOf, meanOf, notKept, notKeptWords, spacesBefore, tokenName } from "../../../state/headvis";
-import { curve } from "../ExampleWords";
+import { HeatWords, LinkColumns } from "../ExampleWords";
 
-const PITCH = 20;
-const WIDE = 300;
 const SIZE = 480;
 
 interface TreeTextProps {
@@ -59,63 +56,27 @@ interface LinksProps {
 }
 
 function Links({ sequence, rest, from, setFrom }: LinksProps) {
-  const { tokens } = sequence;
   const links = linksOf(sequence);
-  const weights = new Map(links.filter(({ query }) => query === from).map(({ key, weight }) => [key, weight]));
   return (
     <section class="card atlas-card" aria-label="Links">
       <h2>
         Links <small>on the left: how much of the row is not kept; point at a token for its row</small>
       </h2>
-      <div class="atlas-columns tree-columns" style={{ "--pitch": `${PITCH}px` }}>
-        <ol aria-label="Tokens that look" onPointerLeave={() => setFrom(null)}>
-          {tokens.map((token, at) => (
-            <li key={at}>
-              <button
-                type="button"
-                data-from={at}
-                aria-pressed={from === at}
-                title={`${tokenName(token)}: ${notKeptWords(rest[at])}`}
-                onPointerEnter={() => setFrom(at)}
-                onFocus={() => setFrom(at)}
-                onClick={() => setFrom(at)}
-              >
-                <small class="tree-rest" style={{ "--part": rest[at] }}>
-                  {rest[at] > 0 && percents(rest[at])}
-                </small>
-                <bdi>{tokenName(token)}</bdi>
-              </button>
-            </li>
-          ))}
-        </ol>
-        <svg
-          viewBox={`0 0 ${WIDE} ${PITCH * tokens.length}`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`${links.length} weights that are kept`}
-        >
-          {links.map(({ query, key, weight }) => (
-            <path
-              key={query * tokens.length + key}
-              d={curve(WIDE, (query + 0.5) * PITCH, (key + 0.5) * PITCH)}
-              stroke-opacity={from !== null && from !== query ? 0.03 : Math.max(0.05, weight)}
-              stroke-width={1 + 3 * weight}
-            />
-          ))}
-        </svg>
-        <ol aria-label="Tokens that are looked at">
-          {tokens.map((token, at) => {
-            const weight = weights.get(at);
-            return (
-              <li key={at} data-to={weight === undefined ? undefined : ""}>
-                <bdi>{tokenName(token)}</bdi>
-                {weight !== undefined && <span class="number">{digits(weight)}</span>}
-                {weight === undefined && from !== null && <span class="number tree-cut">not kept</span>}
-              </li>
-            );
-          })}
-        </ol>
-      </div>
+      <LinkColumns
+        names={sequence.tokens.map(tokenName)}
+        links={links}
+        from={from}
+        setFrom={setFrom}
+        label={`${links.length} weights that are kept`}
+        number={digits}
+        before={(at) => (
+          <small class="tree-rest" style={{ "--part": rest[at] }}>
+            {rest[at] > 0 && percents(rest[at])}
+          </small>
+        )}
+        title={(at) => `${tokenName(sequence.tokens[at])}: ${notKeptWords(rest[at])}`}
+        none={<span class="number tree-cut">not kept</span>}
+      />
     </section>
   );
 }
@@ -237,46 +198,20 @@ export function TreeWords({
   sequence: TreeSequence;
   from?: number | null;
 }) {
-  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const { tokens } = sequence;
   const spaces = useMemo(() => spacesBefore(tokens), [tokens]);
-  const inner = linksOf(sequence).filter(({ query, key }) => query > 0 && key > 0);
-  const strongest = inner.reduce<(typeof inner)[number] | null>(
-    (best, link) => (best && best.weight >= link.weight ? best : link),
-    null,
-  );
-  const heats = Array<number>(tokens.length).fill(0);
+  const links = linksOf(sequence);
   // Position 0 gets most of many heads; readers of HeadVis leave it out, and so does this, but for one query.
-  for (const { query, key, weight } of from === null ? inner : linksOf(sequence)) {
-    if (from === null || query === from) heats[key] += weight;
-  }
-  const most = from === null ? Math.max(0.2, ...heats) : 1;
+  const inner = links.filter(({ query, key }) => query > 0 && key > 0);
   return (
-    <span class="atlas-words" dir="auto">
-      {tokens.map((token, at) => {
-        const byte = Math.round(255 * Math.sqrt(Math.min(1, heats[at] / most)));
-        return (
-          <Fragment key={at}>
-            {spaces[at] && " "}
-            <span
-              class="atlas-word"
-              data-continues={(at > 0 && !spaces[at]) || undefined}
-              data-query={at === (from ?? strongest?.query) || undefined}
-              data-key={(from === null && at === strongest?.key) || undefined}
-              style={byte > 8 ? { background: rampCss(ramp, byte), color: inkOn(view.dark, byte) } : undefined}
-            >
-              {tokenName(token)}
-            </span>
-          </Fragment>
-        );
-      })}
-    </span>
+    <HeatWords
+      dark={view.dark}
+      tokens={tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] }))}
+      links={from === null ? inner : links.filter(({ query }) => query === from)}
+      strongest={[...inner].sort((one, other) => other.weight - one.weight)[0]}
+      from={from}
+    />
   );
-}
-
-function inkOn(dark: boolean, byte: number): string {
-  if (dark) return byte > 200 ? "#000" : "#fff";
-  return byte > 175 ? "#fff" : "#000";
 }
 
 /** What all parts of the page of a tree are given. */
