@@ -5,6 +5,7 @@ wrong in it.
 """
 
 import dataclasses
+import unicodedata
 from contextlib import contextmanager
 from functools import cache
 
@@ -111,8 +112,9 @@ def wanted_all(view_name, hostile):
 def wanted_pinned(view_name, hostile, query, key):
     tokens = list(hostile)
     first, second = hostile[tokens[query]].page, hostile[tokens[key]].page
+    turned = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in first)
     return {
-        "head": [f"“\u2068{first}\u2069” looks at"],
+        "head": [f"“\u2068{first}\u2069” looks at" if turned else f"“{first}” looks at"],
         "matrix": [first, second, second, first],
         "text": [f"from {first}"],
         "neuron": [first, first, second],
