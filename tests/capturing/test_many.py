@@ -6,7 +6,6 @@ import pytest
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing import _finished_records
 from headscope.capturing import many as _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -220,13 +219,13 @@ def test_texts_of_unlike_length_share_a_batch(monkeypatch):
 def most_waiting(monkeypatch):
     """The most bytes of records that ever waited for their turn."""
     seen = [0]
-    put = _finished_records.WaitingRecords.put
+    put = _many.WaitingRecords.put
 
     def noted(self, index, record):
         put(self, index, record)
         seen.append(self._taken)
 
-    monkeypatch.setattr(_finished_records.WaitingRecords, "put", noted)
+    monkeypatch.setattr(_many.WaitingRecords, "put", noted)
     return lambda: max(seen)
 
 
@@ -250,7 +249,7 @@ def test_records_that_wait_take_no_more_than_is_allowed(records, tokenizer, most
     model = tiny_model("bert")
     texts = ["the cat sat on it" + " a" * (number % 3) for number in range(12)]
     alone = [hs.capture(model, tokenizer, text) for text in texts]
-    size = max(map(_finished_records.bytes_of, alone))
+    size = max(map(_many.bytes_of, alone))
     found = list(hs.capture_many(model, tokenizer, texts, held=records * size))
     assert most_waiting() <= records * size
     assert (
@@ -265,7 +264,7 @@ def test_what_a_record_takes_is_what_the_budget_says(tokenizer):
     for keep in ("qk", "weights", "auto"):
         told = hs.budget(model, tokenizer, "a cat sat", keep=keep)
         # beside that there are masks, a few bytes for each row
-        taken = _finished_records.bytes_of(hs.capture(model, tokenizer, "a cat sat", keep=keep))
+        taken = _many.bytes_of(hs.capture(model, tokenizer, "a cat sat", keep=keep))
         assert 0 <= taken - told.kept < 500
 
 

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope.capturing import _finished_records
 from headscope.capturing import many as _many
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -225,7 +224,7 @@ def test_heads_of_pictures_by_name(processor, tmp_path):
 
 def test_pictures_that_wait_take_no_more_than_is_allowed(processor, monkeypatch):
     model, pictures = tiny_model("vit"), [picture(seed) for seed in range(8)]
-    size = _finished_records.bytes_of(hs.capture(model, processor, image=pictures[0]))
+    size = _many.bytes_of(hs.capture(model, processor, image=pictures[0]))
     passes = passes_of(model, monkeypatch)
     found = list(
         hs.capture_many(model, processor, [{"image": each} for each in pictures], held=3 * size)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.layout import Layout
+from headscope.capturing.calls.call import Call, Layout
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,

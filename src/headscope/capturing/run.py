@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._build import Builder
+from headscope.capturing.building._checks import check_order
 from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
-from headscope.capturing.building._order import check_order
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
@@ -23,13 +23,12 @@ from headscope.capturing.inputs._modalities import needing
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
-from headscope.capturing.memory import naming_memory
 from headscope.capturing.seam import InterventionLike, sessions
-from headscope.capturing.threads import evaluating, not_compiling, one_at_a_time
+from headscope.capturing.threads import evaluating, naming_memory, not_compiling, one_at_a_time
 from headscope.capturing.walk import arguments_of, modules_of, one_pass
-from headscope.capturing.watching._flex import MODULE as FLEX
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
+from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.model_modules import ModelModules
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.errors import CaptureError

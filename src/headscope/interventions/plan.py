@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from headscope.capturing.building.stacks import group_of, role_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.layout import Layout
+from headscope.capturing.calls.call import Call, Layout
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice

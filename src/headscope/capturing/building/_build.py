@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headscope.capturing._call_of_heads import call_of_heads, each_once, held_heads
+from headscope.capturing._chosen_heads import call_of_heads, each_once, held_heads
 from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
     Keys,
+    OrderSample,
     check_chunks,
     check_sizes,
     check_weights,
     explained,
+    not_proved,
+    sample_of,
     verified,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
-from headscope.capturing.building._masks import Masks
-from headscope.capturing.building._order import OrderSample, not_proved, sample_of
-from headscope.capturing.building._put_away import put_away
 from headscope.capturing.building._real_tokens import (
     ROWS_CHECKED,
+    Masks,
     RealTokens,
     padding_of,
     plain,
@@ -39,6 +40,7 @@ from headscope.capturing.building.layers import (
     NO_ARRAYS,
     SeenLayer,
     facts_of_call,
+    put_away,
 )
 from headscope.capturing.building.stacks import order_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call

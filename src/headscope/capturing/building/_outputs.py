@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._order import not_proved
+from headscope.capturing.building._checks import not_proved
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart, full_precision
 from headscope.capturing.hooks import hook_after

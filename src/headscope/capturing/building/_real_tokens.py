@@ -1,4 +1,4 @@
-"""The real tokens of one example of a call, and copies of their arrays."""
+"""The real tokens of one example of a call: copies of their arrays, and their mask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 import torch
 
 from headscope.capturing.calls.call import Call
+from headscope.capturing.calls.visibility import Visibility
 from headscope.errors import CaptureError
+from headscope.record import Mask
 
 ROWS_CHECKED = 16
 """Number of rows of each head that are recomputed to check a layer."""
@@ -90,3 +92,53 @@ def plain(tensor: torch.Tensor) -> np.ndarray:
 def _picked(tensor: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """``[head position feature]`` at these positions."""
     return tensor if len(positions) == tensor.shape[1] else tensor[:, positions]
+
+
+class Masks:
+    """The masks of layers; each is read once, and layers with equal masks share one."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
+        self._alike: dict[Mask, Mask] = {}
+
+    def of(self, unpadded: RealTokens, visibility: Visibility) -> Mask | None:
+        """The mask of one example; None where its real tokens all see each other."""
+        source = unpadded.call.mask if unpadded.call.mask is not None else visibility.visible
+        if source is None and not visibility.causal:
+            return None
+        key = (id(source), unpadded.example, visibility.causal, unpadded.call.size[2:])
+        if key not in self._read:
+            # The tensor is kept with its mask, so that no other tensor can get its id.
+            self._read[key] = source, self._shared(self._found(unpadded, visibility))
+        return self._read[key][1]
+
+    def _found(self, unpadded: RealTokens, visibility: Visibility) -> Mask | None:
+        queries, keys = unpadded.queries, unpadded.keys
+        if (
+            visibility.causal
+            and queries.shape == keys.shape
+            and len(queries)
+            and _is_run(queries)
+            and _is_run(keys)
+        ):
+            mask = Mask.causal(len(queries), len(keys))
+        elif visibility.causal:
+            mask = Mask.of((keys[None, :] <= queries[:, None]).cpu().numpy())
+        elif visibility.visible is None:
+            return None
+        else:
+            dense = unpadded.of_both(visibility.visible)
+            if dense.shape[0] > 1 and not (dense == dense[:1]).all():
+                raise CaptureError(
+                    f"{unpadded.call.name}: each head has a mask of its own; such models cannot be "
+                    "captured yet"
+                )
+            mask = Mask.of(dense[0].cpu().numpy())
+        return None if mask.is_full else mask
+
+    def _shared(self, mask: Mask | None) -> Mask | None:
+        return None if mask is None else self._alike.setdefault(mask, mask)
+
+
+def _is_run(positions: torch.Tensor) -> bool:
+    return bool(positions[-1] - positions[0] == len(positions) - 1 and positions[0] == 0)

@@ -1,19 +1,64 @@
-"""Layers as they were seen, in one pass or in all steps of a generation, and the stacks that they
-form.
+"""Layers as they were seen, in one pass or in all steps of a generation, the stacks that they form,
+and their arrays, which may leave memory as soon as they are complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from headscope.capturing._chosen_heads import ChosenHeads
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._joined_heads import CallSummary
-from headscope.record import Layer, StoredArray
+from headscope.record import (
+    CONTRIBUTIONS,
+    STATISTICS,
+    Contributions,
+    Layer,
+    Statistics,
+    StoredArray,
+    held,
+)
+
+Put = Callable[[np.ndarray], Any]
+"""Function that takes an array and gives what is kept in its place."""
+
+
+def put_away(layers: Iterable[dict[str, Any]], put: Put | None) -> None:
+    """Hand over the arrays of layers that are complete.
+
+    Args:
+        layers: arguments of each `Layer`; arrays among them are replaced.
+        put: takes an array and gives what is kept in its place; None to keep all in memory.
+    """
+    if put is None:
+        return
+    for layer in layers:
+        for name, value in layer.items():
+            if isinstance(value, np.ndarray):
+                layer[name] = put(value)
+            elif isinstance(value, Statistics):
+                layer[name] = _in_file(value, STATISTICS, put)
+            elif isinstance(value, Contributions):
+                layer[name] = _in_file(value, CONTRIBUTIONS, put)
+
+
+Arrays = TypeVar("Arrays", Statistics, Contributions)
+
+
+def _in_file(holder: Arrays, names: Iterable[str], put: Put) -> Arrays:
+    arrays = {}
+    for name in names:
+        array = held(holder, name)
+        if isinstance(array, np.ndarray):
+            arrays[name] = put(array)
+    return replace(holder, **arrays)
+
 
 KEPT_OF_CALL = {
     "queries": ("query", "qk"),

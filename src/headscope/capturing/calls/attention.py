@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.softmax import softmax_of
 from headscope.capturing.calls.visibility import Visibility
 from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
@@ -136,10 +135,10 @@ def recomputed(
     if visible is not None:
         scores = scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
     if call.sinks is None:
-        return _without_dead_rows(softmax_of(scores), visible)
+        return _without_dead_rows(scores.softmax(-1), visible)
     sinks = call.sinks.reshape(-1) if heads is None else call.sinks.reshape(-1)[heads]
     sinks = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-    return _without_dead_rows(softmax_of(torch.cat([scores, sinks], -1))[..., :-1], visible)
+    return _without_dead_rows(torch.cat([scores, sinks], -1).softmax(-1)[..., :-1], visible)
 
 
 def visible_of(

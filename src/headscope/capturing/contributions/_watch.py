@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.building._put_away import Put, put_away
+from headscope.capturing.building.layers import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import NO_PROJECTION, refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered, value_columns_of

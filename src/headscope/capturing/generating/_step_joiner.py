@@ -13,11 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing._call_of_heads import held_heads
+from headscope.capturing._chosen_heads import held_heads
 from headscope.capturing.building._checks import explained, verified
 from headscope.capturing.building._inventory import inventory_of
-from headscope.capturing.building._masks import Masks
-from headscope.capturing.building._real_tokens import ROWS_CHECKED, RealTokens, plain, stored
+from headscope.capturing.building._real_tokens import (
+    ROWS_CHECKED,
+    Masks,
+    RealTokens,
+    plain,
+    stored,
+)
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.layers import SeenLayer, SeenStack, facts_of_call
 from headscope.capturing.building.stacks import StackKey, group_of, role_of

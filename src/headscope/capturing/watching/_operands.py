@@ -11,10 +11,16 @@ import torch
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit, Where
-from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
-from headscope.capturing.watching._flex import is_flex
-from headscope.capturing.watching._products import FUSED, product_of, with_factors
+from headscope.capturing.watching._products import (
+    FUSED,
+    AxisOrder,
+    attention_axes,
+    product_axes,
+    product_of,
+    with_factors,
+)
 from headscope.capturing.watching._score_trace import ScoreTraces
+from headscope.capturing.watching._whole_attention import is_flex
 
 Split = Callable[[torch.Tensor], torch.Tensor | None]
 

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import nn
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.layout import with_heads_first
+from headscope.capturing.calls.call import Call, with_heads_first
 from headscope.capturing.watching._joined_heads import are_heads_of_one, put_together
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.errors import CaptureError

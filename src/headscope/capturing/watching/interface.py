@@ -18,7 +18,7 @@ from torch import nn
 from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
-from headscope.capturing.watching._flex import dense_mask, is_block_mask
+from headscope.capturing.watching._whole_attention import dense_mask, is_block_mask
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError, ModelError
 

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.layout import layout_of, split
+from headscope.capturing.calls.call import Call, layout_of, split
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions, unseen
 from headscope.capturing.watching._added_scores import (
@@ -25,18 +24,19 @@ from headscope.capturing.watching._added_scores import (
     queries_and_keys,
     visible_in,
 )
-from headscope.capturing.watching._einsum import AxisOrder, attention_axes, product_axes
-from headscope.capturing.watching._flex import is_flex, seen_in_flex
-from headscope.capturing.watching._multi_head import seen_in_multi_head
 from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
 from headscope.capturing.watching._products import (
     FUSED,
     MATMUL,
     PRODUCTS,
+    AxisOrder,
     MatrixProduct,
+    attention_axes,
+    product_axes,
     product_of,
 )
 from headscope.capturing.watching._score_trace import Product, ScoreTrace, ScoreTraces, addition
+from headscope.capturing.watching._whole_attention import is_flex, seen_in_flex, seen_in_multi_head
 from headscope.capturing.watching.modes import WatchMode, looking_away
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
