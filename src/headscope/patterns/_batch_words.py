@@ -32,7 +32,7 @@ class BatchWords:
         >>> tokens = Tokens(pieces=("[CLS]", "a", "cat", "a", "[SEP]"))
         >>> words = BatchWords([QueryKeyTokens(tokens, tokens)])
         >>> words.same(words.unmoved)[0, 0, 1].astype(int).tolist()
-        [0, 1, 0, 1, 0]
+        [0, 0, 0, 1, 0]
     """
 
     def __init__(self, texts: Sequence[QueryKeyTokens]) -> None:
@@ -87,7 +87,7 @@ class BatchWords:
     def same(
         self, orders: Int[np.ndarray, "text draw token"]
     ) -> Bool[np.ndarray, "text draw token token"]:
-        """Pairs of words of the same form, itself included, after the tokens changed places; see
+        """Pairs of different words of the same form after the tokens changed places; see
         `QueryKeyTokens.same_word`.
         """
         texts, tokens = self.pieces.shape
@@ -128,7 +128,4 @@ class BatchWords:
         counted = self._worded & self.text
         pairs = (forms[:, :, None] == forms[:, None, :]) & (words[:, :, None] != words[:, None, :])
         pairs &= counted[:, :, None] & counted[:, None, :]
-        itself = np.arange(forms.shape[1])
-        # Of words that occur once there is no pair, not even with themselves.
-        pairs[:, itself, itself] = pairs.any(axis=2) & counted
         return pairs

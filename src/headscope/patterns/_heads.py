@@ -45,7 +45,7 @@ class Heads(Result):
         alpha: significance level, over all heads and patterns that were tested.
         correction: for multiple tests: ``"holm"`` (family-wise error rate) or
             ``"benjamini-hochberg"`` (false discovery rate).
-        margin: for a label, the lower end of the interval of score less baseline must be above it.
+        margin: for a label, score less baseline must be above it, beyond chance.
         left_out: why texts of a run were left out, by name.
 
     Raises:
@@ -397,10 +397,10 @@ def heads(
 
     For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer,
     texts))``: records are read once and not kept. A label holds where the mean score over texts
-    reaches the pattern's threshold and is above its baselines by a margin (lower end of the
-    interval over texts), beyond chance (t-test over texts, corrected for all heads and patterns). A
-    pattern is not judged on a text where uniform rows already reach half its threshold. A pattern
-    that scores as high on too few texts is a candidate; one text alone gives no label.
+    reaches the pattern's threshold and is above its baselines by a margin, beyond chance (t-test
+    over texts, corrected for all heads and patterns). A pattern is not judged on a text where
+    uniform rows already reach half its threshold. A pattern that scores as high on too few texts is
+    a candidate; one text alone gives no label.
 
     Args:
         records: one record, or one for each text, all of one model; or a `Tally` of them.

@@ -101,15 +101,8 @@ class QueryKeyTokens:
 
     @cached_property
     def same_word(self) -> Bool[np.ndarray, "query key"]:
-        """Pairs of words of the same form, the word itself included, for the words that occur more
-        than once.
-        """
-        others = same_form(self.query, self.key, itself=False)
-        pairs = others.copy()
-        if self.is_self:
-            worded = np.array(self.query.worded, bool)
-            np.fill_diagonal(pairs, self.query_words & worded)
-        return pairs & others.any(axis=1, keepdims=True)
+        """Pairs of different words of the same form."""
+        return same_form(self.query, self.key, itself=False)
 
     @cached_property
     def names(self) -> Int[np.ndarray, " query"]:

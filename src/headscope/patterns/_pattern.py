@@ -293,7 +293,7 @@ PATTERNS = (
     ),
     Pattern(
         name="same",
-        says="looks at the same word, itself included",
+        says="looks at the same word elsewhere",
         source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
         threshold=0.3,
         pairs=lambda tokens: tokens.same_word,

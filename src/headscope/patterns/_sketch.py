@@ -139,10 +139,7 @@ def _offset(text: str) -> int | None:
 
 def _keys(text: str, tokens: QueryKeyTokens) -> Bool[np.ndarray, "query key"]:
     if text == "same":
-        same = tokens.same_word.copy()
-        if tokens.is_self:
-            np.fill_diagonal(same, False)
-        return same
+        return tokens.same_word
     offset = _offset(text)
     shape = len(tokens.query), len(tokens.key)
     if offset is None:

@@ -326,10 +326,12 @@ class Tally:
         """Mean over texts of a row."""
         return self._mean(*self._of(row))
 
-    def evidence(self, pattern: Pattern, confidence: float) -> dict[str, Any]:
-        """The numbers of a `Label` for every head, by name."""
+    def evidence(
+        self, pattern: Pattern, confidence: float, *, margin: float = 0.0
+    ) -> dict[str, Any]:
+        """The numbers of a `Label` for every head, by name; p is of an excess above the margin."""
         if self.battery is not None and self.is_by_battery(pattern):
-            return self.battery.evidence(pattern, confidence)
+            return self.battery.evidence(pattern, confidence, margin=margin)
         name = pattern.name
         at = self._names.index(name)
         sums, known = self._of(f"{JUDGED}{name}")
@@ -340,6 +342,8 @@ class Tally:
         if name in self.levels:
             against.append("random weights")
         squares = self.sums.total("squares")[at]
+        beyond_margin = excess - margin * compared
+        moved = squares - margin * (excess + beyond_margin).sum(axis=0)
         numbers = {
             "score": self._mean(sums, known),
             "baseline": self._mean(*self._of(f"{HIGHEST}{name}")),
@@ -349,7 +353,7 @@ class Tally:
             "excess_high": beyond[:, 1],
             "effect": effect_of_sums(excess, squares, compared),
             "texts": known.sum(axis=0).astype(int),
-            "p": p_above_of_sums(excess, squares, compared),
+            "p": p_above_of_sums(beyond_margin, moved, compared),
         }
         ends = self._interval(sums, known, self.sums.total("no shares")[at], confidence)
         return numbers | {"low": ends[:, 0], "high": ends[:, 1]}

@@ -59,16 +59,16 @@ class Label:
             the same on all texts.
         texts: number of texts that can show the pattern.
         threshold: the score that a label must reach.
-        p: probability of such an excess by chance; NaN for one text. Values below 0.001 are not
-            exact, see `headscope.evidence.p_above`.
+        p: probability of such an excess if it were not above the margin; NaN for one text. Values
+            below 0.001 are not exact, see `headscope.evidence.p_above`.
         corrected: p corrected for all heads and patterns tried.
         shorter: mean score on the shorter half of the texts; NaN where both halves have about the
             same length.
         shorter_tokens: their median length in tokens.
         longer: mean score on the longer half.
         longer_tokens: their median length in tokens.
-        holds: whether the label is given: score at the threshold or above, lower end of the excess
-            above the margin, corrected p below alpha.
+        holds: whether the label is given: score at the threshold or above, excess above the margin,
+            corrected p below alpha.
         candidate: whether score and excess are high enough, but on too few texts to be sure; in a
             study of several texts, on at least two.
         only_one_text: whether it is a candidate in a study of one text, which shows nothing about
@@ -156,7 +156,7 @@ def labels_of(
     """
     evidence = []
     for pattern in tally.patterns:
-        numbers = tally.evidence(pattern, confidence)
+        numbers = tally.evidence(pattern, confidence, margin=margin)
         evidence.append(numbers | _at_two_lengths(tally.at_lengths(pattern), len(tally.cells)))
     if not evidence:
         return ()
@@ -194,7 +194,7 @@ class _Rule:
 
     Args:
         alpha: upper limit of the corrected p.
-        margin: lower limit of the lower end of the excess.
+        margin: lower limit of the excess.
         needed: smallest number of texts that can give a label.
         texts: number of documents of the study; each text is one where documents are unknown.
     """
@@ -238,7 +238,7 @@ def _at_two_lengths(
 def _label(cell: tuple[int, int], pattern: Pattern, each: dict, rule: _Rule) -> Label:
     texts = int(each["texts"])
     reached = bool(each["score"] >= pattern.threshold and each["excess"] > rule.margin)
-    sure = bool(each["excess_low"] > rule.margin and each["corrected"] < rule.alpha)
+    sure = bool(each["corrected"] < rule.alpha)
     # Texts of one document count once, so a label cannot rest on more of them than there are
     # documents.
     independent = texts if each["on"] == RUNS else min(texts, rule.texts)
