@@ -167,7 +167,7 @@ def report(measured):
         "tokens and more",
         "(`python benchmarks/patterns.py --docs`). False labels",
         "on null models: heads labelled, of all; in brackets the upper end of the 95 % interval. "
-        "Heads that heed",
+        "Heads that depend on",
         "positions alone may well look at neighbours or the first token: there only patterns of "
         "content count.\n",
         f"| pattern | threshold | {' | '.join(titles)} | missed, 0.1 above | labelled, 0.1 below |",
