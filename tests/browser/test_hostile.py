@@ -217,7 +217,8 @@ def evidence_of():
         )
         found = hs.heads(records, patterns=patterns)
         found.tally.sums.facts["model"] = names[0]
-        found.tally.shown.update(dict(zip(found.tally.shown, names, strict=False)))
+        kept = [scores for _, scores in found.tally.examples]
+        found.tally.examples = list(zip(names, kept, strict=False))
         return records[0], Heads(found.tally)
 
     return evidence_of
