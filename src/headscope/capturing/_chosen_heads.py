@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 from headscope.record import HeldHeads
+
+if TYPE_CHECKING:  # a choice is checked before torch is imported, which takes seconds
+    import torch
+
+    from headscope.capturing.calls.call import Call
 
 HOW = (
     "give pairs of layer and head, heads=[(12, 7), (3, 0)], or with the stack first, "
