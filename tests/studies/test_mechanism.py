@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Layer, ModelFacts, Record, RecordError, Stack
+from headscope import Layer, ModelError, ModelFacts, Record, RecordError, Stack
 from headscope.capturing import random_twin
 from headscope.linguistics import read_treebank
 from headscope.patterns import painted, sketch
@@ -254,7 +254,7 @@ def test_bad_input_is_refused(records, found):
     )
     with pytest.raises(RecordError, match="Queries and keys of layer 3 were not kept.*keep='qk'"):
         hs.mechanism(weights)
-    with pytest.raises(RecordError, match="There is no head 3-9; heads go from 3-0 to 3-2"):
+    with pytest.raises(ModelError, match="There is no head 3-9; heads go from 3-0 to 3-2"):
         hs.mechanism(records, at=[(3, 9)])
     with pytest.raises(RecordError, match="Head 1-0 was not looked into; there are 3-0, 3-1, 3-2"):
         found.neurons(1, 0)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.corpus import WHOLE, Sums
-from headscope.errors import RecordError
+from headscope.errors import ModelError, RecordError
 from headscope.measures import carriers, neuron_scores, set_overlap
 from headscope.patterns._maps import AttentionMaps
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
@@ -133,13 +133,13 @@ def cells_of(stack: Stack, at: Collection[tuple[int, int]] | None) -> list[tuple
     """Layer and head of the heads that are analysed.
 
     Raises:
-        RecordError: where there is no such head.
+        ModelError: where the model has no such head, whatever the text.
     """
     there = [(layer.layer, head) for layer in stack for head in range(layer.heads)]
     gone = sorted(set(at or ()) - set(there))
     if gone:
         missing, first, last = (f"{layer}-{head}" for layer, head in (gone[0], there[0], there[-1]))
-        raise RecordError(f"There is no head {missing}; heads go from {first} to {last}")
+        raise ModelError(f"There is no head {missing}; heads go from {first} to {last}")
     return there if at is None else [cell for cell in there if cell in at]
 
 
