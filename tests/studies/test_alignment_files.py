@@ -156,7 +156,7 @@ def test_a_run_that_was_broken_off_goes_on(study, translator, tmp_path, monkeypa
     from headscope.capturing import capture
 
     monkeypatch.setattr(headscope.capturing, "capture", counting)
-    monkeypatch.setattr("headscope.studies.shared._fold.KEPT_EVERY", 2)
+    monkeypatch.setattr("headscope.studies.shared._folded.KEPT_EVERY", 2)
     with pytest.raises(KeyboardInterrupt):
         hs.alignment_study(*translator, PAIRS, resume=path)
     assert AlignmentStudy.load(path).sentences == 4

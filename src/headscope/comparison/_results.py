@@ -14,8 +14,8 @@ COLUMNS = ("measure", "a", "b", "difference", "low", "high")
 SHOWN = 3
 SAYS = {
     "measure": f"a column of both tables, with the {SHOWN} rows that differ most",
-    "difference": "B less A; [interval] where both have one, made of the two (MOVER, Zou and "
-    "Donner 2008) as of different texts, so that it is too wide where both read the same ones",
+    "difference": "B less A; [interval] where both have one, made of the two "
+    "(MOVER, Zou and Donner 2008) as of different texts: too wide where both read the same ones",
 }
 
 

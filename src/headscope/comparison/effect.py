@@ -111,7 +111,7 @@ class OutputChange:
         return [TextTable.of_rows(rows, says=LEGEND, wraps=("intact", "changed"))]
 
 
-GUESSES = [[[str, float]]]
+GUESSES: Any = [[[str, float]]]
 DOCUMENT: dict[str, Any] = {
     **COMPARISON,
     "done": [str],

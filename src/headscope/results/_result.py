@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from headscope.results._table import TextTable, wrapped
 LEFT_OUT = "left out of"
 Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
 """The fields of a result that JSON can hold, and its arrays by name."""
+
+
+Kind = TypeVar("Kind", bound="Result")
 
 
 class Result:
@@ -139,7 +142,7 @@ class Result:
         return files.save_kept(path, self.KIND, document | {LEFT_OUT: self.left_out_of}, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls: type[Kind], path: str | os.PathLike[str]) -> Kind:
         """Read a result of this kind that `save` wrote, to print it, resume it or add to it.
 
         Functions of your own, such as those of a pattern, are not in a file: the result is
@@ -166,7 +169,7 @@ class Result:
         )
 
     @classmethod
-    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         """The result of what `_kept` gave, called inside `headscope.storage.reading`."""
         raise FileError(f"A {cls.__name__} is not kept as a file")
 

@@ -97,13 +97,13 @@ class Marks:
             if len(of.keys):
                 first[text, rows] = np.where(inside, of.keys[np.where(inside, numbers, 0)], -1)
         self.is_padded: bool = not real.all()
-        self.counted = torch.from_numpy(counted).to(device)
-        self.real = torch.from_numpy(real).to(device)
-        self.places = torch.from_numpy(first).to(device)
-        self.special = _columns(_spread(key, "special", keys), device)
+        self.counted: torch.Tensor = torch.from_numpy(counted).to(device)
+        self.real: torch.Tensor = torch.from_numpy(real).to(device)
+        self.places: torch.Tensor = torch.from_numpy(first).to(device)
+        self.special: Places | None = _columns(_spread(key, "special", keys), device)
         segments = _spread(key, "segments", keys)
         self.segments: np.ndarray | None = segments
-        self.second = _columns(None if segments is None else segments == 1, device)
+        self.second: Places | None = _columns(None if segments is None else segments == 1, device)
         looking, own = _spread(query, "ids", queries), _spread(key, "ids", keys)
         self.has_ids: bool = looking is not None and own is not None
         self.pairs: Places = ()

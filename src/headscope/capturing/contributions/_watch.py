@@ -68,7 +68,7 @@ class NormsWatch(PassReader):
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
         self._waiting: list[ResidualPath] = []
         self._norms: dict[tuple[int, int], Norm | None] = {}
-        self.function = self._function
+        self.function: Any = self._function
         self.before: Sequence[nn.Module] = [
             module for module in modules.all if next(module.parameters(), None) is not None
         ]
