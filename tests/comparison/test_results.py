@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope import patterns
 from headscope.testing import random_record
 
 KEPT = Path(__file__).parents[1] / "results" / "kept"
@@ -19,7 +20,7 @@ def heads_of(first):
     for seed in range(first, first + 6):
         weights = np.random.default_rng(seed).dirichlet(np.ones(7), (2, 1, 3, 7))
         records.append(hs.from_weights(weights, TOKENS))
-    return hs.patterns.heads(records)
+    return patterns.heads(records)
 
 
 def test_heads_are_compared_by_layer_head_and_pattern(tmp_path):
@@ -52,7 +53,7 @@ def test_results_of_every_study_are_compared(name):
 
 def test_rows_that_only_one_has_are_counted():
     small, large = (
-        hs.patterns.heads([random_record(seed=seed, layers=layers) for seed in range(3)])
+        patterns.heads([random_record(seed=seed, layers=layers) for seed in range(3)])
         for layers in (1, 2)
     )
     assert "rows that only one has are left out" in hs.compare(small, large).summary

@@ -200,7 +200,7 @@ class Sums:
 
     def total(self, name: str) -> Shaped[np.ndarray, "..."]:
         """Sum over all texts."""
-        return self[name].sum(axis=0)
+        return np.asarray(self[name].sum(axis=0))
 
     def __add__(self, other: Sums) -> Sums:
         """The texts of both.

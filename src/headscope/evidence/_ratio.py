@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from headscope.errors import RecordError
 from headscope.evidence._interval import _redrawn, expanded_tails, wilson
@@ -14,8 +14,8 @@ from headscope.evidence.groups import added, effective_groups, parse_groups
 
 
 def redrawn_ratios(
-    parts: Float[np.ndarray, "text head"],
-    wholes: Float[np.ndarray, "text head"],
+    parts: Real[np.ndarray, "text head"],
+    wholes: Real[np.ndarray, "text head"],
     *,
     groups: Iterable[Any] | None = None,
     resamples: int = 2000,
@@ -90,8 +90,8 @@ def redrawn_interval(
 
 
 def share_interval(
-    hits: Float[np.ndarray, "text head"],
-    counts: Float[np.ndarray, "text head"],
+    hits: Real[np.ndarray, "text head"],
+    counts: Real[np.ndarray, "text head"],
     *,
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,

@@ -13,7 +13,7 @@ from itertools import groupby, product
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
@@ -310,13 +310,13 @@ def _maps(layer: Layer, by: str) -> list[tuple[np.ndarray, slice]]:
     return maps
 
 
-def rates_of(counts: Float[np.ndarray, "2 ..."]) -> Any:
+def rates_of(counts: Real[np.ndarray, "2 ..."]) -> Any:
     """``1 - hits / links``; NaN where there are none."""
     hits, size = counts
     return 1 - np.divide(hits, size, out=np.full(np.shape(hits), np.nan), where=size > 0)
 
 
-def rate_interval(counts: Float[np.ndarray, "group 2"], confidence: float) -> tuple[float, float]:
+def rate_interval(counts: Real[np.ndarray, "group 2"], confidence: float) -> tuple[float, float]:
     """Interval of the error rate over documents of these hits and links."""
     drawn = 1 - redrawn_ratios(counts[:, :1], counts[:, 1:])
     low, high = ends_of(confidence, drawn, counts[:, 1:])[0].tolist()
@@ -326,7 +326,7 @@ def rate_interval(counts: Float[np.ndarray, "group 2"], confidence: float) -> tu
 def ends_of(
     confidence: float,
     drawn: Float[np.ndarray, "resample ..."],
-    links: Float[np.ndarray, "group ..."],
+    links: Real[np.ndarray, "group ..."],
 ) -> Float[np.ndarray, "... 2"]:
     """Intervals of whatever was drawn again of documents with so many links."""
     flat, sizes = drawn.reshape(len(drawn), -1), links.reshape(len(links), -1)
