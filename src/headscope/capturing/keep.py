@@ -71,12 +71,12 @@ def parse_keep(
     if "alti" in what:
         # ALTI is one of the contributions; the others come at little cost.
         what |= {"norms"}
-    if what <= {"norms", "alti"}:
-        # Norms are useful only together with the weights, and views draw contributions over these.
-        kept = what | {"weights", "qk"}
-        return KeepChoice(kept, True, precision, routers=bool(routers), heads=chosen)
     _check_rows(what, rows, top)
-    return KeepChoice(what, keep == "auto", precision, rows, top, bool(routers), chosen)
+    # Norms are useful only together with the weights, and views draw contributions over these.
+    is_bare = "norms" in what and not what & {"weights", "qk", "statistics"}
+    what |= {"weights", "qk"} if is_bare else set()
+    is_auto = is_bare or keep == "auto"
+    return KeepChoice(what, is_auto, precision, rows, top, bool(routers), chosen)
 
 
 def _parse_what(keep: Any) -> frozenset[str]:

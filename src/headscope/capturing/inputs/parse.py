@@ -252,7 +252,7 @@ def check_no_file(text: Any) -> None:
     if _is_file(text):
         raise TextError(
             f"Expected one text, got the name of a file, {str(text)!r}; give what the file holds, "
-            "or let capture_many, generate_many or a study read its texts (--texts)"
+            "or let capture_many or a study read its texts (--texts)"
         )
 
 

@@ -70,8 +70,8 @@ class ModelJob:
         raise NotImplementedError
 
     def facts(self, measurer: Any) -> dict[str, str]:
-        """Weights, how the model runs, and versions of libraries."""
-        return facts_of_model(measurer.model)
+        """Weights, settings, how the model runs, its tokenizer, and versions of libraries."""
+        return facts_of_model(measurer.model, measurer.tokenizer)
 
     def texts_of(self, text: CorpusText) -> Sequence[str]:
         """What the tokenizer reads of a text."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -17,6 +19,10 @@ from headscope.evidence.groups import group_of, parse_groups
 from headscope.studies.shared._source import LOADING, plain_of, with_copies
 
 _loading = threading.Lock()
+WRITTEN = {"architectures", "dtype", "transformers_version"}
+RETURNED = {"output_attentions", "output_hidden_states", "return_dict", "use_cache"}
+NOT_SETTINGS = WRITTEN | RETURNED
+"""Of a config: how its file was written, and what a call returns, on which no number depends."""
 
 
 @dataclass(frozen=True)
@@ -179,16 +185,39 @@ def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> An
     return load_bare_model(model.name, writes=head == "next words", allow_unfit=unfit, **loading)
 
 
-def facts_of_model(model: Any) -> dict[str, str]:
+def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     """What the numbers of a model depend on beside the texts."""
     from headscope.capturing import facts_of
 
+    config = getattr(model, "config", None)
+    settings = config.to_dict() if hasattr(config, "to_dict") else {}
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    # How a text is cut and padded is said in each call, and kept by the tokenizer.
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    read = {} if backend is None else json.loads(backend.to_str())
+    read = {name: read[name] for name in read if name not in ("truncation", "padding")}
+    if backend is None and hasattr(tokenizer, "get_vocab"):
+        read = {"vocabulary": tokenizer.get_vocab(), "class": type(tokenizer).__name__}
+    settings = {
+        name: settings[name]
+        for name in settings
+        if not name.startswith("_") and name not in NOT_SETTINGS
+    }
     facts = facts_of(model)
     # Workers may have a GPU each, which is none of what the numbers depend on.
     ran = re.sub(r"\bcuda:\d+", "cuda", facts.ran)
-    return {"weights": facts.weights, "runs on": ran} | {
-        name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"
-    }
+    return {
+        "weights": facts.weights,
+        "config": _digest(settings),
+        "tokenizer": _digest(read),
+        "runs on": ran,
+    } | {name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"}
+
+
+def _digest(given: Any) -> str:
+    """A short name of what JSON can hold."""
+    written = json.dumps(given, sort_keys=True, default=str)
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @contextmanager
