@@ -105,7 +105,7 @@ def test_what_cannot_be_kept_says_so(tmp_path):
         KIND = "lengths"
 
     with pytest.raises(
-        hs.FileError, match=r"A Lengths is not kept as a file; keep its table, to_pandas\(\)"
+        hs.FileError, match=r"A Lengths is not kept as a file; keep to_pandas\(\)"
     ):
         hs.save(Lengths(), tmp_path / "a.safetensors")
 

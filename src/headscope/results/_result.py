@@ -164,7 +164,7 @@ class Result:
         Raises:
             FileError: where this kind of result cannot be saved.
         """
-        raise FileError(f"A {type(self).__name__} is no file yet; keep its table, to_pandas()")
+        raise FileError(f"A {type(self).__name__} is not kept as a file; keep to_pandas()")
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
