@@ -104,9 +104,7 @@ def test_what_cannot_be_kept_says_so(tmp_path):
     class Lengths(Result):
         KIND = "lengths"
 
-    with pytest.raises(
-        hs.FileError, match=r"A Lengths is not kept as a file; keep to_pandas\(\)"
-    ):
+    with pytest.raises(hs.FileError, match=r"A Lengths is not kept as a file; keep to_pandas\(\)"):
         hs.save(Lengths(), tmp_path / "a.safetensors")
 
 
