@@ -107,7 +107,7 @@ class Lines:
     gain: float
     gamma: float
 
-    def opacity(self, sizes: np.ndarray | float) -> np.ndarray:
+    def opacity(self, sizes: np.ndarray | float) -> np.ndarray | float:
         """Opacity of the lines of numbers."""
         return 1 - np.exp(-self.gain * sizes**self.gamma)
 
