@@ -1,12 +1,10 @@
 """The model comes back as it was, and no more is held than has to be."""
 
-import pickle
-
 import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing.generating._step_joiner import StepJoiner
+from headscope.capturing.generating._steps import JoinedSteps
 
 from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
@@ -67,16 +65,14 @@ def test_the_model_comes_back_exactly_as_it_was(family, cache, fails, tokenizer)
 
 
 def test_only_new_rows_are_held(tokenizer, monkeypatch):
-    """What is held after a step, pickled: twice as much for twice as many tokens, not four times as
-    much.
-    """
-    held, end_step = [], StepJoiner.end_step
+    """What is held after a step: twice as much for twice as many tokens, not four times as much."""
+    held, end_pass = [], JoinedSteps.end_pass
 
-    def weighed(joiner):
-        end_step(joiner)
-        held.append(len(pickle.dumps(joiner._by_call)))
+    def weighed(joined):
+        end_pass(joined)
+        held.append(joined.bytes_held)
 
-    monkeypatch.setattr(StepJoiner, "end_step", weighed)
+    monkeypatch.setattr(JoinedSteps, "end_pass", weighed)
     model = model_of("gpt2", n_positions=160)
     record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=121, keep=("qk", "values"))
     assert len(record["self"].query) == 128
@@ -90,7 +86,7 @@ def test_only_new_rows_are_held(tokenizer, monkeypatch):
 
 def test_weights_are_dropped_where_they_would_be_too_large(tokenizer, monkeypatch):
     monkeypatch.setattr(
-        "headscope.capturing.generating._step_joiner.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4
+        "headscope.capturing.building._build.WEIGHTS_KEPT_BELOW", 3 * 5 * 12 * 12 * 4
     )
     model, record = written("gpt2", tokenizer, max_new_tokens=6)
     assert {layer.weights is None for layer in record["self"]} == {True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,17 @@ class Rotations:
         query_before, key_before = call.query_before, call.key_before
         if query_before is None or key_before is None:
             return [{"rotary": None, "turned": UNSEEN}] * len(unpadded_texts)
+        seen = query_before.shape[2], key_before.shape[2]
+        if seen != call.size[2:]:
+            # Of a generation, what the first step read.
+            unpadded_texts = [
+                replace(
+                    text,
+                    queries=text.queries[text.queries < seen[0]],
+                    keys=text.keys[text.keys < seen[1]],
+                )
+                for text in unpadded_texts
+            ]
         if is_one(query_before, query) and is_one(key_before, key):
             return [{"rotary": None, "turned": ""}] * len(unpadded_texts)
         exact = {query.dtype, query_before.dtype} <= {torch.float32, torch.float64}

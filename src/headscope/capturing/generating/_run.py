@@ -10,14 +10,20 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.calls.call import Call
+from headscope.capturing.building._build import Builder
 from headscope.capturing.device import device_of
+from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._options import deep_cache
-from headscope.capturing.generating._step_joiner import StepJoiner
-from headscope.capturing.generating._text import GeneratedText, TokenProbabilities, check_same_text
+from headscope.capturing.generating._steps import JoinedSteps
+from headscope.capturing.generating._written import WrittenText, added_text, check_same_text
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, ends_of
-from headscope.capturing.inputs.tokens import tokens_from_ids
+from headscope.capturing.inputs.tokens import (
+    joined_tokens,
+    tokenized,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
@@ -33,7 +39,7 @@ from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.model_modules import ModelModules, WatchedModules, names_of
 from headscope.capturing.watching.tape import ModuleOutputs, Tape
 from headscope.errors import CaptureError, HeadscopeError
-from headscope.record import Record
+from headscope.record import Record, Tokens
 
 NOTED = ("_previous_max_cache_length", "rope_deltas")
 """What is noted on a model that writes: how long its latest static cache was, and in Qwen's family
@@ -78,83 +84,129 @@ class GenerationRun:
         Raises:
             CaptureError: where they cannot be recorded, or padding changes what the model computes.
         """
-        texts = [self._begun(*prompt) for prompt in prompts]
+        model, texts = self.model, [WrittenText(self.alternatives, *each) for each in prompts]
         longest = max(len(text.source) for text in texts)
         for text in texts:
             text.padding = longest - len(text.source)
-        with (
-            one_at_a_time(self.model),
-            at_rest(self.model),
-            uncompiled(self.model),
-            left_as_it_was(self.model),
-        ):
+        steps = JoinedSteps(self.keeping, [text.padding for text in texts])
+        with one_at_a_time(model), at_rest(model), uncompiled(model), left_as_it_was(model):
             routers = self._routers(texts[0].source)
             outputs = ModuleOutputs([module for module, _, _ in filter(None, routers)])
-            with seeded(self.seed, device_of(self.model)):
-                written = self._written(texts, outputs)
-            routed = scores_of_steps(routers, outputs.uses, names_of(self.model))
-            records = [
-                text.record(self.model, ids, self.arguments, seed=self.seed, routers=routed)
-                for text, ids in zip(texts, written, strict=True)
-            ]
-            self._check_padding(texts, written, records)
+            with seeded(self.seed, device_of(model)):
+                rows, left_out = self._written(texts, steps, outputs)
+            ids = [rows[0]]
+            if len(texts) > 1:
+                # Texts that ended before the others were filled up behind their end.
+                pairs = zip(texts, rows, strict=True)
+                ids = [row[text.padding : longest + text.count] for text, row in pairs]
+            builder = self._builder(texts, ids, len(rows[0]) - 1, steps)
+            routed = scores_of_steps(routers, outputs.uses, names_of(model))
+            builder.left_out = left_out
+            builder.routers = {name: [scores] for name, scores in routed.items()}
+            records = builder.records(facts_of(model))
+            for number, text in enumerate(texts):
+                known = {"stack": self._stack_of(records[number]), "seed": self.seed}
+                writer = model, self.target_tokenizer
+                generation = text.generation(writer, ids[number], self.arguments, **known)
+                layers = [layer for stack in records[number].stacks.values() for layer in stack]
+                facts = replace(records[number].model, positions=position_kind(model, layers))
+                records[number] = replace(records[number], model=facts, generation=generation)
+            self._check_padding(texts, ids, records)
         return records
 
-    def _begun(self, prompt: str, encoding: Any) -> GeneratedText:
-        return GeneratedText(
-            prompt=prompt,
-            encoding=encoding,
-            tokenizer=self.tokenizer,
-            target_tokenizer=self.target_tokenizer,
-            joiner=StepJoiner(self.keeping, self.model),
-            token_probabilities=TokenProbabilities(self.alternatives),
-        )
+    def _builder(
+        self, texts: list[WrittenText], ids: list[list[int]], read: int, steps: JoinedSteps
+    ) -> Builder:
+        """What makes records of the joined steps, in each of which so many tokens were read."""
+        sources = [
+            tokens_from_encoding(self.tokenizer, text.encoding, (text.text,)) for text in texts
+        ]
+        if reads_target(self.model):
+            targets = (tokens_from_ids(self.target_tokenizer, ids[0][:-1]),)
+            inputs, lengths = Inputs({}, tuple(sources), targets), {"target": read}
+            lengths["source"] = len(sources[0])
+        else:
+            pairs = zip(texts, sources, ids, strict=True)
+            sources = tuple(self._read(*each) for each in pairs)
+            real = torch.zeros(len(texts), read, dtype=torch.long, device=device_of(self.model))
+            for row, text, tokens in zip(real, texts, sources, strict=True):
+                row[text.padding : text.padding + len(tokens)] = 1
+            inputs, lengths = Inputs({"attention_mask": real}, sources), {"source": read}
+        builder = Builder(inputs, self.keeping, self.model)
+        for call in steps.calls(lengths):
+            builder.take(call)
+        builder.complete()
+        return builder
 
-    def _written(self, texts: list[GeneratedText], routers: ModuleOutputs) -> list[list[int]]:
-        """Run the model; returns the ids of each whole text, or of what the decoder read and
-        wrote.
+    def _read(self, text: WrittenText, given: Tokens, ids: list[int]) -> Tokens:
+        """The prompt and what was written after it, but the last token, which was not read.
+
+        With offsets into the whole text, where the tokenizer cuts that text into the same tokens.
         """
-        model = self.model
-        prompt = self._prompts(texts)
+        source = text.source
+        whole = type(text.text)(text.text + added_text(self.target_tokenizer, source, ids))
+        options = {"padding": False, "truncation": False}
+        encoding = tokenized(self.tokenizer, whole, warns=False, **options)
+        if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
+            tokens = tokens_from_encoding(self.tokenizer, encoding, (whole,))
+            return tokens.take(range(len(ids) - 1))
+        return joined_tokens(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
+
+    def _stack_of(self, record: Record) -> str:
+        """The name of the stack that wrote.
+
+        Raises:
+            CaptureError: where none of its heads is kept.
+        """
+        name = "decoder" if reads_target(self.model) else "self"
+        if name not in record.stacks:
+            raise CaptureError(
+                "heads= keeps no head of the stack that wrote the text; name one of it, too"
+            )
+        return name
+
+    def _written(
+        self, texts: list[WrittenText], joined: JoinedSteps, routers: ModuleOutputs
+    ) -> tuple[list[list[int]], list[str]]:
+        """Run the model; returns the ids of each whole text, or of what the decoder read and wrote,
+        and the names of modules whose attention was not seen.
+        """
+        model, prompt = self.model, self._prompts(texts)
         for session in sessions():
             tokens = (tokens_from_ids(self.tokenizer, texts[0].source),)
             session.prepare(model, Inputs(prompt, tokens))
-        steps = _Steps(texts, ends_of(model, self.arguments))
+        name = "decoder_input_ids" if reads_target(model) else "input_ids"
+        # A single text ends with the run.
+        ends = ends_of(model, self.arguments) if len(texts) > 1 else ()
+
+        def end_pass(options: dict, output: Any) -> None:
+            # What was put off until its tensors were complete belongs to the pass that ends here.
+            watch.settle()
+            joined.end_pass()
+            for text, logits in zip(texts, output.logits[:, -1], strict=True):
+                text.end_pass(options[name].shape[1], logits)
+
+        def wrote(ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
+            # Called as a stopping criterion, which it never meets.
+            for text, row in zip(texts, ids, strict=True):
+                text.wrote(row, ends)
+            return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
         arguments = padded(dict(self.arguments), model)
         if "stop_strings" in arguments or model.generation_config.stop_strings:
             arguments["tokenizer"] = self.target_tokenizer
         with explained(model, "generate"):
             arguments = by_beams(model, prompt, arguments)
-            with Watch(model, len(texts), steps.take, readers=[routers]) as watch:
-                written = self._generated(prompt, arguments, steps, watch)
-        for text in texts:
-            text.joiner.left_out = watch.left_out
-        if len(texts) == 1:
-            return [written[0].tolist()]
-        first = prompt["input_ids"].shape[1]
-        # Texts that ended before the others were filled up with padding behind their end.
-        return [
-            ids[text.padding : first + len(text.token_probabilities.probabilities)]
-            for text, ids in zip(texts, written.tolist(), strict=True)
-        ]
+            criteria = [*(arguments.get("stopping_criteria") or ()), wrote]
+            arguments = arguments | {"stopping_criteria": criteria}
+            with (
+                Watch(model, len(texts), joined.take, readers=[routers]) as watch,
+                _each_pass(model, end_pass),
+            ):
+                ids = model.generate(**prompt, **arguments, **deep_cache(model, arguments))
+        return ids.tolist(), watch.left_out
 
-    def _generated(
-        self, prompt: dict[str, Any], arguments: dict[str, Any], steps: _Steps, watch: Watch
-    ) -> torch.Tensor:
-        model = self.model
-        name = "decoder_input_ids" if reads_target(model) else "input_ids"
-
-        def end_step(options: dict, output: Any) -> None:
-            # What was put off until its tensors were complete belongs to the pass that ends here.
-            watch.settle()
-            steps.end_pass(options[name].shape[1], output.logits)
-
-        criteria = [*(arguments.get("stopping_criteria") or ()), steps.wrote]
-        arguments = arguments | {"stopping_criteria": criteria}
-        with _each_pass(model, end_step):
-            return model.generate(**prompt, **arguments, **deep_cache(model, arguments))
-
-    def _prompts(self, texts: list[GeneratedText]) -> dict[str, torch.Tensor]:
+    def _prompts(self, texts: list[WrittenText]) -> dict[str, torch.Tensor]:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""
         known = (self.tokenizer.pad_token_id, *ends_of(self.model, self.arguments), 0)
         padding = next(number for number in known if number is not None)
@@ -196,7 +248,7 @@ class GenerationRun:
         return find_routers(given.uses, outputs, self.model)
 
     def _check_padding(
-        self, texts: list[GeneratedText], written: list[list[int]], records: list[Record]
+        self, texts: list[WrittenText], written: list[list[int]], records: list[Record]
     ) -> None:
         """Raise where the text with the most padding gets other probabilities alone.
 
@@ -219,49 +271,6 @@ class GenerationRun:
         name = type(self.model).__name__
         what = f"{name} computes something else where a prompt is padded"
         check_same_text(generation, logits, PADDED_WITHIN, what)
-
-
-@dataclass
-class _Steps:
-    """Hands the steps of a run to the texts that are written in it.
-
-    Args:
-        texts: of the batch.
-        ends: tokens that end a text.
-        read: how many tokens were read in the passes before, padding included.
-    """
-
-    texts: list[GeneratedText]
-    ends: tuple[int, ...]
-    read: int = 0
-
-    def take(self, call: Call) -> None:
-        """One call of the model."""
-        if len(self.texts) == 1:
-            self.texts[0].joiner.take(call)
-            return
-        if call.layout.open or call.size[0] != len(self.texts):
-            raise CaptureError(f"{call.name}: it is not known where the texts of a batch are in it")
-        for example, text in enumerate(self.texts):
-            if not text.ended:
-                text.take(call, example, self.read)
-
-    def end_pass(self, read: int, logits: torch.Tensor) -> None:
-        """A pass is over; logits ``[batch token vocabulary]``."""
-        self.read += read
-        for example, text in enumerate(self.texts):
-            if not text.ended:
-                text.end_pass(read, logits[example, -1])
-
-    def wrote(self, ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
-        """The texts with their new tokens; called as a stopping criterion, which it never meets."""
-        for text, row in zip(self.texts, ids, strict=True):
-            if text.ended:
-                continue
-            text.token_probabilities.wrote(row[text.padding :])
-            # A single text ends with the run.
-            text.ended = len(self.texts) > 1 and int(row[-1]) in self.ends
-        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
 
 @contextmanager

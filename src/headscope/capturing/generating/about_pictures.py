@@ -20,7 +20,7 @@ from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._options import length_of, parse_options
 from headscope.capturing.generating._prompts import check_room, check_writes
 from headscope.capturing.generating._run import by_beams, explained, left_as_it_was, padded, seeded
-from headscope.capturing.generating._text import TokenProbabilities, check_same_text, generation_of
+from headscope.capturing.generating._written import WrittenText, check_same_text
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
 from headscope.capturing.inputs.chat import Conversation
@@ -89,24 +89,17 @@ def written_about(
         length = length_of(model, prompt) if max_new_tokens is None else max_new_tokens
         check_room(model, prompt, length)
         arguments["max_new_tokens"] = length
-        odds = TokenProbabilities(alternatives)
+        written = WrittenText(alternatives)
         with uncompiled(model), seeded(seed, device_of(model)):
-            ids = _written(model, inputs, arguments, odds)
+            ids = _written(model, inputs, arguments, written)
         tokenizer = processor.tokenizer
         read = _read_again(model, inputs, tokenizer, ids)
         outputs: deque[Any] = deque(maxlen=1)
         with ExitStack() as undo:
             undo.callback(hook_after(model, lambda *seen: outputs.append(seen[-1])).remove)
             record = run(model, read, keeping)[0]
-    generation = generation_of(
-        (model, tokenizer),
-        ids,
-        odds,
-        arguments,
-        stack=_stack_of(record, read.source[0]),
-        reads=(prompt,) + (1,) * (len(ids) - prompt - 1),
-        seed=seed,
-    )
+    stack = _stack_of(record, read.source[0])
+    generation = written.generation((model, tokenizer), ids, arguments, stack=stack, seed=seed)
     what = (
         f"{type(model).__name__} computes something else where it reads its answer in one pass "
         "than where it writes it"
@@ -152,7 +145,7 @@ def _check_writes(model: Any) -> None:
 
 
 def _written(
-    model: Any, inputs: Inputs, arguments: Mapping[str, Any], odds: TokenProbabilities
+    model: Any, inputs: Inputs, arguments: Mapping[str, Any], written: WrittenText
 ) -> list[int]:
     """Run the model's ``generate``; the ids of prompt and text."""
     given = inputs.arguments
@@ -170,8 +163,8 @@ def _written(
             "that it is unknown which row wrote a word"
         )
     for step, logits in enumerate(made.logits):
-        odds.look(logits[0])
-        odds.wrote(ids[: prompt + step + 1])
+        written.end_pass(1 if step else prompt, logits[0])
+        written.wrote(ids[: prompt + step + 1])
     return ids.tolist()
 
 
