@@ -1,5 +1,6 @@
 """Two results of one kind are compared row by row."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,12 @@ KEPT = Path(__file__).parents[1] / "results" / "kept"
 TOKENS = list("abcdefg")
 
 
-def heads_of(first):
+def heads_of(first, model=""):
     records = []
     for seed in range(first, first + 6):
         weights = np.random.default_rng(seed).dirichlet(np.ones(7), (2, 1, 3, 7))
-        records.append(hs.from_weights(weights, TOKENS))
+        record = hs.from_weights(weights, TOKENS)
+        records.append(replace(record, model=hs.ModelFacts(name=model)))
     return patterns.heads(records)
 
 
@@ -57,6 +59,28 @@ def test_rows_that_only_one_has_are_counted():
         for layers in (1, 2)
     )
     assert "rows that only one has are left out" in hs.compare(small, large).summary
+
+
+def test_numbers_of_heads_of_two_models_are_warned_of():
+    advice = "numbers of heads mean nothing across these models"
+    ours, theirs = heads_of(0, "bert"), heads_of(0, "gpt2")
+    assert advice not in str(hs.compare(ours, ours))
+    assert advice in " ".join(str(hs.compare(ours, theirs)).split())
+    by_relation = hs.load(KEPT / "relations.safetensors")
+    assert advice not in hs.compare(by_relation, by_relation).summary
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"stack": "self"}, {"heads": "best"}, {"least": 0.2}, {"spread": [1]}, {"confidence": 0.9}],
+)
+def test_options_of_records_are_refused_for_results(option):
+    a = heads_of(0)
+    with pytest.raises(hs.RecordError, match=f"{next(iter(option))}=.* is for records"):
+        hs.compare(a, a, **option)
+    for pair in ((a, a), (random_record(), random_record())):
+        with pytest.raises(hs.RecordError, match="compare has no option 'foo'; there are stack"):
+            hs.compare(*pair, foo=3)
 
 
 def test_what_makes_no_sense_is_refused():

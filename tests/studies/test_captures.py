@@ -50,6 +50,18 @@ def test_the_index_is_in_the_order_of_the_texts(captured, loaded):
     assert [len(each["self"].query) for each in records[1:3]] == [12, 11]
 
 
+def test_a_record_that_was_removed_is_captured_again(loaded, tmp_path):
+    def captured():
+        return hs.capture_many(*loaded, ["me", "the dog ran"], out=tmp_path / "run")
+
+    lost = captured().file(1)
+    before = lost.read_bytes()
+    lost.unlink()
+    records = captured()
+    assert [len(record["self"].query) for record in records] == [4, 11]
+    assert lost.read_bytes() == before
+
+
 def test_a_folder_is_loaded_and_what_is_wrong_with_it_is_said(captured, tmp_path):
     records, _ = captured
     loaded = hs.load(records.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypedDict, Unpack, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from headscope.comparison._grid import (
     cells_of,
     matching_of,
 )
-from headscope.comparison._results import compare_results
+from headscope.comparison._results import ACROSS, compare_results
 from headscope.comparison.stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
 from headscope.evidence import length_text, parse_groups
@@ -151,19 +151,15 @@ class Comparison(Result):
             if stack.candidates > 1:
                 lines.append(
                     f"Heads of A and the nearest of {stack.candidates} heads of B, chosen on "
-                    "these texts: numbers of heads mean nothing across these models"
+                    f"these texts: {ACROSS}"
                 )
             blocks += ["\n".join(lines), TextTable.of_rows(stack.lines(), says=SAYS)]
         return [*blocks, *(f"Stack {name!r} is only in one of them" for name in self.left_out)]
 
 
-class CompareOptions(TypedDict, total=False):
-    """How sure means over several pairs of records are."""
-
-    confidence: float
-    """Of the intervals; 0.95."""
-    groups: Sequence[Any] | None
-    """The document that each pair of records is of."""
+UNASKED: dict[str, Any] = {"stack": None, "heads": "auto", "spread": (), "least": LEAST}
+UNASKED |= {"confidence": 0.95, "groups": None}
+"""The options of `compare`, as they are where none was given."""
 
 
 @overload
@@ -182,7 +178,7 @@ def compare(
     heads: Literal["auto", "number", "best"] | str = "auto",
     spread: Sequence[Pair] = (),
     least: float = LEAST,
-    **over: Unpack[CompareOptions],
+    **over: Any,
 ) -> Result:
     """Compare two records token by token and head by head, or refuse with the reason why that would
     not be right; or two results of one kind, such as those of `headscope.heads` for two models.
@@ -232,50 +228,49 @@ def compare(
         >>> compare(random_record(seed=1), random_record(seed=2))
         <Comparison: 6 heads, 1 text, ranking only>
     """
-    if isinstance(a, Result) and isinstance(b, Result):
+    of_results = isinstance(a, Result) and isinstance(b, Result)
+    given: dict[str, Any] = {"stack": stack, "heads": heads, "spread": spread, "least": least}
+    for name, value in (given | over).items():
+        if name not in UNASKED:
+            raise RecordError(f"compare has no option {name!r}; there are {', '.join(UNASKED)}")
+        if of_results and repr(value) != repr(UNASKED[name]):
+            raise RecordError(
+                f"{name}={value!r} is for records, and two results were given, whose rows are "
+                "matched by what names them; leave it out, or give records"
+            )
+    if of_results:
         # An atlas knows how its heads are matched.
         own = getattr(a, "compare", None)
         return compare_results(a, b) if own is None else own(b)
     pairs = _pairs(a, b)
-    options = _Options(heads=heads, least=least, **over)
-    parse_groups(options.groups, len(pairs), "record")
+    options = UNASKED | given | over
+    parse_groups(options["groups"], len(pairs), "record")
     names = _stack_names(pairs[0], stack)
-    stacks = {
-        ours: _compared(pairs, list(spread), (ours, theirs), options) for ours, theirs in names
-    }
+    stacks = {each[0]: _compared(pairs, list(spread), each, options) for each in names}
     first, second = pairs[0]
-    left_out: list[str] = []
     # Where a stack was asked for, the user left the others out, and nothing is reported.
-    if stack is None:
-        left_out = sorted(set(first.stacks) ^ set(second.stacks))
+    left_out = sorted(set(first.stacks) ^ set(second.stacks)) if stack is None else ()
     return Comparison(a=first, b=second, stacks=stacks, left_out=tuple(left_out))
-
-
-@dataclass(frozen=True)
-class _Options:
-    heads: str = "auto"
-    least: float = LEAST
-    confidence: float = 0.95
-    groups: Sequence[Any] | None = None
 
 
 def same_model(a: Record, b: Record) -> bool:
     """Whether two records are of one model, as far as they tell: name, revision, class and
     heads.
     """
-    facts = []
-    for each in (a, b):
+
+    def facts(each: Record) -> tuple[Any, ...]:
         heads = {name: cells_of(stack) for name, stack in each.stacks.items()}
-        facts.append((each.model.name, each.model.revision, each.model.class_name, heads))
-    return facts[0] == facts[1]
+        return each.model.name, each.model.revision, each.model.class_name, heads
+
+    return facts(a) == facts(b)
 
 
 def _compared(
-    pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], options: _Options
+    pairs: list[Pair], nulls: list[Pair], names: tuple[str, str], options: dict[str, Any]
 ) -> StackComparison:
     grids = _grids(pairs, names, options)
     _check_cells(grids)
-    how = matching_of(options.heads, grids[0], (pairs[0][0].model, pairs[0][1].model))
+    how = matching_of(options["heads"], grids[0], (pairs[0][0].model, pairs[0][1].model))
     matched = _matched(grids, how)
     # Without pairs that say nothing the spread is what rounding may make; heads are ranked only.
     spread, spread_of = _rounding(grids[0], matched[0]), ROUNDING
@@ -293,16 +288,16 @@ def _compared(
         spread=spread,
         spread_of=spread_of,
         candidates=1 if how == "number" else len(cells_of(grids[0].b)),
-        confidence=options.confidence,
-        groups=None if options.groups is None else tuple(options.groups),
+        confidence=options["confidence"],
+        groups=None if options["groups"] is None else tuple(options["groups"]),
         nulls=tuple(means),
     )
 
 
-def _grids(pairs: list[Pair], names: tuple[str, str], options: _Options) -> list[Grid]:
+def _grids(pairs: list[Pair], names: tuple[str, str], options: dict[str, Any]) -> list[Grid]:
     several = len(pairs) > 1
     return [
-        grid_of(pair, names, least=options.least, where=f"Pair {number}: " * several)
+        grid_of(pair, names, least=options["least"], where=f"Pair {number}: " * several)
         for number, pair in enumerate(pairs)
     ]
 

@@ -84,7 +84,8 @@ class Grid:
         there = self.key.span_numbers("both", "replaced")
         alone = weights[:, :, self.key.span_numbers("a", "b")].sum(axis=-1, keepdims=True)
         lost = 1 - weights.sum(axis=-1, keepdims=True)
-        rounding = max(LOST, ROUNDINGS * self._epsilon(side, layer))
+        own = (self.a if side == "a" else self.b).layer(layer)
+        rounding = max(LOST, ROUNDINGS * epsilon_of(own, dtypes=self.dtypes))
         return np.concatenate(
             [weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1
         )
@@ -96,9 +97,6 @@ class Grid:
         return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(
             axis=-1
         )
-
-    def _epsilon(self, side: Side, layer: int) -> float:
-        return epsilon_of((self.a if side == "a" else self.b).layer(layer), dtypes=self.dtypes)
 
     def rounding(self, layer: int, other: int) -> Float[np.ndarray, " head"]:
         """Distance that rounding alone may make, of each head of a layer of A, in nats; see

@@ -12,6 +12,7 @@ JUDGED = ("p", "corrected", "threshold", "alpha", "baseline")
 """Columns that judge a number and are not measured themselves."""
 COLUMNS = ("measure", "a", "b", "difference", "low", "high")
 SHOWN = 3
+ACROSS = "numbers of heads mean nothing across these models"
 SAYS = {
     "measure": f"a column of both tables, with the {SHOWN} rows that differ most",
     "difference": "B less A; [interval] where both have one, made of the two "
@@ -107,6 +108,8 @@ def compare_results(a: Result, b: Result) -> ResultComparison:
     models = [getattr(each, "model", "") or "a model" for each in (a, b)]
     alone = len(first) + len(second) - 2 * len(both)
     more = f"; {alone} rows that only one has are left out" if alone else ""
+    if "head" in keys and (alone or models[0] != models[1]):
+        more += f". Heads are matched by number: {ACROSS}, unless one was trained from the other"
     said = f"{a.KIND}, A {models[0]}, B {models[1]}: {len(both)} rows by {', '.join(keys)}{more}"
     columns = [list(column) for column in zip(*differences, strict=True)]
     return ResultComparison(said, keys, dict(zip((*keys, *COLUMNS), columns, strict=True)))

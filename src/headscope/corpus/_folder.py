@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -204,17 +204,17 @@ class RunFolder:
         return texts
 
     def is_finished(self, part: str) -> bool:
-        """Whether the file of a part is there and whole, as far as its header tells."""
+        """Whether the file of a part is there and whole, as far as its header tells, and so are the
+        files that it names in its state.
+        """
         path = self._file(part)
-        if not path.exists():
-            return False
-        try:
-            RecordFile(path)
-        except FileError:
-            # Cut by a machine that stopped; it is measured again.
-            path.unlink(missing_ok=True)
-            return False
-        return True
+        with suppress(FileError), reading(path, KIND):
+            files = RecordFile(path).document["said"]["state"].get("files", ())
+            if all((self.path / file).exists() for file in files):
+                return True
+        # Cut by a machine that stopped, or a file was removed; it is measured again.
+        path.unlink(missing_ok=True)
+        return False
 
     def write_part(self, part: str, document: Mapping[str, Any], kept: Kept) -> None:
         """Write a finished part, whole or not at all."""

@@ -77,8 +77,7 @@ class CaptureJob(ModelJob):
             # Inputs that are no texts stand in the index already.
             if set(row) > {"error"}:
                 lost[CorpusText(row["text"]).name] = row["error"]
-        saved = sum(state["records"] for state, _ in finished.parts())
-        check_measured(finished, any_text=saved > 0)
+        check_measured(finished, any_text=any(state["files"] for state, _ in finished.parts()))
         write_index(Path(self.folder), self._lines(judging["order"], lost))
         return RecordFolder(self.folder)
 
@@ -136,18 +135,19 @@ class SavedRecords:
 
     def __init__(self, job: CaptureJob) -> None:
         self._job = job
-        self._count = 0
+        self._files: list[str] = []
 
     def update(self, text: CorpusText, values: Record) -> None:
         """Write the record of a text."""
-        path = Path(self._job.folder) / self._job.file_of(text)
+        file = self._job.file_of(text)
+        path = Path(self._job.folder) / file
         path.parent.mkdir(parents=True, exist_ok=True)
         save(values, path)
-        self._count += 1
+        self._files.append(file)
 
     def kept(self) -> Kept:
-        """How many records were written."""
-        return {"records": self._count}, {"none": NOTHING}
+        """Which records were written."""
+        return {"files": sorted(self._files)}, {"none": NOTHING}
 
 
 class TextOrder:
