@@ -210,7 +210,7 @@ def facts(tmp_path_factory):
 
 def test_an_option_is_in_python_command_line_and_contract(facts):
     assert facts["selection"]["glow"] == "bright"
-    assert facts["refused"] == "glow must be 'dim' or 'bright', not 'blinding'"
+    assert facts["refused"] == "glow must be one of 'dim', 'bright', not 'blinding'"
     assert facts["written"] == 1
     assert facts["help"]["--glow"] == "How lines shine: dim (default) or bright."
     assert facts["schema"]["properties"]["glow"]["enum"] == ["dim", "bright"]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError, RecordError
+from headscope import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
-from headscope.views import _checked_options, _html, _page
+from headscope.views import _html, _page, _selection
 from headscope.views._on_demand import OnDemand
 from headscope.views.options import PageSelection, declared
 
@@ -375,9 +375,9 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
         ({"mean_heads": True}, r"figures have it: hs.figure\(record, mean_heads=True\)"),
         ({"mean_layers": [0, 1]}, r"figures have it: hs.figure\(record, mean_layers=\[0, 1\]\)"),
         ({"top_percent": 30}, r"figures have it: hs.figure\(record, top_percent=30\)"),
-        ({"pinned": "max"}, "pinned must be 'mean' or 'sum', not 'max'"),
-        ({"layout": "circle"}, "layout must be 'auto', 'columns' or 'rows'"),
-        ({"measure": "beauty"}, "measure must be 'kind', 'sharpness', "),
+        ({"pinned": "max"}, "pinned must be one of 'mean', 'sum', not 'max'"),
+        ({"layout": "circle"}, "layout must be one of 'auto', 'columns', 'rows'"),
+        ({"measure": "beauty"}, "measure must be one of 'kind', 'sharpness', "),
     ],
 )
 def test_what_is_put_together_is_checked(options, message):
@@ -411,15 +411,15 @@ def test_one_layer_and_one_head_are_numbers():
 
 
 def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
-    monkeypatch.setattr(_checked_options, "QUICK", 3 * 5 * 7 - 1)
+    monkeypatch.setattr(_selection, "QUICK", 3 * 5 * 7 - 1)
     assert hs.page(random_record()).header["selection"]["heads"] == [0]
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"layer": 7}, RecordError, "has layers 0, 1, not 7"),
-        ({"layer": 0, "include_layers": [1]}, PageError, "include_layers= leaves it out"),
+        ({"layer": 7}, PageError, r"layer=\[7\]: this view holds 0 to 1"),
+        ({"layer": 0, "include_layers": [1]}, PageError, r"layer=\[0\]: this view holds 1"),
         (
             {"include_layers": [1, 9]},
             PageError,
@@ -431,20 +431,20 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
         ({"include_heads": [[1]]}, PageError, r"include_heads=\[\[1\]\]: stack 'cross' has heads"),
         ({"query": 1.5}, PageError, r"query=\[1.5\]: there are the query tokens 0 to 4"),
         ({"quantities": 1}, PageError, "quantities must be arrays by name, not a int; give"),
-        ({"view": ["head"]}, PageError, r"view must be 'overview', .*, not \['head'\]"),
+        ({"view": ["head"]}, PageError, r"view must be one of 'overview', .*, not \['head'\]"),
         ({"heads": [3]}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
         ({"heads": []}, PageError, "choose at least one"),
         ({"include_heads": [3]}, PageError, r"include_heads=\[3\]: stack 'cross' has heads 0 to 2"),
-        ({"include_heads": [1], "heads": [0]}, PageError, "include_heads= leaves some of them out"),
+        ({"include_heads": [1], "heads": [0]}, PageError, "stack 'cross' has heads 1;"),
         ({"query": 5}, PageError, r"query=\[5\]: there are the query tokens 0 to 4"),
         ({"key": [0, -1]}, PageError, r"key=\[0, -1\]: there are the key tokens 0 to 6"),
-        ({"view": "film"}, PageError, "view must be 'overview', .* or 'compare', not 'film'"),
+        ({"view": "film"}, PageError, "view must be one of 'overview', .*'compare', not 'film'"),
         ({"zoom": [1, 2]}, PageError, r"the first key and how many keys are seen, not \[1, 2\]"),
         ({"zoom": [1, 2, 0]}, PageError, "zoom must be"),
         ({"zoom": "all"}, PageError, "zoom must be"),
-        ({"tiles": "dots"}, PageError, "tiles must be 'matrices' or 'lines', not 'dots'"),
+        ({"tiles": "dots"}, PageError, "tiles must be one of 'matrices', 'lines', not 'dots'"),
         ({"theme": "blue"}, PageError, "not 'blue'"),
-        ({"stack": "self"}, RecordError, "has the stacks 'cross', not 'self'"),
+        ({"stack": "self"}, PageError, "this view has the stacks 'cross'"),
         ({"hedas": [1]}, PageError, "view has no option 'hedas'; there are view"),
         ({"head": 3}, PageError, r"heads=\[3\]: stack 'cross' has heads 0 to 2"),
         (

@@ -118,7 +118,6 @@ def test_a_figure_that_cannot_be_is_said(path, words, ask):
         {"layer": True},
         {"layer": 10**400},
         {"head": [0]},
-        {"heads": 0},
         {"heads": ["0"]},
         {"heads": [[0]]},
         {"layers": [{}]},

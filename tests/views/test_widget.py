@@ -147,9 +147,9 @@ def test_another_stack_brings_a_layer_that_it_has(rng):
     ("changes", "message"),
     [
         ({"layer": 7}, r"layer=\[7\]: this view holds 0 to 2"),
-        ({"heads": [4]}, r"heads=\[4\]: this view holds 0 to 3"),
+        ({"heads": [4]}, r"heads=\[4\]: stack 'cross' has heads 0 to 3"),
         ({"heads": []}, "choose at least one"),
-        ({"query": 5}, r"query=\[5\]: this view holds 0 to 4"),
+        ({"query": 5}, r"query=\[5\]: there are the query tokens 0 to 4"),
         ({"key": -1}, r"key=\[-1\]"),
         ({"stack": "self"}, "this view has the stacks 'cross'"),
         ({"view": "heads"}, "view must be"),

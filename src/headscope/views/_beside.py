@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from headscope.errors import PageError
 from headscope.record import Record
-from headscope.views._tray import no_record
 
 if TYPE_CHECKING:
     from headscope.views.options import PageOptions
@@ -59,21 +58,6 @@ def records_beside(given: Any) -> dict[str, Record]:
         if not isinstance(record, Record):
             raise PageError(f"beside has a {type(record).__name__} for {name!r}; {FORM}")
     return named
-
-
-def shown_record(record: Record, options: PageOptions) -> Record:
-    """The record that is shown first: this one, or one beside it that ``shown_record`` names.
-
-    Raises:
-        PageError: where no record has this name.
-    """
-    name = options.get("shown_record")
-    if not name:
-        return record
-    named = records_beside(options.get("beside"))
-    if name not in named:
-        raise PageError(f"shown_record={name!r}; {no_record(named)}")
-    return named[name]
 
 
 def options_beside(options: PageOptions) -> PageOptions:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Any, get_origin
+from typing import Any
 
 from headscope.errors import FigureError
 from headscope.record import Record
@@ -39,7 +39,7 @@ def figure_file(record: Record, kind: str, options: Any, shown: Mapping[str, Any
 
     if kind not in MEDIA_TYPES:
         raise FigureError(f"A figure can be svg, pdf or png, not {kind!r}")
-    check_sent_options(options)
+    _check_sent(options)
     given = _given(options, shown)
     compared = shown.get("comparison")
     # Weights of the first record are drawn over its own pictures, not those of the second.
@@ -64,63 +64,18 @@ def _given(options: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, An
     return given
 
 
-def check_sent_options(options: Any) -> None:
-    """Raise where options that a page sent do not have the types that `figure` takes.
-
-    Raises:
-        FigureError: an option that a page cannot send, or a value of another type.
-    """
+def _check_sent(options: Any) -> None:
+    """Raise where options are none that a page sends, or of another type."""
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
+    known = {
+        name: of for name, of in declared(WrittenFigureOptions).items() if name not in NOT_SENT
+    }
     for name, value in options.items():
-        wanted = _wanted(name)
-        if wanted is None:
-            known = [each for each in declared(WrittenFigureOptions) if each not in NOT_SENT]
+        if name not in known:
             raise FigureError(
                 f"figure has no option {name!r} that a page could send; there are "
                 f"{', '.join(known)}"
             )
-        words, fits = wanted
-        if value is not None and not fits(value):
-            raise FigureError(f"{name} must be {words}, not {value!r}")
-
-
-def _wanted(name: str) -> tuple[str, Callable[[Any], bool]] | None:
-    """What the value of an option must be, in words and as a test; None for an unknown option."""
-    option = declared(WrittenFigureOptions).get(name)
-    if option is None or name in NOT_SENT:
-        return None
-    if name in ("query", "key"):
-        return SENT[int]  # a page sends tokens as positions
-    is_list = get_origin(option.written) is list
-    return SENT[str if option.choices and not is_list else option.written]
-
-
-def _is_whole(value: Any) -> bool:
-    # True and False are integers in Python, but not for a reader of the error.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-SENT: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    str: ("a text", _is_text),
-    int: ("a whole number", _is_whole),
-    float: ("a number", _is_number),
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    list[int]: (
-        "a list of whole numbers",
-        lambda value: isinstance(value, list | tuple) and all(map(_is_whole, value)),
-    ),
-    list[str]: (
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(map(_is_text, value)),
-    ),
-}
-"""What a value of each type must be, in words and as a test."""
+        if value is not None:
+            known[name].check(value, FigureError)

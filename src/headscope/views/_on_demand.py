@@ -103,7 +103,7 @@ class OnDemand:
 
     Raises:
         PageError: an unknown option or value.
-        RecordError: a stack or layer that the record does not have, or a layer without weights.
+        RecordError: a layer without weights.
     """
 
     record: Record

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isqrt, prod
+from typing import cast
 
 import numpy as np
 
@@ -13,10 +14,9 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._beside import PREFIX, options_beside, records_beside, shown_record
+from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._checked_options import (
     check_options,
-    first_selection,
     held_heads,
     held_layers,
 )
@@ -28,15 +28,13 @@ from headscope.views._links import page_links, put_generation
 from headscope.views._payload import Chunks, layer_facts, made_layer
 from headscope.views._quantity_arrays import (
     Given,
-    check_quantity,
     further_quantities,
     given_quantities,
     put_quantities,
     quantities_of,
-    quantity_names,
     seen_names,
 )
-from headscope.views._tray import Held, checked_tray
+from headscope.views._selection import first_selection
 from headscope.views.constants import valid
 from headscope.views.contract import (
     PAGE_FORMAT,
@@ -47,7 +45,7 @@ from headscope.views.contract import (
     PageStack,
     PageTokens,
 )
-from headscope.views.options import PageOptions
+from headscope.views.options import PageOptions, PageSelection
 
 MOST_WEIGHTS = 2**30
 """Weights of one head that a page can draw: a browser holds a byte of each."""
@@ -66,7 +64,7 @@ def check_shown(record: Record, options: PageOptions) -> None:
 
     Raises:
         PageError: an unknown option or value.
-        RecordError: a stack or layer that the record does not have, or a layer without weights.
+        RecordError: a layer without weights.
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
@@ -110,7 +108,6 @@ def page_parts(
 
     Raises:
         PageError: an unknown option or value, or more than a page can hold.
-        RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
     check_lengths(record)
@@ -160,13 +157,9 @@ def page_header(
 
     Raises:
         PageError: an unknown option or value.
-        RecordError: a stack or layer that the record does not have.
     """
     check_options(options)
     held = held_layers(record, options.get("include_layers"))
-    shown = shown_record(record, options)
-    held_there = held_layers(shown, options.get("include_layers"))
-    selection = first_selection(shown, options, held_there)
     heads, layers, stacks = {}, {}, []
     for name, numbers in held.items():
         heads[name] = held_heads(record[name], numbers, options.get("include_heads"))
@@ -175,11 +168,6 @@ def page_header(
     compared = options.get("comparison")
     words = {} if compared is None else words_of(compared)
     further = further_quantities(layers, heads, given, words)
-    names = quantity_names(stacks, further)
-    check_quantity(selection["quantity"], names)
-    selection["tray"] = checked_tray(
-        options.get("tray") or (), stacks, names, held_beside(beside or {})
-    )
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
@@ -187,14 +175,15 @@ def page_header(
         "model": {"name": valid(record.model.name), "model_type": valid(record.model.model_type)},
         "verified": record.verified,
         "stacks": stacks,
-        "selection": selection,
+        "selection": cast("PageSelection", {}),
     }
-    _put_facts(header, record, chunks)
-    _put_given(header, options, record, chunks)
     if further:
         header["quantities"] = further
     if beside:
         header["beside"] = dict(beside)
+    header["selection"] = first_selection(header, options)
+    _put_facts(header, record, chunks)
+    _put_given(header, options, record, chunks)
     if compared is not None:
         put_comparison(header, compared, record, chunks)
     return header
@@ -233,14 +222,6 @@ def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
         header["numbered"] = valid(record.numbered)
     if record.pictures:
         header["pictures"] = chunks.add_pictures("picture", record.pictures)
-
-
-def held_beside(beside: Mapping[str, Page]) -> dict[str, Held]:
-    """The stacks and the names of the quantities of each further record of a page, by name."""
-    return {
-        name: (page["stacks"], quantity_names(page["stacks"], page.get("quantities", [])))
-        for name, page in beside.items()
-    }
 
 
 def _check_size(

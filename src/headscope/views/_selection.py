@@ -1,18 +1,66 @@
-"""Changes of what a view shows, within what it holds."""
+"""What a view shows: at first, and after a change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
 from headscope.views._checked_options import check_numbers, check_options, listed_numbers
-from headscope.views._page import held_beside
 from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
 from headscope.views._tray import checked_tray, no_record
 from headscope.views.contract import Page, PageStack
-from headscope.views.options import DEFAULTS, MOVED_VIEWS, NUMBERS_OF, PageSelection
+from headscope.views.options import (
+    DEFAULTS,
+    MOVED_VIEWS,
+    NUMBERS_OF,
+    PLAIN,
+    PageOptions,
+    PageSelection,
+)
+
+OF_HEADS = {
+    "heads",
+    "head",
+    "query",
+    "key",
+    "pinned",
+    "layout",
+    "quantity",
+    "filter",
+    "hide_special",
+    "sinks",
+    "comparison",
+}
+"""Options that belong to the head view; where one of them is given, the page opens on that view."""
+QUICK = 2**25
+"""Number of weights in a layer up to which all its heads are shown at first."""
+
+
+def first_selection(header: Page, options: PageOptions) -> PageSelection:
+    """The selection with which a page opens.
+
+    Args:
+        header: header of the page, all but its selection.
+        options: options as the user gave them.
+
+    Raises:
+        PageError: what the page does not hold.
+    """
+    stack, view = header["stacks"][0], "head" if OF_HEADS & set(options) else "overview"
+    if options.get("tray"):
+        view = "compare"
+    usual = {"view": view, "stack": stack["name"], "layer": stack["layers"][0]["layer"]}
+    chosen = (*PageSelection.__annotations__, "head")
+    given = {name: value for name, value in options.items() if name in chosen and value is not None}
+    first = changed_selection(header, {**DEFAULTS, **usual}, given)
+    stack = _stack(_record(header, first["shown_record"]), first["stack"])
+    heads, sides = stack["head_numbers"], (stack["query"]["pieces"], stack["key"]["pieces"])
+    # All heads of a long text would make the first picture slow: it then opens with one of them.
+    if first["heads"] is None and len(heads) * len(sides[0]) * len(sides[1]) > QUICK:
+        first["heads"] = heads[:1]
+    return first
 
 
 def changed_selection(
@@ -30,8 +78,10 @@ def changed_selection(
         PageError: an option that is unknown or cannot change, or a value that the view does not
             hold.
     """
-    changes = dict(changes)
     check_options({name: value for name, value in changes.items() if value is not None})
+    changes: dict[str, Any] = {
+        name: DEFAULTS.get(name) if value is None else value for name, value in changes.items()
+    }
     changes |= MOVED_VIEWS.get(changes.get("view", ""), {})
     if "head" in changes:
         changes["heads"] = [changes.pop("head")]
@@ -50,14 +100,20 @@ def changed_selection(
     if stack["name"] != now["stack"] or record != before:
         now = _moved(now, stack["name"], layers)
     changed: dict[str, Any] = {**now, **changes, "shown_record": record}
-    names = quantity_names(header["stacks"], header.get("quantities", []))
+    held = {name: _held(page) for name, page in header.get("beside", {}).items()}
+    stacks, names = _held(header)
     check_quantity(changed["quantity"], names)
-    changed["tray"] = checked_tray(
-        changed.get("tray") or (), header["stacks"], names, held_beside(header.get("beside", {}))
-    )
+    changed["tray"] = checked_tray(changed["tray"] or (), stacks, names, held)
     check_numbers("layer", [changed["layer"]], layers, "this view holds")
     for name in NUMBERS_OF:
         changed[name] = _kept_numbers(name, changed[name], stack)
+    # NumPy's booleans and numbers are accepted, but JSON has neither.
+    changed["layer"] = int(changed["layer"])
+    for name, option in PLAIN.items():
+        if option.type is bool:
+            changed[name] = bool(changed[name])
+    if changed["zoom"] is not None:
+        changed["zoom"] = [float(number) for number in changed["zoom"]]
     return cast(PageSelection, changed)
 
 
@@ -86,24 +142,23 @@ def _stack(header: Page, name: str) -> PageStack:
     raise PageError(f"stack={name!r}: this view has the stacks {names}")
 
 
+def _held(page: Page) -> tuple[Sequence[PageStack], list[str]]:
+    """The stacks of a page and the names of its quantities."""
+    return page["stacks"], quantity_names(page["stacks"], page.get("quantities", []))
+
+
 def _kept_numbers(name: str, given: Any, stack: PageStack) -> list[int] | None:
     """Numbers of the heads or tokens that an option names, checked against the view."""
-    if given is None and DEFAULTS[name] is None:
+    if given is None:
         return None
-    match NUMBERS_OF[name]:
-        case "heads":
-            return _numbers(name, given, stack["head_numbers"], least=1)
-        case side:
-            tokens = stack[side]
-            words = words_of_page(tokens)
-            positions = token_positions(
-                name, given, tokens["pieces"], tokens["labels"], words=words
-            )
-            return _numbers(name, positions, range(len(tokens["pieces"])))
-
-
-def _numbers(name: str, given: Any, held: Collection[int], least: int = 0) -> list[int]:
-    numbers = listed_numbers(given, held)
-    if numbers or least:
-        check_numbers(name, numbers, held, "this view holds")
+    side = NUMBERS_OF[name]
+    if side == "heads":
+        held, there_are = stack["head_numbers"], f"stack {stack['name']!r} has heads"
+        numbers = listed_numbers(given, held)
+    else:
+        tokens, there_are = stack[side], f"there are the {side} tokens"
+        held, words = range(len(tokens["pieces"])), words_of_page(tokens)
+        numbers = token_positions(name, given, tokens["pieces"], tokens["labels"], words=words)
+    if numbers or side == "heads":
+        check_numbers(name, numbers, held, there_are)
     return sorted(set(numbers))

@@ -130,13 +130,6 @@ def _value(name: str, text: str, line: str) -> Any:
         if text not in SWITCHES:
             raise PageError(f"{name}={text} in tray={line!r} must be 1 or 0")
         return SWITCHES[text]
-    if option.default.between is not None:
-        if not text.isdecimal():
-            low, high = option.default.between
-            raise PageError(
-                f"{name}={text} in tray={line!r} must be a whole number from {low} to {high}"
-            )
-        return int(text)
     return text
 
 

@@ -88,11 +88,11 @@ class FigureLook(TypedDict, total=False):
     """Title over the figure; by default what is shown. ``""`` for none, as where a caption stands
     below it.
     """
-    width: float
+    width: Annotated[float, Default(None, between=(40, 1000))]
     """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two,
     for a tray.
     """
-    font_size: float
+    font_size: Annotated[float, Default(8, between=(4, 24))]
     """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close,
     down to 4.
     """

@@ -149,10 +149,9 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
         **options: see `PageOptions`; for a result without a record the options of its figure.
 
     Raises:
-        PageError: an unknown option or value. Where the record is more than a page can hold, the
-            error is raised when the page is made; `View.widget` and ``headscope serve`` show it
-            anyway.
-        RecordError: a stack or layer that the record does not have.
+        PageError: an unknown option or value, such as a layer that the record does not have. Where
+            the record is more than a page can hold, the error is raised when the page is made;
+            `View.widget` and ``headscope serve`` show it anyway.
 
     Example:
         >>> view(record, layer=2, head=0).save("page.html")

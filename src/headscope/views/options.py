@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from types import GenericAlias, MappingProxyType, UnionType
 from typing import (
@@ -302,6 +303,15 @@ class PageOptions(WrittenOptions, ObjectOptions, total=False):
     """
 
 
+KINDS: Mapping[type, tuple[type, str]] = {
+    bool: (object, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+}
+"""The class of values of each type, with NumPy's numbers, and its name in an error."""
+
+
 @dataclass(frozen=True)
 class Option:
     """The declaration of one option.
@@ -325,6 +335,26 @@ class Option:
         return tuple(
             word for part in parts if get_origin(part) is Literal for word in get_args(part)
         )
+
+    def check(self, value: Any, raises: type[Exception]) -> None:
+        """Raise where this is not a value of the option; lists, which name what a record has, are
+        checked where it is known.
+        """
+        if get_origin(self.written) is list:
+            return
+        kinds = [kind for kind in KINDS if kind in (self.type, *get_args(self.type))]
+        # True and False are integers in Python, but not for a reader of the error.
+        is_bool = type(value).__name__ in ("bool", "bool_")
+        fits = is_bool == (kinds == [bool])
+        fits = fits and isinstance(value, tuple(KINDS[kind][0] for kind in kinds))
+        words = " or ".join(KINDS[kind][1] for kind in kinds)
+        if self.choices:
+            fits, words = value in self.choices, f"one of {', '.join(map(repr, self.choices))}"
+        if self.default is not None and self.default.between is not None:
+            low, high = self.default.between
+            fits, words = fits and low <= value <= high, f"a number from {low} to {high}"
+        if not fits:
+            raise raises(f"{self.name} must be {words}, not {value!r}")
 
     @property
     def written(self) -> Any:

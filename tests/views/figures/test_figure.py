@@ -291,7 +291,7 @@ def test_font_size_is_in_points(grouped):
         ({"query": 5}, FigureError, "query=5: give the position of a token, 0 to 4"),
         ({"key": 7}, FigureError, "key=7: give the position of a token, 0 to 6"),
         ({"key": -1}, FigureError, "0 to 6"),
-        ({"key": True}, FigureError, "0 to 6"),
+        ({"key": True}, FigureError, "key must be a whole number or a text, not True"),
         ({"filter": "ab"}, FigureError, "not of a pair of texts"),
         ({"top_percent": 0}, FigureError, "top_percent must be a number from 1 to 100, not 0"),
         ({"width": 30}, FigureError, "width must be a number from 40 to 1000, not 30"),

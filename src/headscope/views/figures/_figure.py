@@ -37,6 +37,7 @@ from headscope.views.figures._sheet import Sheet, drawing_onto, our_settings, si
 from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_text, draw_texts
 from headscope.views.figures._tray import draw_tray
+from headscope.views.options import Default, Option
 
 Body = Callable[[Sheet, float], tuple[float, list[str]]]
 """A function that draws a result from a y on, and returns the next y and the notes below."""
@@ -189,6 +190,7 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
 
 
 FORMATS = ("svg", "pdf", "png")
+DPI = Option("dpi", float, "", Default(300, between=(30, 2400)))
 DRAWINGS: dict[str, Drawing] = {
     "overview": draw_overview,
     "head": draw_head,
@@ -240,8 +242,8 @@ class Figure:
     def to_bytes(self, kind: str, *, dpi: float | int = 300) -> bytes:
         """The content of a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
         buffer = io.BytesIO()
+        DPI.check(dpi, FigureError)
         with our_settings():
-            check_values({"dpi": dpi})
             self.matplotlib.savefig(
                 buffer, format=kind, dpi=float(dpi), metadata=metadata(self.recipe, kind)
             )

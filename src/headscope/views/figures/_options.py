@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
@@ -15,7 +15,7 @@ from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
-from headscope.views.figure_options import FigureOptions, FigureTheme, Neurons
+from headscope.views.figure_options import FigureOptions, Neurons, WrittenFigureOptions
 from headscope.views.figures._numbers import (
     Combined,
     DrawnQuantity,
@@ -25,7 +25,7 @@ from headscope.views.figures._numbers import (
 )
 from headscope.views.figures._style import Style, head_greys, percent, style_for
 from headscope.views.figures.fonts import in_quotes, installed, readable
-from headscope.views.options import Filter
+from headscope.views.options import declared
 from headscope.views.view_table import VIEWS, FigureView
 
 
@@ -53,14 +53,6 @@ WIDTH = 85.0
 
 
 KNOWN = tuple(FigureOptions.__annotations__)
-CHOICES: Mapping[str, tuple[Any, ...]] = {
-    "view": tuple(VIEWS),
-    "theme": get_args(FigureTheme),
-    "neurons": get_args(Neurons),
-    "filter": get_args(Filter),
-}
-RANGES = {"top_percent": (1, 100), "width": (40, 1000), "font_size": (4, 24), "dpi": (30, 2400)}
-FLAGS = ("words", "mean_heads", "colour")
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 
 
@@ -250,24 +242,14 @@ def _combined(
 
 
 def check_values(options: Mapping[str, Any]) -> None:
-    """Check the values that are one of a few, a number within limits, or a font.
+    """Check the type, the choices and the limits of each value, and the font.
 
     Raises:
         FigureError: naming what is wanted.
     """
-    for name, known in CHOICES.items():
-        if name in options and options[name] not in known:
-            raise FigureError(
-                f"{name} must be one of {', '.join(map(repr, known))}, not {options[name]!r}"
-            )
-    for name, (low, high) in RANGES.items():
-        given = options.get(name, low)
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not is_number or not low <= given <= high:
-            raise FigureError(f"{name} must be a number from {low} to {high}, not {given!r}")
-    for name in FLAGS:
-        if not isinstance(options.get(name, False), bool):
-            raise FigureError(f"{name} must be True or False, not {options[name]!r}")
+    for name, option in declared(WrittenFigureOptions).items():
+        if name in options:
+            option.check(options[name], FigureError)
     font = options.get("font")
     if font is not None and installed(font) is None:
         raise FigureError(
