@@ -14,11 +14,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src/headscope"
 DOOR = {
-    "capturing/inputs/chat.py",
+    "capturing/inputs/parsed_input.py",
     "capturing/inputs/parse.py",
-    "capturing/media/picture_input.py",
-    "capturing/media/_sound.py",
-    "capturing/media/video_input.py",
+    "capturing/media/given.py",
 }
 """Where texts, pictures, videos and sounds are parsed."""
 FILES = {

@@ -8,8 +8,7 @@ from huggingface_hub import constants, file_download
 
 import headscope as hs
 from headscope import ModelError
-from headscope.capturing import load_model
-from headscope.capturing.loading import _hub
+from headscope.capturing import _hub, load_model
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

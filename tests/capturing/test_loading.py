@@ -16,9 +16,9 @@ from headscope.capturing import (
     load_model,
 )
 from headscope.capturing.inputs.parse import parse_input
-from headscope.capturing.loading import options as _loading
+from headscope.capturing import options as _loading
 from headscope.capturing.loading.load import load_for
-from headscope.capturing.loading.options import parse_device, parse_loading
+from headscope.capturing.options import parse_device, parse_loading
 from headscope.studies.shared import _source
 from headscope.testing import tiny_model, tiny_tokenizer
 

@@ -3,6 +3,10 @@
 from ._any_model import watch as watch
 from ._budget import budget as budget
 from ._capture_many import capture_many as capture_many
+from ._hub import check_name as check_name
+from ._hub import check_revision as check_revision
+from ._hub import demo_model as demo_model
+from ._hub import reached as reached
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids
@@ -32,10 +36,6 @@ from .inputs.parsed_input import Outcome as Outcome
 from .inputs.parsed_input import ParsedInput as ParsedInput
 from .inputs.parsed_input import ParsedInputs as ParsedInputs
 from .keep import parse_keep as parse_keep
-from .loading._hub import check_name as check_name
-from .loading._hub import check_revision as check_revision
-from .loading._hub import demo_model as demo_model
-from .loading._hub import reached as reached
 from .loading.load import load_bare_model as load_bare_model
 from .loading.load import load_classifier as load_classifier
 from .loading.load import load_for as load_for
@@ -43,10 +43,10 @@ from .loading.load import load_masked_model as load_masked_model
 from .loading.load import load_model as load_model
 from .loading.load import load_tokenizer as load_tokenizer
 from .loading.load import loader_of as loader_of
-from .loading.options import LOADING as LOADING
-from .loading.options import LoadOptions as LoadOptions
-from .loading.options import check_not_loaded as check_not_loaded
 from .many import capture_inputs as capture_inputs
+from .options import LOADING as LOADING
 from .options import CaptureOptions as CaptureOptions
+from .options import LoadOptions as LoadOptions
 from .options import RecordOptions as RecordOptions
+from .options import check_not_loaded as check_not_loaded
 from .options import kept_of as kept_of

@@ -15,19 +15,18 @@ import torch
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_applies, check_reads
-from headscope.capturing.inputs._processor import inputs_of
-from headscope.capturing.inputs._series import inputs_of_series
+from headscope.capturing.inputs._processor import inputs_of, inputs_of_series
 from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
 from headscope.capturing.inputs.parse import check_reader, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading.load import load_for
-from headscope.capturing.loading.options import check_not_loaded
 from headscope.capturing.media.input_positions import ARGUMENTS, has_more_than_text
 from headscope.capturing.options import (
     CaptureOptions,
     KeepOptions,
+    check_not_loaded,
     check_options,
     keeping_of,
     loading_of,

@@ -10,11 +10,16 @@ from itertools import islice
 from typing import Any, Unpack
 
 from headscope._progress import Progress
-from headscope.capturing._encoded_texts import EncodedText, inputs_of_texts
 from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
-from headscope.capturing.inputs.inputs import Inputs, encode, position_limit
+from headscope.capturing.inputs.inputs import (
+    EncodedText,
+    Inputs,
+    encode,
+    inputs_of_texts,
+    position_limit,
+)
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.inputs.tokens import SpecialTokens, once

@@ -11,9 +11,8 @@ import numpy as np
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.loading.fingerprint import weights_name
-from headscope.capturing.loading.load import display_name
-from headscope.capturing.loading.options import quantised
+from headscope.capturing.loading.fingerprint import display_name, weights_name
+from headscope.capturing.options import quantised
 from headscope.record import Layer, ModelFacts, held
 
 LINEAR_WITHIN = 1e-4

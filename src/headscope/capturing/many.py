@@ -15,19 +15,22 @@ import numpy as np
 import torch
 
 from headscope._progress import Progress
-from headscope.capturing._chosen_heads import NoSuchHeadsError
-from headscope.capturing._encoded_texts import EncodedText, batches_of, inputs_of_texts
 from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
-from headscope.capturing.inputs.inputs import Inputs, encode
+from headscope.capturing.inputs.inputs import (
+    EncodedText,
+    Inputs,
+    batches_of,
+    encode,
+    inputs_of_texts,
+)
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
-from headscope.capturing.keep import check_count
+from headscope.capturing.keep import NoSuchHeadsError, check_count
 from headscope.capturing.loading.load import load_for
-from headscope.capturing.loading.options import LOADING, check_not_loaded
 from headscope.capturing.media.input_positions import origins_of
-from headscope.capturing.options import KeepOptions, keeping_of
+from headscope.capturing.options import LOADING, KeepOptions, check_not_loaded, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError

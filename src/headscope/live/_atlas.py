@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.atlases import SIDE, Atlas
-from headscope.capturing.loading.load import name_in
+from headscope.capturing.loading.fingerprint import name_in
 from headscope.errors import FileError, ModelError
 from headscope.live.contract import LiveAtlas, LiveStack
 from headscope.results import load

@@ -10,8 +10,8 @@ import torch
 from headscope.capturing import parse_call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
-from headscope.capturing.inputs.chat import Conversation, chat_form_of
 from headscope.capturing.inputs.inputs import position_limit
+from headscope.capturing.inputs.parsed_input import Conversation, chat_form_of
 from headscope.capturing.loading.load import head_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target

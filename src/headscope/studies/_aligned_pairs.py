@@ -219,7 +219,7 @@ def check_model(model: Any, **_: Any) -> None:
     Raises:
         ModelError: naming it.
     """
-    from headscope.capturing.loading.load import display_name
+    from headscope.capturing.loading.fingerprint import display_name
     from headscope.capturing.walk import reads_target
 
     if not reads_target(model):

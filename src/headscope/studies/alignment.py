@@ -470,8 +470,7 @@ def _resumed(
     Raises:
         RecordError: naming what differs.
     """
-    from headscope.capturing.loading.fingerprint import weights_name
-    from headscope.capturing.loading.load import display_name
+    from headscope.capturing.loading.fingerprint import display_name, weights_name
 
     study, name, what = AlignmentStudy.load(path), display_name(model), ""
     options = [f"{own}={value!r}" for own, value in study._how.items() if value != how[own]]

@@ -396,7 +396,7 @@ def answer(
         >>> answer.text, answer.heat(0)  # what was written; [row column] of the first word
     """
     from headscope.capturing.generating.about_pictures import prompt_about, written_about
-    from headscope.capturing.loading.load import display_name
+    from headscope.capturing.loading.fingerprint import display_name
 
     choice = parse_choice(layers, heads)
     given = _parsed(image, question)
@@ -436,7 +436,7 @@ def _parsed(image: Any, question: Any) -> ParsedInput:
 def _loaded(model: Any, processor: Any, given: ParsedInput, options: dict[str, Any]) -> tuple:
     """The model and its processor; what loading needed is taken from the options."""
     from headscope.capturing import check_not_loaded, load_for
-    from headscope.capturing.loading.options import LOADING
+    from headscope.capturing.options import LOADING
 
     loading = {name: options.pop(name) for name in LOADING if name in options}
     if isinstance(model, str | Path):

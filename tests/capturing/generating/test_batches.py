@@ -198,9 +198,8 @@ def test_it_may_be_left_out_instead():
 
 
 def test_a_batch_holds_so_many_tokens_at_most(monkeypatch):
-    from headscope.capturing.generating import _prompts
 
-    monkeypatch.setattr(_prompts, "BATCH_TOKENS", 40)
+    monkeypatch.setattr("headscope.capturing.generating._generate.BATCH_TOKENS", 40)
     model, sizes = tiny_model("gpt2", writes=True), []
     own = model.generate
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headscope.capturing._chosen_heads import call_of_heads, each_once, held_heads
 from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
     Keys,
@@ -50,7 +49,13 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
+from headscope.capturing.keep import (
+    WEIGHTS_KEPT_BELOW,
+    KeepChoice,
+    call_of_heads,
+    each_once,
+    held_heads,
+)
 from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._joined_heads import check_joined

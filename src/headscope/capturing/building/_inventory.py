@@ -14,9 +14,9 @@ from typing import Any, Generic
 
 from torch import nn
 
-from headscope.capturing._chosen_heads import ChosenHeads
 from headscope.capturing.building.layers import Seen, SeenLayer, SeenStack, stacks_of
 from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.keep import ChosenHeads
 from headscope.capturing.walk import BlockPlace, arguments_of, block_of, place_of
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens

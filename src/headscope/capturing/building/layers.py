@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from headscope.capturing._chosen_heads import ChosenHeads
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.stacks import StackKey, name_groups, number_layers
 from headscope.capturing.calls.call import Call
+from headscope.capturing.keep import ChosenHeads
 from headscope.capturing.watching._joined_heads import CallSummary
 from headscope.record import (
     CONTRIBUTIONS,

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any, overload
 
 from headscope._progress import Progress
-from headscope.capturing.generating._prompts import parsed
+from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
+from headscope.capturing.fitness import NEXT, check_fit, check_known
+from headscope.capturing.generating._options import (
+    KEPT,
+    OVERRIDDEN,
+    beams_of,
+    length_of,
+    parse_options,
+)
+from headscope.capturing.generating._run import GenerationRun
+from headscope.capturing.inputs._modalities import check_applies, check_reads
+from headscope.capturing.inputs.inputs import Inputs, batches_of, encode, position_limit
 from headscope.capturing.inputs.parse import (
     check_reader,
     is_one_prompt,
     parse_prompt,
     parse_prompts,
 )
-from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.parsed_input import ParsedInput, Report
+from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.keep import check_count
+from headscope.capturing.loading.load import load_model
+from headscope.capturing.options import LOADING, check_not_loaded
+from headscope.capturing.run import unwrapped
+from headscope.capturing.seam import sessions
+from headscope.capturing.walk import modules_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record
 
@@ -187,3 +208,236 @@ def _counted(shown: Progress, records: Iterable[Record | None]) -> Iterator[Reco
 
 def _raised(index: int, error: HeadscopeError) -> None:
     raise type(error)(f"Prompt {index + 1}: {error}") from error
+
+
+AT_ONCE = 64
+"""How many prompts are read ahead, so that those of like length can share a batch."""
+BATCH_TOKENS = 4096
+"""Most tokens in a batch, padding and what is to be written included; as of `capture_many`."""
+NOT_LOOKING_BACK = {
+    *OVERRIDDEN,
+    "max_new_tokens",
+    "max_length",
+    "do_sample",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "decoder_start_token_id",
+    "suppress_tokens",
+    "transformers_version",
+}
+"""Fields of a generation config that mean the same for a prompt with padding before it."""
+
+
+def parsed(
+    model: Any, tokenizer: Any, options: Mapping[str, Any], prompt: ParsedInput
+) -> PromptRunner:
+    """The model, loaded, and the options of `generate`, checked.
+
+    Args:
+        model: loaded, or its name.
+        tokenizer: its tokenizer; may be None where the model is named.
+        options: of `generate`, all of them.
+        prompt: the first prompt.
+
+    Raises:
+        HeadscopeError: see `generate`.
+    """
+    options = dict(options)
+    count = options.pop("max_new_tokens", None)
+    count = None if count is None else check_count("max_new_tokens", count)
+    alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
+    seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
+    loading = {name: options.pop(name) for name in LOADING if name in options}
+    anyway = options.pop("allow_unfit", False)
+    if isinstance(model, str | Path):
+        model, own_tokenizer = load_model(model, writes=True, allow_unfit=anyway, **loading)
+        tokenizer = own_tokenizer if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, loading)
+    model = unwrapped(model)
+    check_writes(model, "AutoModelForCausalLM or AutoModelForSeq2SeqLM")
+    if tokenizer is None:
+        name = type(model).__name__
+        raise CaptureError(
+            f"generate needs the tokenizer of {name}: generate(model, tokenizer, prompt)"
+        )
+    check_reads(model, prompt)
+    check_applies(model, prompt, {"target_tokenizer": target})
+    keeping, arguments = parse_options(options, model)
+    arguments["max_new_tokens"] = count
+    run = GenerationRun(
+        model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed
+    )
+    return PromptRunner(run, set(options), checks_fitness=not anyway)
+
+
+@dataclass
+class PromptRunner:
+    """Goes on with prompts.
+
+    Args:
+        run: what with.
+        given: options that the user gave.
+        checks_fitness: whether the model has yet to be tried on a text before it writes.
+    """
+
+    run: GenerationRun
+    given: set[str]
+    checks_fitness: bool
+
+    def alone(self, prompt: ParsedInput) -> Record:
+        """The record of one prompt."""
+        return self._records([self._read(prompt)])[0]
+
+    def each(
+        self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report
+    ) -> Iterator[Record | None]:
+        """The records in the order of the prompts; None for one that is left out.
+
+        Args:
+            prompts: by number.
+            size: how many are run at once at most; None where only their tokens count.
+            report: is called with number and error of a prompt that is left out.
+        """
+        # No reason is given for prompts run one by one if the caller chose that.
+        reason = "" if size == 1 else self._alone_because()
+        if reason and size is not None:
+            warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=4)
+        most = 1 if reason else size
+        numbered = iter(prompts.items())
+        while ahead := dict(islice(numbered, AT_ONCE)):
+            read = self._all_read(ahead, report)
+            # What is to be written takes room too.
+            lengths = {
+                index: len(each["input_ids"]) + self._length(each["input_ids"])
+                for index, (_, each) in read.items()
+            }
+            done: dict[int, Record] = {}
+            for batch in batches_of(lengths, BATCH_TOKENS, most):
+                done |= self._batch({index: read[index] for index in batch}, report)
+            for index in ahead:
+                yield done.get(index)
+
+    def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
+        """Records of prompts that are run together; one by one where that cannot be recorded."""
+        if len(prompts) > 1:
+            try:
+                together = self._records(list(prompts.values()))
+                return dict(zip(prompts, together, strict=True))
+            except CaptureError as error:
+                why = error
+        done: dict[int, Record] = {}
+        for index, prompt in prompts.items():
+            try:
+                done[index] = self._records([prompt])[0]
+            except HeadscopeError as error:
+                report(index, error)
+        if len(prompts) > 1 and done:
+            warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=5)
+        return done
+
+    def _length(self, prompt: list[int]) -> int:
+        """How many tokens are written after a prompt at most."""
+        count = self.run.arguments["max_new_tokens"]
+        return length_of(self.run.model, len(prompt)) if count is None else count
+
+    def _records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
+        """The records of one prompt, or of several of the same length to write."""
+        length = self._length(prompts[0][1]["input_ids"])
+        run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
+        records = run.records(prompts)
+        read = [tokens_from_encoding(run.tokenizer, given, (text,)) for text, given in prompts]
+        lost = lost_tokens(records, Inputs({}, tuple(read)))
+        unread = not_read(modules_of(run.model), run.model, prompts[0][1])
+        warn_of_gaps(records[0], unread, lost=lost)
+        return records
+
+    def _all_read(
+        self, prompts: Mapping[int, ParsedInput], report: Report
+    ) -> dict[int, tuple[str, Any]]:
+        """Text and encoding of the prompts that can be read; the others are reported."""
+        read: dict[int, tuple[str, Any]] = {}
+        for index, prompt in prompts.items():
+            try:
+                read[index] = self._read(prompt)
+            except HeadscopeError as error:
+                report(index, error)
+        return read
+
+    def _read(self, prompt: ParsedInput) -> tuple[str, Any]:
+        """The text of a prompt, and its encoding.
+
+        Raises:
+            TextError: where it is empty, or leaves no room for what is to be written.
+            ModelError: where the model is not fit to continue a text.
+        """
+        model, tokenizer = self.run.model, self.run.tokenizer
+        given = prompt.read_with(tokenizer, writes=True)
+        encoding = encode(model, tokenizer, given)
+        ids = encoding["input_ids"]
+        check_known(tokenizer, ids, "the prompt", None)
+        if self.checks_fitness:
+            check_fit(model, NEXT, ids, generates=True)
+            self.checks_fitness = False
+        before = 1 if reads_target(model) else len(ids)
+        check_room(model, before, self._length(ids))
+        return given.texts[0], encoding
+
+    def _alone_because(self) -> str:
+        """Why prompts cannot be run together; empty where they can."""
+        model, arguments = self.run.model, self.run.arguments
+        own = model.generation_config
+        if reads_target(model):
+            return "an encoder-decoder reads one source at a time"
+        if arguments.get("do_sample", own.do_sample):
+            return "each is sampled with the seed that it would have alone"
+        if beams_of(model, arguments) > 1:
+            return "its beams are a batch"
+        if self.run.keeping.routers:
+            return "router scores are kept"
+        if arguments["max_new_tokens"] is None and own.max_length and not own.max_new_tokens:
+            return "the model's own max_length counts the tokens of each prompt"
+        if sessions():
+            return "an intervention is open"
+        known = {name for name in own.to_diff_dict() if not name.startswith("_")}
+        looking_back = (self.given | known) - NOT_LOOKING_BACK - set(KEPT)
+        if looking_back:
+            return f"{', '.join(sorted(looking_back))} may depend on the padding"
+        return ""
+
+
+def check_writes(model: Any, loaders: str) -> None:
+    """Raise where a model has no head that predicts tokens.
+
+    Raises:
+        CaptureError: naming the model, and what loads one that has.
+    """
+    if model is None or not (hasattr(model, "generate") and model.can_generate()):
+        raise CaptureError(
+            f"{type(model).__name__} cannot write: it has no head that predicts tokens; load one "
+            f"with {loaders}"
+        )
+
+
+def check_room(model: Any, prompt: int, count: int) -> None:
+    """Raise where a model has not positions for a prompt and so many tokens after it.
+
+    Raises:
+        TextError: with the numbers.
+    """
+    limit = position_limit(model)
+    # The last token is written and not read, so that it needs no position.
+    room = None if limit is None else limit - prompt + 1
+    if room is not None and count > room:
+        raise TextError(
+            f"After {prompt} tokens the model has positions to write {max(room, 0)} more, and "
+            f"max_new_tokens is {count}; ask for fewer (--max-new-tokens)"
+        )

@@ -1,14 +1,20 @@
-"""The options of a generation that is recorded: which are allowed, and which are refused."""
+"""The options of a generation: which are refused, and what ``model.generate`` is given instead."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import math
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import torch
+
+from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.keep import KeepChoice, parse_keep
+from headscope.capturing.threads import same_random_numbers
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, TextError
+from headscope.errors import CaptureError, HeadscopeError, TextError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
 """What ``model.generate`` takes in addition to the fields of its configuration."""
@@ -73,6 +79,10 @@ OVERRIDDEN = {
 LENGTH = 32
 """How many tokens are written at most where neither the call nor the model's own configuration
 limits them.
+"""
+NOTED = ("_previous_max_cache_length", "rope_deltas")
+"""What is noted on a model that writes: how long its latest static cache was, and in Qwen's family
+where the words behind its latest picture stand.
 """
 
 
@@ -174,3 +184,85 @@ def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
             f"and transformers makes its {wanted} cache too short; leave cache_implementation out"
         )
     return {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}
+
+
+@contextmanager
+def left_as_it_was(model: Any) -> Generator[None]:
+    """Undo what ``model.generate`` notes on the model."""
+    before = []
+    for module in model.modules():
+        known = vars(module)
+        before.append((known, {name: known[name] for name in NOTED if name in known}))
+    try:
+        yield
+    finally:
+        for known, noted in before:
+            for name in NOTED:
+                known.pop(name, None)
+            known.update(noted)
+
+
+@contextmanager
+def explained(model: Any, what: str) -> Generator[None]:
+    """Say that a model cannot do something like this where it raises a `ValueError`.
+
+    Raises:
+        CaptureError: in place of what the model raised.
+    """
+    try:
+        yield
+    except HeadscopeError:
+        # what the caller's own processors of logits say
+        raise
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        name = type(model).__name__
+        raise CaptureError(f"{name} cannot {what} like this: {why}") from error
+
+
+def beams_of(model: Any, arguments: Mapping[str, Any]) -> int:
+    """How many beams a model writes with."""
+    return arguments.get("num_beams", model.generation_config.num_beams) or 1
+
+
+def by_beams(model: Any, given: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of ``generate`` that write the text that its beams choose, with one beam, a token
+    each step; as they are where there is one beam.
+
+    Args:
+        model: that writes.
+        given: its prompt.
+        arguments: of its ``generate``.
+    """
+    if beams_of(model, arguments) == 1:
+        return arguments
+    made = model.generate(**given, **arguments, **deep_cache(model, arguments))
+    chosen = made[0].tolist()
+
+    def force(read: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, chosen[read.shape[1]]] = 0
+        return forced
+
+    def end(read: torch.Tensor, _: object, **__: object) -> torch.Tensor:
+        return torch.full(read.shape[:1], read.shape[1] >= len(chosen), device=read.device)
+
+    alone = {"num_beams": 1, "early_stopping": False, "length_penalty": 1.0, "do_sample": False}
+    calls = {"logits_processor": [force], "stopping_criteria": [end], "max_time": math.inf}
+    return arguments | alone | calls
+
+
+def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
+    """Random numbers from this seed inside, and the caller's own afterwards; the caller's own
+    without a seed.
+    """
+    return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
+
+
+def padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
+    """With a token for padding, of which one text has none, so that transformers need not warn of
+    choosing one.
+    """
+    end = ends_of(model, arguments)
+    missing = "pad_token_id" not in arguments and model.generation_config.pad_token_id is None
+    return arguments | {"pad_token_id": end[0]} if missing and end else arguments

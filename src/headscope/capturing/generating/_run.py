@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.device import device_of
+from headscope.capturing.device import allowed_apart, device_of
 from headscope.capturing.facts import facts_of, position_kind
-from headscope.capturing.generating._options import deep_cache
+from headscope.capturing.generating._options import (
+    by_beams,
+    deep_cache,
+    explained,
+    left_as_it_was,
+    padded,
+    seeded,
+)
 from headscope.capturing.generating._steps import JoinedSteps
-from headscope.capturing.generating._written import WrittenText, added_text, check_same_text
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, ends_of
 from headscope.capturing.inputs.tokens import (
@@ -27,7 +32,7 @@ from headscope.capturing.inputs.tokens import (
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
-from headscope.capturing.threads import one_at_a_time, same_random_numbers
+from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.capturing.watching._routers import (
     Router,
@@ -38,13 +43,9 @@ from headscope.capturing.watching._routers import (
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.model_modules import ModelModules, WatchedModules, names_of
 from headscope.capturing.watching.tape import ModuleOutputs, Tape
-from headscope.errors import CaptureError, HeadscopeError
-from headscope.record import Record, Tokens
+from headscope.errors import CaptureError
+from headscope.record import Candidate, Generation, Record, Tokens
 
-NOTED = ("_previous_max_cache_length", "rope_deltas")
-"""What is noted on a model that writes: how long its latest static cache was, and in Qwen's family
-where the words behind its latest picture stand.
-"""
 KINDS = "token_type_ids"
 """What a tokenizer may give for each token, besides its id, that transformers writes on with."""
 PADDED_WITHIN = 1e-4, 3e-2
@@ -302,83 +303,161 @@ def _each_pass(model: Any, end: Callable[[dict, Any], None]) -> Generator[None]:
         yield
 
 
-@contextmanager
-def left_as_it_was(model: Any) -> Generator[None]:
-    """Undo what ``model.generate`` notes on the model."""
-    before = []
-    for module in model.modules():
-        known = vars(module)
-        before.append((known, {name: known[name] for name in NOTED if name in known}))
-    try:
-        yield
-    finally:
-        for known, noted in before:
-            for name in NOTED:
-                known.pop(name, None)
-            known.update(noted)
-
-
-@contextmanager
-def explained(model: Any, what: str) -> Generator[None]:
-    """Say that a model cannot do something like this where it raises a `ValueError`.
-
-    Raises:
-        CaptureError: in place of what the model raised.
-    """
-    try:
-        yield
-    except HeadscopeError:
-        # what the caller's own processors of logits say
-        raise
-    except ValueError as error:
-        why = " ".join(str(error).split())
-        name = type(model).__name__
-        raise CaptureError(f"{name} cannot {what} like this: {why}") from error
-
-
-def beams_of(model: Any, arguments: Mapping[str, Any]) -> int:
-    """How many beams a model writes with."""
-    return arguments.get("num_beams", model.generation_config.num_beams) or 1
-
-
-def by_beams(model: Any, given: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of ``generate`` that write the text that its beams choose, with one beam, a token
-    each step; as they are where there is one beam.
+@dataclass
+class WrittenText:
+    """A text that is being written; looks at the logits of every step, and at the token that was
+    made of them.
 
     Args:
-        model: that writes.
-        given: its prompt.
-        arguments: of its ``generate``.
+        top: how many of the most probable candidates to note.
+        text: that it begins with.
+        encoding: the tokenizer's encoding of that.
+        padding: how many tokens of padding stand before it, in a batch.
+        reads: how many tokens each pass read, without padding.
+        ended: whether it has ended while others of its batch go on.
+        prompt: how many tokens there were before the first was written.
     """
-    if beams_of(model, arguments) == 1:
-        return arguments
-    made = model.generate(**given, **arguments, **deep_cache(model, arguments))
-    chosen = made[0].tolist()
 
-    def force(read: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, chosen[read.shape[1]]] = 0
-        return forced
+    top: int
+    text: str = ""
+    encoding: Any = None
+    padding: int = 0
+    reads: list[int] = field(default_factory=list)
+    ended: bool = False
+    prompt: int = 0
+    _logits: torch.Tensor | None = None
+    _noted: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
 
-    def end(read: torch.Tensor, _: object, **__: object) -> torch.Tensor:
-        return torch.full(read.shape[:1], read.shape[1] >= len(chosen), device=read.device)
+    @property
+    def source(self) -> list[int]:
+        """The ids of the prompt."""
+        return list(self.encoding["input_ids"])
 
-    alone = {"num_beams": 1, "early_stopping": False, "length_penalty": 1.0, "do_sample": False}
-    calls = {"logits_processor": [force], "stopping_criteria": [end], "max_time": math.inf}
-    return arguments | alone | calls
+    @property
+    def count(self) -> int:
+        """How many tokens were written."""
+        return len(self._noted)
+
+    def end_pass(self, read: int, logits: torch.Tensor) -> None:
+        """A pass is over.
+
+        Args:
+            read: how many tokens it read, padding included.
+            logits: ``[vocabulary]`` of the last of them.
+        """
+        if not self.ended:
+            # Only the first pass reads the prompt, and the padding before it.
+            self.reads.append(read if self.reads else read - self.padding)
+            # A copy, since processors of logits may write to them before a token is chosen.
+            self._logits = logits.detach().to(torch.float32, copy=True)
+
+    def wrote(self, ids: torch.Tensor, ends: Sequence[int] = ()) -> None:
+        """The text with its new token, which may end it."""
+        logits, chosen = self._logits, ids[-1]
+        if self.ended or logits is None:
+            return
+        self.prompt = self.prompt or len(ids) - self.padding - 1
+        odds = logits.softmax(-1)
+        best = odds.topk(min(self.top, len(odds)))
+        # Ties share the better rank: only what is strictly more probable stands before it.
+        rank = (logits > logits[chosen]).sum() + 1
+        entropy = torch.special.entr(odds).sum()
+        self._noted.append((odds[chosen], entropy, rank, best.indices, best.values))
+        self.ended = bool(ends) and int(chosen) in ends
+
+    def generation(
+        self,
+        writer: tuple[Any, Any],
+        ids: list[int],
+        arguments: Mapping[str, Any],
+        **known: Any,
+    ) -> Generation:
+        """What is known of the text.
+
+        Args:
+            writer: the model that wrote it, and its tokenizer.
+            ids: of prompt and text, without padding.
+            arguments: of ``model.generate``.
+            **known: ``stack`` and ``seed`` of the `Generation`.
+        """
+        (model, tokenizer), written = writer, ids[self.prompt :]
+        # One more pass may have been run, and one more token written, before the text was seen to
+        # have ended.
+        reads, noted = list(self.reads), self._noted[: len(written)]
+        while sum(reads[:-1]) >= len(ids) - 1:
+            reads.pop()
+        odds, entropies, ranks, best, values = zip(*noted, strict=True) if noted else [()] * 5
+        stop = "length" if len(written) == arguments["max_new_tokens"] else "criterion"
+        return Generation(
+            prompt=self.prompt,
+            tokens=tokens_from_ids(tokenizer, written),
+            probabilities=_numbers(odds),
+            entropies=_numbers(entropies),
+            ranks=_numbers(ranks),
+            alternatives=tuple(
+                _candidates(tokenizer, *each)
+                for each in zip(_numbers(best), _numbers(values), strict=True)
+            ),
+            text=added_text(tokenizer, ids[: self.prompt], ids),
+            stop="end" if ids[-1] in ends_of(model, arguments) else stop,
+            sampled=bool(arguments.get("do_sample", model.generation_config.do_sample)),
+            reads=tuple(reads),
+            **known,
+        )
 
 
-def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:
-    """Random numbers from this seed inside, and the caller's own afterwards; the caller's own
-    without a seed.
+def _numbers(noted: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    return tuple(torch.stack(list(noted)).tolist()) if noted else ()
+
+
+def _candidates(
+    tokenizer: Any, ids: Sequence[int], probabilities: Sequence[float]
+) -> tuple[Candidate, ...]:
+    """Tokens that might have been written, by name."""
+    # A model may have more words than its tokenizer, whose pieces are None then.
+    pieces = [piece or "" for piece in tokenizer.convert_ids_to_tokens(ids)]
+    return tuple(
+        Candidate(id=number, piece=piece, probability=probability)
+        for number, piece, probability in zip(ids, pieces, probabilities, strict=True)
+    )
+
+
+def added_text(tokenizer: Any, before: list[int], ids: list[int]) -> str:
+    """What the tokens after these add to the text: some tokenizers write a token otherwise where a
+    text begins.
+
+    Args:
+        tokenizer: of what is written.
+        before: the first tokens.
+        ids: all of them.
     """
-    return nullcontext() if seed is None else same_random_numbers(seed=seed, device=device)
+    decode = tokenizer.decode
+    first, whole = (decode(part, skip_special_tokens=True) for part in (before, ids))
+    if whole.startswith(first):
+        return whole[len(first) :]
+    return decode(ids[len(before) :], skip_special_tokens=True)
 
 
-def padded(arguments: dict[str, Any], model: Any) -> dict[str, Any]:
-    """With a token for padding, of which one text has none, so that transformers need not warn of
-    choosing one.
+def check_same_text(
+    generation: Generation, logits: torch.Tensor, within: tuple[float, float], what: str
+) -> float:
+    """How far the probabilities of a written text are from those of one pass over it.
+
+    Args:
+        generation: of the text.
+        logits: ``[token word]`` of the pass over all tokens but the last, which was never read.
+        within: how far they may be, in single and in half precision.
+        what: goes wrong where they are farther, for the message.
+
+    Raises:
+        CaptureError: where they are not of one and the same text.
     """
-    end = ends_of(model, arguments)
-    missing = "pad_token_id" not in arguments and model.generation_config.pad_token_id is None
-    return arguments | {"pad_token_id": end[0]} if missing and end else arguments
+    rows = torch.from_numpy(generation.chosen_by).to(logits.device)
+    probabilities = logits[rows].float().softmax(-1).cpu()
+    chosen = probabilities[torch.arange(len(generation)), list(generation.tokens.ids or ())]
+    apart = (chosen - torch.tensor(generation.probabilities)).abs().max().item()
+    allowed = allowed_apart(logits, *within)
+    # Written with "not", so that a difference of NaN is refused, too.
+    if not apart <= allowed:
+        raise CaptureError(f"{what}: probabilities differ by {apart:.2g}")
+    return apart

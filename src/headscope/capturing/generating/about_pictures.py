@@ -17,15 +17,21 @@ import torch
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import NEXT, check_fit
-from headscope.capturing.generating._options import length_of, parse_options
-from headscope.capturing.generating._prompts import check_room, check_writes
-from headscope.capturing.generating._run import by_beams, explained, left_as_it_was, padded, seeded
-from headscope.capturing.generating._written import WrittenText, check_same_text
+from headscope.capturing.generating._generate import check_room, check_writes
+from headscope.capturing.generating._options import (
+    by_beams,
+    explained,
+    left_as_it_was,
+    length_of,
+    padded,
+    parse_options,
+    seeded,
+)
+from headscope.capturing.generating._run import WrittenText, check_same_text
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
-from headscope.capturing.inputs.chat import Conversation
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
-from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.parsed_input import Conversation, ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
 from headscope.capturing.keep import check_count
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped

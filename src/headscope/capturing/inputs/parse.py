@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headscope.capturing.inputs.chat import Conversation
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
-from headscope.capturing.media._sound import parse_sound_input
-from headscope.capturing.media.picture_input import parse_pictures
-from headscope.capturing.media.series_input import parse_series
-from headscope.capturing.media.video_input import parse_video
+from headscope.capturing.inputs.parsed_input import Conversation, Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.media.given import (
+    parse_pictures,
+    parse_series,
+    parse_sound_input,
+    parse_video,
+)
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.storage import FIRST, SECOND, names_file, read_groups, read_rows, read_texts
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unicodedata import category, east_asian_width
 from weakref import WeakKeyDictionary
 
-from headscope.capturing.inputs.chat import RenderedText
+from headscope.capturing.inputs.parsed_input import RenderedText
 from headscope.record import Tokens
 
 UNDECODABLE = "\ufffd"

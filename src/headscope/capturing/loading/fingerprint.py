@@ -1,14 +1,17 @@
-"""What distinguishes the weights of a model from others of its name."""
+"""What a loaded model is known by: its name, and the fingerprint of its weights."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
+from headscope.capturing._hub import PACKAGE
 from headscope.capturing.walk import modules_of
 
 SAMPLE = 1024
@@ -21,6 +24,25 @@ million.
 _known: WeakKeyDictionary[nn.Module, tuple[tuple, str]] = WeakKeyDictionary()
 _made_up: WeakKeyDictionary[nn.Module, frozenset[str]] = WeakKeyDictionary()
 """Weights that the files of a model lack, and that nothing reads: other ones at each load."""
+
+
+def display_name(model: Any) -> str:
+    """Hub name of a model, or the last part of its folder; never a path of this machine."""
+    return name_in(getattr(model, "config", None)) or type(model).__name__
+
+
+def name_in(config: Any) -> str:
+    """The name by which the model of a configuration was loaded, as `display_name` has it; empty
+    where it was loaded by none.
+    """
+    name = str(getattr(config, "_name_or_path", "") or "")
+    if not name:
+        return ""
+    path = Path(name)
+    # The demo model lies in the folder of a package, whose name tells a reader nothing.
+    if PACKAGE in path.parts:
+        return "all-MiniLM-L6-v2"
+    return path.name if path.is_dir() or path.is_absolute() else str(path)
 
 
 def leave_out(model: nn.Module, names: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing.media._sound import PADDED, times_of
+from headscope.capturing.media.given import PADDED, times_of
 from headscope.capturing.media.input_positions import AUDIO, OBJECT, SERIES, VISION, InputPositions
 from headscope.record import Tokens
 
