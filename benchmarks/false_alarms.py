@@ -32,7 +32,7 @@ from intervals import percent, table
 
 import headscope as hs
 from headscope.capturing import load_model
-from headscope.evidence import holm, p_above, redrawn_interval, redrawn_ratios
+from headscope.evidence import judged, redrawn_interval, redrawn_ratios
 from headscope.evidence.choice import Choices, chosen, halves_of
 from headscope.linguistics import OFFSETS, Treebank, predicted_heads, read_treebank
 from headscope.studies.shared._fold import maps_of_words
@@ -177,7 +177,7 @@ def planted(bank: Words, rng: np.random.Generator, count: int, share: float) -> 
     return bank.table(words, documents, right, bank.by_offset(words, gold))
 
 
-def judged(asked: Table, seed: int) -> dict[str, np.ndarray]:
+def headscope(asked: Table, seed: int) -> dict[str, np.ndarray]:
     """What `chosen` finds."""
     numbers = chosen(list(asked.values()), seed=seed)
     names = ("p", "p_corrected", "held_out_above", "held_out_above_low", "held_out_above_high")
@@ -204,8 +204,8 @@ def halves(asked: Choices, seed: int) -> list[np.ndarray]:
 
 
 def fixed(asked: Table, seed: int) -> dict[str, np.ndarray]:
-    """The same effects with the choices held fixed: a t-test, and redrawn documents, of the mean
-    over splits.
+    """The same effects with the choices held fixed: flipped and redrawn documents, of the mean over
+    splits.
     """
     wholes = np.stack([each.wholes for each in asked.values()], axis=1)
     above = np.zeros(wholes.shape)
@@ -217,11 +217,11 @@ def fixed(asked: Table, seed: int) -> dict[str, np.ndarray]:
             above[~half, number] += 2 * apart[~half] / len(parts)
         if not parts:
             above[:, number] = np.nan
-    p = p_above(np.where(wholes > 0, above, np.nan), np.zeros(above.shape))
+    p, corrected = judged([(above, wholes)])[0]
     ends = redrawn_interval(redrawn_ratios(np.nan_to_num(above), wholes), wholes)
     return {
         "p": p,
-        "p_corrected": holm(p),
+        "p_corrected": corrected,
         "above": above.sum(axis=0) / wholes.sum(axis=0),
         "above_low": ends[:, 0],
         "above_high": ends[:, 1],
@@ -238,7 +238,7 @@ def truth_of(asked: Choices, whole: Choices, seed: int) -> float:
 
 
 SHOWN = ("p", "any", "over 0")
-WAYS = {"fixed": fixed, "headscope": judged}
+WAYS = {"fixed": fixed, "headscope": headscope}
 
 
 def main() -> None:

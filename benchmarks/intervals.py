@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta, expon
 
-from headscope.evidence import interval, p_above
+from headscope.evidence import interval, p_flipped, redrawn_ratios
 
 PAGE = Path(__file__).parents[1] / "docs" / "intervals.md"
 MARKS = ("<!-- measured -->", "<!-- end -->")
@@ -68,10 +68,8 @@ def coverage(repetitions: int) -> str:
             held = {"texts": 0.0, "percentile": 0.0, "auto": 0.0}
             for values, groups, truth in drawn(name, 20, various=various, repetitions=repetitions):
                 ends = {
-                    "texts": interval(values, method="percentile", resamples=500),
-                    "percentile": interval(
-                        values, groups=groups, method="percentile", resamples=500
-                    ),
+                    "texts": percentiles(values),
+                    "percentile": percentiles(values, groups),
                     "auto": interval(values, groups=groups, resamples=1000),
                 }
                 for method, (low, high) in ((method, each.T) for method, each in ends.items()):
@@ -138,14 +136,20 @@ def alarms(repetitions: int) -> str:
         for values, groups, _ in drawn(
             "normal", count, various=False, repetitions=repetitions, shared=correlation
         ):
-            zero = np.zeros_like(values)
             for place, each in enumerate((None, groups)):
-                below[place] += float((p_above(values, zero, groups=each) < 0.05).sum())
+                p = p_flipped(values, groups=each, two_sided=False)
+                below[place] += float((p < 0.05).sum())
         rows.append(
             (f"{count} of {TEXTS} texts, {correlation}", *map(percent, below / repetitions))
         )
     title = "One-sided tests below 0.05 where there is no effect:"
     return f"{title}\n\n{table(('documents, correlation', 'texts', 'headscope, `groups=`'), rows)}"
+
+
+def percentiles(values: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """The plain bootstrap of means."""
+    means = redrawn_ratios(values, np.ones_like(values), groups=groups, resamples=500)
+    return np.quantile(means, (0.025, 0.975), axis=0).T
 
 
 def drawn(

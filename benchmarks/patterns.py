@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from _planted import null_model, planted_model, text
-from scipy.stats import beta, binomtest
+from scipy.stats import binomtest
 from transformers import AutoModel
 
 from headscope.capturing import capture_many, load_model
-from headscope.evidence import interval
 from headscope.patterns import PATTERNS, heads
 
 HERE = Path(__file__).parent
@@ -54,7 +53,6 @@ def main():
         min(RANDOM_MODELS, chosen.models), chosen.texts
     )
     measured["planted"] = {str(above): planted(above, **facts) for above in (0.1, -0.1)}
-    measured["coverage"] = coverage()
     (HERE / "results").mkdir(exist_ok=True)
     (HERE / "results" / "patterns.json").write_text(
         json.dumps(measured, indent=1) + "\n", encoding="utf-8"
@@ -146,18 +144,6 @@ def planted(above, models, texts):
     return {"models": models, "own": dict(own), "crossed": dict(crossed)}
 
 
-def coverage(times=1000):
-    """How often 95 % intervals of skewed scores hold the true mean."""
-    rng, coverages = np.random.default_rng(3), {}
-    for texts in (5, 10, 24, 100):
-        values = beta.rvs(9, 1, size=(texts, times), random_state=rng)
-        for method in ("percentile", "bca"):
-            ends = interval(values, method=method)
-            covers = (ends[:, 0] <= 0.9) & (ends[:, 1] >= 0.9)
-            coverages[f"{method}, {texts}"] = float(covers.mean())
-    return coverages
-
-
 def report(measured):
     models, texts = measured["models"], measured["texts"]
     kinds = measured["null"]
@@ -218,15 +204,6 @@ def report(measured):
         f"{', '.join(shown) or 'none'}.",
         "",
     ]
-    lines += [
-        "How often 95 % intervals of skewed scores (Beta(9, 1), mean 0.9) hold the true mean, "
-        "1000 repetitions:",
-        "",
-    ]
-    lines += ["| texts | percentile | BCa |", "| ---: | ---: | ---: |"]
-    for count in (5, 10, 24, 100):
-        rates = (measured["coverage"][f"{method}, {count}"] for method in ("percentile", "bca"))
-        lines.append(f"| {count} | {' | '.join(f'{each:.1%}' for each in rates)} |")
     return "\n".join(lines) + "\n\n"
 
 

@@ -11,7 +11,7 @@ import headscope.record
 
 NAMES = ("comparison", "evidence", "linguistics", "measures", "norms", "patterns")
 PACKAGES = [importlib.import_module(f"headscope.{name}") for name in NAMES]
-READERS = {"load_statistic", "read_coreference", "read_treebank"}
+READERS = {"read_coreference", "read_treebank"}
 """These read files that are not here."""
 
 

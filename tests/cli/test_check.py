@@ -3,9 +3,8 @@ from safetensors.numpy import load_file
 
 import headscope as hs
 from headscope.cli import run
-from headscope.evidence import Statistic
 from headscope.patterns import Tally
-from headscope.studies import Relations
+from headscope.studies import AlignmentStudy, Relations
 from headscope.testing import random_record
 
 
@@ -64,5 +63,5 @@ def test_what_is_nothing_of_ours_is_said(here, capsys):
     (here / "a.safetensors").write_bytes(b"PK" * 99)
     assert run(["check", "a.safetensors"]) == 1
     assert "a.safetensors is cut or no .safetensors file" in capsys.readouterr().err
-    Statistic((1,)).save("empty.safetensors")
+    AlignmentStudy().save("empty.safetensors")
     assert run(["check", "empty.safetensors"]) == 0

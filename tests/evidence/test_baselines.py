@@ -28,6 +28,10 @@ def test_position_maps_give_a_position_head_back_and_level_a_content_head():
         found[0], positions[:5, :4] / np.maximum(positions[:5, :4].sum(1, keepdims=True), 1)
     )
     np.testing.assert_allclose(found[1], np.full((5, 4), 1 / 4))
+    assert np.isnan(maps.mean).sum() == 0
+    for name, heads in (("a", 1), ("0", 2)):
+        with pytest.raises(RecordError, match="of every text once"):
+            maps.update(name, np.ones((heads, 6, 6)))
     with pytest.raises(RecordError, match="has 7 tokens, the average map 6"):
         position_map(maps.mean, np.ones((5, 7), bool))
 

@@ -1,30 +1,12 @@
 import numpy as np
 import pytest
-from scipy.stats import binomtest, bootstrap, norm, t
+from scipy.stats import binomtest, norm, t
 
 from headscope import RecordError
-from headscope.evidence import effective_groups, interval
+from headscope.evidence import effective_groups, interval, redrawn_ratios
 from headscope.evidence._interval import expanded_tails
 
 from ..close import assert_close
-
-
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_scipy_finds_the_same_interval(rng, method):
-    values = np.stack([rng.beta(8, 2, 40), rng.exponential(0.3, 40)], axis=1)
-    ours = interval(values, method=method, resamples=20_000)
-    for head in range(2):
-        found = bootstrap(
-            (values[:, head],),
-            np.mean,
-            n_resamples=20_000,
-            method=method,
-            rng=np.random.default_rng(1),
-            batch=500,
-        )
-        wanted = found.confidence_interval
-        width = wanted.high - wanted.low
-        np.testing.assert_allclose(ours[head], [wanted.low, wanted.high], atol=0.03 * width)
 
 
 def test_missing_values_are_left_out_and_all_heads_share_the_draw(rng):
@@ -39,21 +21,20 @@ def test_missing_values_are_left_out_and_all_heads_share_the_draw(rng):
 
 
 def test_texts_that_agree_have_no_width_and_one_text_says_nothing():
-    assert interval(np.full((5, 1), 0.3)).tolist() == [[0.3, 0.3]]
+    assert interval(np.full((5, 1), 0.3))[0] == pytest.approx([0.3, 0.3])
     assert np.isnan(interval(np.array([[0.3, np.nan]]))).all()
     assert np.isnan(interval(np.zeros((0, 2)))).all()
 
 
 def test_unknown_methods_are_refused():
-    with pytest.raises(RecordError, match="auto, expanded, wilson, percentile, bca"):
+    with pytest.raises(RecordError, match="auto, expanded, wilson"):
         interval(np.zeros((3, 1)), confidence=95.0)
 
 
 def test_few_documents_widen_the_tails_as_students_distribution_does(rng):
     values = rng.normal(size=(8, 3))
-    plain, wide = (
-        interval(values, method=method, resamples=20_000) for method in ("percentile", "expanded")
-    )
+    plain = np.quantile(redrawn_ratios(values, np.ones(values.shape)), (0.025, 0.975), axis=0).T
+    wide = interval(values)
     # Hesterberg 2015: Phi(sqrt(8/7) t_7(.025))
     tail = norm.cdf(np.sqrt(8 / 7) * t.ppf(0.025, 7))
     np.testing.assert_allclose(expanded_tails(0.95, 8.0, 8.0), [tail, 1 - tail])
@@ -124,12 +105,8 @@ def test_rare_events_are_held_by_their_interval():
     # Bernoulli .05 of 20 texts: the percentile interval holds it in 63 % of cases
     rng = np.random.default_rng(0)
     values = (rng.random((20, 2000)) < 0.05).astype(float)
-    held = {}
-    for method in ("wilson", "percentile"):
-        low, high = interval(values, method=method, resamples=200).T
-        held[method] = np.mean((low <= 0.05) & (high >= 0.05))
-    assert held["wilson"] > 0.9
-    assert held["percentile"] < 0.7
+    low, high = interval(values, resamples=200).T
+    assert np.mean((low <= 0.05) & (high >= 0.05)) > 0.9
 
 
 def test_intervals_hold_at_twenty_documents_of_various_sizes():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.evidence import Statistic
 from headscope.patterns import Pattern
 from headscope.results import Result
 from headscope.storage import RecordFile, kind_of
@@ -75,8 +74,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     with pytest.raises(hs.FileError, match="holds no relations"):
         Relations.load(record)
     assert kind_of(record) == "record"
-    with pytest.raises(hs.FileError, match="holds a statistic of your own"):
-        hs.load(Statistic((1,)).save(tmp_path / "s.safetensors"))
     with pytest.raises(hs.FileError, match=r"gone\.safetensors does not exist"):
         hs.load(tmp_path / "gone.safetensors")
     with pytest.raises(

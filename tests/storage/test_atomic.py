@@ -10,8 +10,8 @@ import pytest
 
 import headscope as hs
 from headscope import FileError
-from headscope.evidence import Statistic
 from headscope.storage import written_whole
+from headscope.studies import AlignmentStudy
 from headscope.testing import random_record
 
 fcntl = pytest.importorskip("fcntl", reason="leftovers are told by the locks of POSIX systems")
@@ -141,7 +141,7 @@ def test_a_pipe_is_refused_and_stays_one(tmp_path, linked):
     if linked:
         (tmp_path / "link").symlink_to(path)
     given = tmp_path / "link" if linked else path
-    for save in (lambda: hs.save(random_record(), given), lambda: Statistic((1,)).save(given)):
+    for save in (lambda: hs.save(random_record(), given), lambda: AlignmentStudy().save(given)):
         with pytest.raises(FileError, match=r"is a pipe \(FIFO\), expected a regular file"):
             save()
     assert stat.S_ISFIFO(path.stat().st_mode)
@@ -249,7 +249,7 @@ def test_many_writers_leave_one_whole_file(tmp_path):
 
 SAVES = {
     "record": lambda path: hs.save(random_record(), path),
-    "statistic": lambda path: Statistic((1,)).save(path),
+    "result": lambda path: AlignmentStudy().save(path),
 }
 
 
@@ -269,15 +269,11 @@ def test_file_and_folder_are_on_the_disk_when_a_save_returns(tmp_path, monkeypat
 
 LIMITED = """
 import resource, sys
-import numpy as np
 import headscope as hs
-from headscope.evidence import Statistic
 from headscope.testing import random_record
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-statistic = Statistic((4096,))
-statistic.update("a", np.random.default_rng(0).random(4096))
 record = random_record(queries=64, keys=80)
-for save in (lambda: hs.save(record, sys.argv[1]), lambda: statistic.save(sys.argv[1])):
+for save in (lambda: hs.save(record, sys.argv[1]), lambda: hs.heads(record).save(sys.argv[1])):
     try:
         save()
     except hs.FileError as error:

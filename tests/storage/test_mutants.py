@@ -12,7 +12,6 @@ import pytest
 
 import headscope as hs
 from headscope.corpus import Sums
-from headscope.evidence import Statistic, load_beside, load_statistic
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
 from headscope.patterns import Tally, load_tally
@@ -70,18 +69,6 @@ def used(load):
         return result
 
     return use
-
-
-def kept_statistic(path):
-    statistic = Statistic((2, 3), ("a", "b"))
-    for text in "xyz":
-        statistic.update(text, np.arange(6.0).reshape(2, 3))
-    return statistic.save(path, beside=np.arange(3))
-
-
-def used_statistic(path):
-    found = load_statistic(path)
-    shown(found, found.mean, found.count, load_beside(path))
 
 
 def tallied(tally):
@@ -219,7 +206,6 @@ CASES = {
         lambda path: hs.save(full_record(np.random.default_rng(0)), path),
         used_record,
     ),
-    "statistic.safetensors": (kept_statistic, used_statistic),
     "tally.safetensors": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
     "heads.safetensors": (
         lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),

@@ -115,18 +115,6 @@ def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
         over(folder, texts, groups, out=out, position_mean=maps.mean / 2, battery=False)
 
 
-def test_a_mean_map_is_as_large_as_the_longest_text():
-    one = MapSum(2, 1)
-    one.update("a", np.ones((2, 1, 1)))
-    longer = one.padded(3)
-    longer.update("b", np.full((2, 2, 3), 0.5))
-    assert longer.mean[:, 0, 0].tolist() == [0.75, 0.75]
-    assert longer.mean[0, 1].tolist() == [0.5, 0.5, 0.5]
-    assert np.isnan(longer.mean[0, 2]).all()
-    assert longer.texts == {"a", "b"}
-    assert longer.padded(2) is longer
-
-
 def looks_first(maps):
     """1 where the last query looks at the first token more than evenly, else 0."""
     return (maps.weights[:, -1, 0] > 1 / maps.weights.shape[-1]).astype(float)

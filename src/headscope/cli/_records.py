@@ -56,7 +56,7 @@ def _content(path: Path) -> str:
         FileError: where it is damaged, or was not written by headscope.
     """
     from headscope.storage import RECORD as KIND
-    from headscope.storage import STATISTIC, RecordFile, check_record, kind_of, load
+    from headscope.storage import RecordFile, check_record, kind_of, load
 
     if path.suffix != RECORD:
         raise FileError(f"{path} is no record or result ({RECORD})")
@@ -66,14 +66,11 @@ def _content(path: Path) -> str:
         record = load(path)
         check_record(file, record)
         return f"{said}; {record.summary}"
-    from headscope.evidence import load_statistic
     from headscope.results import load as load_result
 
-    # A statistic is part of a result: headscope.load does not return it alone. Reading a result
-    # compares every array with its checksum.
-    is_statistic = kind_of(path, STATISTIC) == STATISTIC
+    # Reading a result compares every array with its checksum.
     try:
-        return f"{said}; {(load_statistic if is_statistic else load_result)(path)!r}"
+        return f"{said}; {load_result(path)!r}"
     except RecordError as error:  # made with a pattern of the user's own, which is not in the file
         return f"{said} ({error})"
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from headscope.errors import RecordError
 from headscope.record import Tokens
 
 
@@ -142,3 +143,82 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
     """
     # hash() of a string is salted anew in each process, so a checksum takes its place.
     return np.random.default_rng([seed, zlib.crc32(text.encode())])
+
+
+class MapSum:
+    """Attention maps of many texts added up place by place, for the map that positions alone would
+    give.
+
+    Args:
+        heads: number of heads.
+        length: how many tokens of each text are added up; later ones are left out.
+
+    Example:
+        >>> maps = MapSum(1, 2)
+        >>> maps.update("a", np.array([[[1.0, 0.0], [0.5, 0.5]]]))
+        >>> maps.update("b", np.array([[[1.0]]]))
+        >>> maps.mean.tolist()
+        [[[1.0, 0.0], [0.5, 0.5]]]
+    """
+
+    def __init__(self, heads: int, length: int) -> None:
+        self.texts: set[str] = set()
+        self._sums = np.zeros((heads, length, length))
+        self._count = np.zeros((length, length), np.int64)
+
+    def update(self, text: str, weights: Float[np.ndarray, "head query key"]) -> None:
+        """Add the map of one text.
+
+        Args:
+            text: its identifier.
+            weights: its map.
+
+        Raises:
+            RecordError: where the text was counted before, or has another number of heads.
+        """
+        if text in self.texts or len(weights) != len(self._sums):
+            raise RecordError(
+                f"Text {text!r} has {len(weights)} heads, and maps of {len(self._sums)} are added "
+                "up, of every text once; give every text a name of its own"
+            )
+        length = len(self._count)
+        cut = weights[:, :length, :length]
+        self._sums[:, : cut.shape[1], : cut.shape[2]] += cut
+        self._count[: cut.shape[1], : cut.shape[2]] += 1
+        self.texts.add(text)
+
+    @property
+    def mean(self) -> Float[np.ndarray, "head query key"]:
+        """Mean over the texts that are long enough for a place; NaN where none is."""
+        nothing = np.full(self._sums.shape, np.nan)
+        return np.divide(self._sums, self._count, out=nothing, where=self._count > 0)
+
+
+def position_map(
+    mean: Float[np.ndarray, "head length length"], visible: Bool[np.ndarray, "query key"]
+) -> Float[np.ndarray, "head query key"]:
+    """The map that positions alone would give on a text: the average one, cut to it, its rows made
+    to sum to 1.
+
+    Args:
+        mean: `MapSum.mean`.
+        visible: True where a query of the text may look.
+
+    Raises:
+        RecordError: where the text is longer than the average map.
+
+    Example:
+        >>> position_map(
+        ...     np.array([[[0.5, 0.5], [0.25, 0.75]]]), np.array([[True, False], [True, True]])
+        ... ).tolist()
+        [[[1.0, 0.0], [0.25, 0.75]]]
+    """
+    queries, keys = visible.shape
+    if max(queries, keys) > mean.shape[1]:
+        raise RecordError(
+            f"The text has {max(queries, keys)} tokens, the average map {mean.shape[1]}; cut the "
+            "text"
+        )
+    cut = np.where(visible, np.nan_to_num(mean[:, :queries, :keys]), 0.0)
+    sums = cut.sum(axis=-1, keepdims=True)
+    return np.divide(cut, sums, out=np.zeros_like(cut), where=sums > 0)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Real
 
 from headscope.errors import RecordError
-from headscope.evidence.groups import effective_groups, group_variance, parse_groups, summed
+from headscope.evidence.groups import (
+    added,
+    effective_groups,
+    group_variance,
+    parse_groups,
+    summed,
+)
 
 AT_ONCE = 256
 MOST_KEPT = 64
 """Groups of which the draws are kept: 1 MB for 2000 resamples."""
-Method = Literal["auto", "expanded", "wilson", "percentile", "bca"]
+Method = Literal["auto", "expanded", "wilson"]
 METHODS: tuple[str, ...] = get_args(Method)
 
 
@@ -43,8 +48,6 @@ def interval(
       counts as one text.
     - ``auto``: ``wilson`` for heads whose known scores are all 0 or 1, else ``expanded``.
       Differences of scores are no shares, whatever their values: give ``expanded`` for these.
-    - ``percentile``, ``bca`` (Efron 1987): the quantiles of the redrawn means as they are, and
-      shifted for bias and skew. Both are too short for few texts.
 
     Without groups each text is its own. Docs page "Intervals" has measured coverage. With the same
     texts and seed the ends are the same, up to how a machine rounds a matrix product.
@@ -90,15 +93,8 @@ def interval(
             sums[:, ones], sizes[:, ones], confidence=confidence, grouped=numbers is not None
         )
     if not ones.all():
-        how = "expanded" if method == "auto" else method
-        ends[~ones] = interval_of_sums(
-            sums[:, ~ones],
-            sizes[:, ~ones],
-            method=how,
-            confidence=confidence,
-            resamples=resamples,
-            seed=seed,
-        )
+        how: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+        ends[~ones] = interval_of_sums(sums[:, ~ones], sizes[:, ~ones], **how)
     return np.where((sizes > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
 
 
@@ -106,17 +102,15 @@ def interval_of_sums(
     sums: Float[np.ndarray, "group head"],
     sizes: Float[np.ndarray, "group head"],
     *,
-    method: Method = "expanded",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Float[np.ndarray, "head 2"]:
-    """`interval` of the mean over texts that are known by their sums over documents.
+    """`interval` of the mean over texts that are known by their sums over documents, ``expanded``.
 
     Args:
         sums: of the known values of each document.
         sizes: how many these are.
-        method: any but ``auto`` and ``wilson``.
         confidence: as of `interval`.
         resamples: as of `interval`.
         seed: as of `interval`.
@@ -125,13 +119,7 @@ def interval_of_sums(
         >>> interval_of_sums(np.array([[0.5], [0.25]]), np.array([[2.0], [1.0]])).tolist()
         [[0.25, 0.25]]
     """
-    drawn = _redrawn(sums, sizes, resamples, seed)
-    ends = _quantiles(drawn, (sums, sizes), method, confidence)
-    # Where all documents have one mean, the ends are that and not what rounding makes of it.
-    means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
-    alike, first = _alike(means), _first(means)
-    ends = np.where(alike[:, None], first[:, None], ends)
-    return np.where((sizes > 0).sum(axis=0)[:, None] > 1, ends, np.nan)
+    return redrawn_interval(_redrawn(sums, sizes, resamples, seed), sizes, confidence=confidence)
 
 
 def expanded_tails(confidence: float, groups: float, effective: float) -> Float[np.ndarray, " 2"]:
@@ -149,8 +137,6 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
     from scipy.special import ndtr, stdtrit
 
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    if groups < 2:
-        return tails
     # Below two effective groups Student's distribution has no meaning; one degree of freedom is its
     # widest.
     return ndtr(np.sqrt(groups / (groups - 1)) * stdtrit(max(1.0, effective - 1), tails))
@@ -159,22 +145,6 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
 def _shares(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
     """Which heads have scores of 0 and 1 only."""
     return (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
-
-
-def _alike(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
-    """Which heads have one value on all texts; a product of matrices would give it a width by
-    rounding.
-    """
-    first = _first(values)
-    return (np.isnan(values) | np.isclose(values, first, rtol=1e-12, atol=0)).all(axis=0)
-
-
-def _first(values: Float[np.ndarray, "text head"]) -> Float[np.ndarray, " head"]:
-    """The first known value of each head; NaN where there is none."""
-    there = ~np.isnan(values)
-    if not len(values):
-        return np.full(values.shape[1], np.nan)
-    return np.take_along_axis(values, there.argmax(axis=0)[None], axis=0)[0]
 
 
 def _redrawn(
@@ -218,67 +188,42 @@ def _kept_draws(groups: int, resamples: int, seed: int) -> tuple[np.ndarray, ...
     return tuple(_draws(groups, resamples, seed))
 
 
-def _quantiles(
+def redrawn_interval(
     drawn: Float[np.ndarray, "resample head"],
-    of: tuple[np.ndarray, np.ndarray],
-    method: str,
-    confidence: float,
+    sizes: Float[np.ndarray, "group head"],
+    *,
+    confidence: float = 0.95,
 ) -> Float[np.ndarray, "head 2"]:
-    """The ends of the interval of each head from its redrawn means; ``of`` is the sums and sizes of
-    the groups.
+    """Interval of whatever was computed of redrawn documents: quantiles as of `interval` with
+    ``"expanded"``.
+
+    Args:
+        drawn: its value of each draw; NaN where it had none.
+        sizes: of the documents, by what each weighs, such as its number of words; 0 for one that
+            says nothing.
+        confidence: how often the interval should hold the truth.
+
+    Returns:
+        Lower and upper end; NaN for fewer than two documents.
+
+    Example:
+        >>> redrawn_interval(np.linspace(0, 1, 101)[:, None], np.ones((100, 1))).round(3).tolist()
+        [[0.023, 0.977]]
     """
-    sums, sizes = of
-    plain = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     ends = np.full((drawn.shape[1], 2), np.nan)
-    if method != "bca" and _is_of_one_kind(drawn, sizes):
-        if method == "expanded":
-            plain = expanded_tails(confidence, float(there[0]), float(effective[0]))
-        return np.quantile(drawn, plain, axis=0).T
-    for head in range(drawn.shape[1]):
+    # All heads have the same texts, as they mostly have: they share their quantiles.
+    if drawn.size and (sizes == sizes[:, :1]).all() and not np.isnan(drawn).any():
+        if there[0] < 2:
+            return ends
+        tails = expanded_tails(confidence, float(there[0]), float(effective[0]))
+        return np.quantile(drawn, tails, axis=0).T
+    for head in np.flatnonzero(there > 1):
         known = drawn[~np.isnan(drawn[:, head]), head]
-        if there[head] < 2 or not len(known):
-            continue
-        tails = plain
-        if method == "expanded":
+        if len(known):
             tails = expanded_tails(confidence, float(there[head]), float(effective[head]))
-        elif method == "bca":
-            tails = _corrected(plain, sums[:, head], sizes[:, head], known)
-        ends[head] = np.quantile(known, tails)
+            ends[head] = np.quantile(known, tails)
     return ends
-
-
-def _is_of_one_kind(
-    drawn: Float[np.ndarray, "resample head"], sizes: Float[np.ndarray, "group head"]
-) -> bool:
-    """Whether all heads have the same texts, as they mostly have: they share their quantiles."""
-    if not drawn.size or not (sizes == sizes[:, :1]).all():
-        return False
-    return bool((sizes[:, 0] > 0).sum() > 1 and not np.isnan(drawn).any())
-
-
-def _corrected(
-    tails: Float[np.ndarray, " tail"],
-    sums: Float[np.ndarray, " group"],
-    sizes: Float[np.ndarray, " group"],
-    drawn: Float[np.ndarray, " resample"],
-) -> Float[np.ndarray, " tail"]:
-    """The quantiles that BCa takes instead of the tails."""
-    from scipy.special import ndtr, ndtri
-
-    mean, least = sums.sum() / sizes.sum(), 0.5 / len(drawn)
-    # Draws that equal the mean count half, as values of a few kinds make many of them.
-    below = ((drawn < mean).mean() + (drawn <= mean).mean()) / 2
-    # Clipped, as the normal quantile of 0 or 1 is infinite.
-    bias = ndtri(np.clip(below, least, 1 - least))
-    apart = (sums - mean * sizes)[sizes > 0]
-    if not apart.any():
-        return tails
-    # Of a mean the jackknife's values are the groups' own distances from it, up to a factor that
-    # cancels.
-    acceleration = (apart**3).sum() / (6 * (apart**2).sum() ** 1.5)
-    shifted = bias + ndtri(tails)
-    return ndtr(bias + shifted / (1 - acceleration * shifted))
 
 
 def wilson(
@@ -357,26 +302,154 @@ def wilson_ends(
     return np.where((there > 1)[..., None], np.clip(ends, 0.0, 1.0), np.nan)
 
 
-LEAST = 0.001
-"""t-tests and random flips of signs say nothing of smaller chances that would hold for scores of
-any distribution.
-"""
+def difference_interval(
+    first: Float[np.ndarray, " score"],
+    first_ends: Float[np.ndarray, "score 2"],
+    second: Float[np.ndarray, " score"],
+    second_ends: Float[np.ndarray, "score 2"],
+) -> Float[np.ndarray, "score 2"]:
+    """Interval of ``second - first`` from the intervals of both.
 
+    ``d - sqrt((second - low2)^2 + (high1 - first)^2)`` and ``d + sqrt((high2 - second)^2 + (first -
+    low1)^2)``, d their difference. Both are taken as independent; of means over the same texts,
+    which vary together as a rule, it is then wider than it had to be.
 
-def p_text(p: float, least: float = LEAST) -> str:
-    """A probability as printed; below the least that the test can give ``"< least"``.
+    Source: Zou and Donner 2008 (the method of variance estimates recovery); of two shares with
+    Wilson's intervals it is method 10 of Newcombe 1998.
 
     Args:
-        p: the probability; NaN where nothing could be tested.
-        least: what the method can tell, such as `least_p` times the number of tests.
+        first: means of one side.
+        first_ends: lower and upper end of their intervals.
+        second: means of the other side.
+        second_ends: theirs, of the same confidence.
+
+    Returns:
+        Lower and upper end; NaN where an end is not known.
 
     Example:
-        >>> p_text(0.0312), p_text(1e-9), p_text(0.0001, least=0.25)
-        ('0.031', '< 0.001', '< 0.25')
+        >>> first, second = np.array([48 / 80]), np.array([56 / 70])
+        >>> wilson = np.array([[0.4905, 0.7004]]), np.array([[0.6918, 0.8770]])
+        >>> difference_interval(first, wilson[0], second, wilson[1]).round(3).tolist()
+        [[0.052, 0.334]]
     """
-    if math.isnan(p):
-        return "-"
-    bound = max(least, LEAST)
-    if p < bound:
-        return f"< {bound:.2g}"
-    return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    difference = second - first
+    below = np.hypot(second - second_ends[:, 0], first_ends[:, 1] - first)
+    above = np.hypot(second_ends[:, 1] - second, first - first_ends[:, 0])
+    return np.stack([difference - below, difference + above], axis=1)
+
+
+def effect_size(
+    sums: Float[np.ndarray, "group head"],
+    squares: Float[np.ndarray, " head"],
+    sizes: Float[np.ndarray, "group head"],
+) -> Float[np.ndarray, " head"]:
+    """Cohen's d of paired texts: mean difference by the standard deviation of the differences.
+
+    ``d_z = mean_t (s_t - b_t) / std_t (s_t - b_t)`` with n - 1 below; by convention 0.2 is small,
+    0.8 large. Infinite where all texts differ alike, 0 where none differs, NaN for fewer than two
+    texts.
+
+    Source: Cohen 1988, section 2.3.5.
+
+    Args:
+        sums: of the differences of each document, or text.
+        squares: sum over all texts of their squares.
+        sizes: how many texts each document has.
+
+    Example:
+        >>> sums, sizes = np.array([[1.25], [1.0]]), np.array([[2.0], [1.0]])
+        >>> effect_size(sums, np.array([1.8125]), sizes).round(6).tolist()
+        [3.0]
+    """
+    count = sizes.sum(axis=0)
+    mean = sums.sum(axis=0) / np.maximum(count, 1)
+    apart = squares - count * mean**2
+    # What is no more than rounding of the squares is no spread.
+    apart = np.where(apart > 1e-13 * squares, apart, 0.0)
+    deviation = np.sqrt(apart / np.maximum(count - 1, 1))
+    alike = np.select([mean > 0, mean < 0], [np.inf, -np.inf], 0.0)
+    effects = np.divide(mean, deviation, out=alike, where=deviation > 0)
+    return np.where(count > 1, effects, np.nan)
+
+
+def redrawn_ratios(
+    parts: Real[np.ndarray, "text head"],
+    wholes: Real[np.ndarray, "text head"],
+    *,
+    groups: Iterable[Any] | None = None,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Float[np.ndarray, "resample head"]:
+    """``sum parts / sum wholes`` over texts, or documents, resampled with replacement, all heads
+    on the same draw.
+
+    Quantiles of a column, or of the difference of two, are intervals: see `redrawn_interval`.
+
+    Args:
+        parts: one for each text and head; NaN for none, in parts and wholes alike.
+        wholes: the same.
+        groups: the document of each text, see `interval`.
+        resamples: how many times they are drawn.
+        seed: of the draw.
+
+    Returns:
+        NaN where the wholes of a draw sum to nothing.
+
+    Raises:
+        RecordError: where parts and wholes differ in what is missing, or there is not a group for
+            each text.
+
+    Example:
+        >>> np.unique(redrawn_ratios(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))).tolist()
+        [0.5]
+    """
+    above, below = _grouped(parts, wholes, groups)
+    # One call for both, so that parts and wholes are of the same draws; sizes of 1 make it give
+    # their means, whose ratio is that of the sums.
+    means = _redrawn(
+        np.concatenate([above, below], axis=1),
+        np.ones((len(above), 2 * above.shape[1])),
+        resamples,
+        seed,
+    )
+    above, below = np.split(means, 2, axis=1)
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def share_interval(
+    hits: Real[np.ndarray, "text head"],
+    counts: Real[np.ndarray, "text head"],
+    *,
+    groups: Iterable[Any] | None = None,
+    confidence: float = 0.95,
+) -> Float[np.ndarray, "head 2"]:
+    """Interval of the share of questions that were answered right, several questions in each text.
+
+    Args:
+        hits: how many were right in each text.
+        counts: of how many.
+        groups: the document of each text; without them each text is a document.
+        confidence: how often the interval should hold the true share.
+
+    Raises:
+        RecordError: where there is not a group for each text.
+
+    Example:
+        >>> share_interval(np.array([[3.0], [1.0]]), np.array([[4.0], [4.0]])).round(2).tolist()
+        [[0.01, 0.99]]
+    """
+    return wilson(*_grouped(hits, counts, groups), confidence=confidence)
+
+
+def _grouped(
+    parts: np.ndarray, wholes: np.ndarray, groups: Iterable[Any] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of the groups; 0 where a text has none."""
+    if parts.shape != wholes.shape or (np.isnan(parts) != np.isnan(wholes)).any():
+        raise RecordError(
+            f"Parts {parts.shape} and wholes {wholes.shape} must have one shape and miss the same "
+            "values"
+        )
+    numbers = parse_groups(groups, len(parts))
+    sums = (np.nan_to_num(parts).astype(np.float64), np.nan_to_num(wholes).astype(np.float64))
+    return sums if numbers is None else (added(sums[0], numbers), added(sums[1], numbers))

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.evidence._interval import wilson_ends
-from headscope.evidence._ratio import share_interval
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence._interval import share_interval, wilson_ends
+from headscope.evidence.chance import p_of_draws
 from headscope.evidence.groups import effective_groups, group_variance
 
 SPLITS = 10
@@ -151,7 +150,7 @@ def chosen(
         draws[:, place] = _flipped(each, held, flips, margin)
         documents.append(len(held.wholes))
     effects = np.array([each["held_out_above"] for each in numbers]) - margin
-    p, corrected = _tested(effects, draws, 0.5 ** np.array(documents), correction)
+    p, corrected = p_of_draws(effects, draws, 0.5 ** np.array(documents), correction)
     for each, own, family in zip(numbers, p, corrected, strict=True):
         each |= {"p": float(own), "p_corrected": float(family)}
     return numbers
@@ -359,31 +358,3 @@ def _null_of(
     tried = means >= means[best] - FAR * errors
     tried[int(means[:heads].argmax())] = True
     return np.where(near, means[best], means), np.minimum(means, means[best]), tried
-
-
-def _tested(
-    effects: Float[np.ndarray, " question"],
-    draws: Float[np.ndarray, "flip question"],
-    floor: Float[np.ndarray, " question"],
-    correction: str,
-) -> tuple[Float[np.ndarray, " question"], Float[np.ndarray, " question"]]:
-    """The p of each question, and corrected for all of them; none is below its floor."""
-    known = np.flatnonzero(~np.isnan(effects))
-    p = np.full((2, len(effects)), np.nan)
-    draws, floor = draws[:, known], floor[known]
-    # What is as far to within rounding counts as as far.
-    least = effects[known] - 1e-9 * np.abs(draws).max(axis=0, initial=0.0)
-    p[0, known] = np.maximum((1 + (draws >= least).sum(axis=0)) / (1 + len(draws)), floor)
-    if correction != "holm":
-        return p[0], CORRECTIONS[correction](p[0])
-    spread = np.maximum(draws.std(axis=0), 1e-12)
-    least, draws = least / spread, draws / spread
-    most, order, steps = np.full(len(draws), -np.inf), np.argsort(least, kind="stable"), []
-    for number in order:
-        most = np.maximum(most, draws[:, number])
-        steps.append((1 + (most >= least[number]).sum()) / (1 + len(draws)))
-    order = order[::-1]
-    # The floors are corrected as Holm does.
-    steps = np.maximum(steps[::-1], np.minimum(1.0, floor[order] * len(known)))
-    p[1, known[order]] = np.maximum.accumulate(steps)
-    return p[0], p[1]

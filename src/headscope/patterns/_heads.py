@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.chance import CORRECTIONS
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._head_measures import MEASURES
@@ -397,7 +397,7 @@ def heads(
 
     For one text, ``heads(capture(...))``; for many, ``heads(capture_many(model, tokenizer,
     texts))``: records are read once and not kept. A label holds where the mean score over texts
-    reaches the pattern's threshold and is above its baselines by a margin, beyond chance (t-test
+    reaches the pattern's threshold and is above its baselines by a margin, beyond chance (tested
     over texts, corrected for all heads and patterns). A pattern is not judged on a text where
     uniform rows already reach half its threshold. A pattern that scores as high on too few texts is
     a candidate; one text alone gives no label.

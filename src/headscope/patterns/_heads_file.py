@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.corpus import EXAMPLE, WHOLE, Sums
 from headscope.errors import RecordError
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.chance import CORRECTIONS
 from headscope.patterns._heads import DOCUMENT, Heads
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally, TokenRuns

@@ -15,11 +15,10 @@ from jaxtyping import Bool, Float, Int
 from headscope.corpus import ALONE, EXAMPLE, WHOLE, Counted, Sums, key_of
 from headscope.errors import RecordError
 from headscope.evidence import (
-    effect_of_sums,
+    effect_size,
     group_of,
     interval_of_sums,
     median_of,
-    p_above_of_sums,
     wilson,
 )
 from headscope.measures import head_distances
@@ -326,24 +325,19 @@ class Tally:
         """Mean over texts of a row."""
         return self._mean(*self._of(row))
 
-    def evidence(
-        self, pattern: Pattern, confidence: float, *, margin: float = 0.0
-    ) -> dict[str, Any]:
-        """The numbers of a `Label` for every head, by name; p is of an excess above the margin."""
+    def evidence(self, pattern: Pattern, confidence: float) -> dict[str, Any]:
+        """The numbers of a `Label` for every head, by name; ``"asked"`` is what p is made of."""
         if self.battery is not None and self.is_by_battery(pattern):
-            return self.battery.evidence(pattern, confidence, margin=margin)
+            return self.battery.evidence(pattern, confidence)
         name = pattern.name
         at = self._names.index(name)
         sums, known = self._of(f"{JUDGED}{name}")
         excess, compared = self._of(f"{EXCESS}{name}")
-        beyond = interval_of_sums(excess, compared, method="expanded", confidence=confidence)
+        beyond = interval_of_sums(excess, compared, confidence=confidence)
         seen = self.sums.total(f"{WHOLE}seen")[at] > 0
         against = [baseline for baseline, there in zip(BASELINES, seen, strict=True) if there]
         if name in self.levels:
             against.append("random weights")
-        squares = self.sums.total("squares")[at]
-        beyond_margin = excess - margin * compared
-        moved = squares - margin * (excess + beyond_margin).sum(axis=0)
         numbers = {
             "score": self._mean(sums, known),
             "baseline": self._mean(*self._of(f"{HIGHEST}{name}")),
@@ -351,9 +345,9 @@ class Tally:
             "excess": self._mean(excess, compared),
             "excess_low": beyond[:, 0],
             "excess_high": beyond[:, 1],
-            "effect": effect_of_sums(excess, squares, compared),
+            "effect": effect_size(excess, self.sums.total("squares")[at], compared),
             "texts": known.sum(axis=0).astype(int),
-            "p": p_above_of_sums(beyond_margin, moved, compared),
+            "asked": (excess, compared),
         }
         ends = self._interval(sums, known, self.sums.total("no shares")[at], confidence)
         return numbers | {"low": ends[:, 0], "high": ends[:, 1]}
@@ -363,7 +357,7 @@ class Tally:
     ) -> Float[np.ndarray, "head 2"]:
         """Interval of the mean score: Wilson's where all are 0 or 1 and some 1; see `interval`."""
         shares: Bool[np.ndarray, " head"] = (others == 0) & (sums.sum(axis=0) > 0)
-        ends = interval_of_sums(sums, known, method="expanded", confidence=level)
+        ends = interval_of_sums(sums, known, confidence=level)
         if shares.any():
             grouped = len(self.sums.rows) < self.texts
             parts = sums[:, shares], known[:, shares]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from headscope.evidence import median_of, p_text
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence import judged, median_of, p_text
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
 
@@ -60,7 +59,7 @@ class Label:
         texts: number of texts that can show the pattern.
         threshold: the score that a label must reach.
         p: probability of such an excess if it were not above the margin; NaN for one text. Values
-            below 0.001 are not exact, see `headscope.evidence.p_above`.
+            below 0.001 are not exact, see `headscope.evidence.judged`.
         corrected: p corrected for all heads and patterns tried.
         shorter: mean score on the shorter half of the texts; NaN where both halves have about the
             same length.
@@ -154,22 +153,17 @@ def labels_of(
     """The label of every pattern and head that some text can show, in the order of patterns and
     heads.
     """
-    evidence = []
+    evidence, asked = [], []
     for pattern in tally.patterns:
-        numbers = tally.evidence(pattern, confidence, margin=margin)
+        numbers = tally.evidence(pattern, confidence)
+        asked.append(numbers.pop("asked"))
         evidence.append(numbers | _at_two_lengths(tally.at_lengths(pattern), len(tally.cells)))
-    if not evidence:
-        return ()
-    p = CORRECTIONS[correction](np.stack([each["p"] for each in evidence]))
-    rule = _Rule(
-        alpha,
-        margin,
-        texts_needed(int((~np.isnan(p)).sum()), alpha, correction),
-        tally.documents,
-    )
+    tested = judged(asked, margin=margin, correction=correction)
+    tests = sum(int((~np.isnan(p)).sum()) for p, _ in tested)
+    rule = _Rule(alpha, margin, texts_needed(tests, alpha, correction), tally.documents)
     labels = []
-    for pattern, each, corrected in zip(tally.patterns, evidence, p, strict=True):
-        columns = each | {"corrected": corrected}
+    for pattern, each, (p, corrected) in zip(tally.patterns, evidence, tested, strict=True):
+        columns = each | {"p": p, "corrected": corrected}
         on = RUNS if tally.is_by_battery(pattern) else "texts"
         for index, cell in enumerate(tally.cells):
             if each["texts"][index]:

@@ -311,10 +311,6 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
             return files.load(local, check=check)
         except files.NoRecord as error:
             kind = error.kind
-    if kind == files.STATISTIC:
-        raise FileError(
-            f"{path} holds a statistic of your own; headscope.evidence.load_statistic reads it"
-        )
     result = class_of(kind)
     if result is None:
         raise FileError(

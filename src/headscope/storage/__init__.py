@@ -13,7 +13,6 @@ from headscope.storage._record_file import (
 from headscope.storage._record_folder import INDEX, RECORDS, IndexLine, RecordFolder, write_index
 from headscope.storage._safetensors import (
     RECORD,
-    STATISTIC,
     RecordFile,
     kind_of,
     load_kept,
@@ -51,7 +50,6 @@ __all__ = [
     "RECORD",
     "RECORDS",
     "SECOND",
-    "STATISTIC",
     "SUFFIXES",
     "UNREADABLE",
     "BoundedArrays",

@@ -234,7 +234,6 @@ def check_path(path: Path, what: str = "record") -> None:
 
 VERSION = 1
 RECORD = "record"
-STATISTIC = "statistic"
 RUN_AGAIN = "run the study again, or take a copy"
 
 
@@ -318,7 +317,7 @@ def load_stored(
 
 def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
     """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or
-    ``"statistic"``.
+    ``"relations"``.
 
     Args:
         path: of the file.

@@ -52,7 +52,7 @@ def reading(path: str | os.PathLike[str], what: str) -> Generator[None]:
 
     Args:
         path: of the file.
-        what: it should hold, such as ``"statistic"``.
+        what: it should hold, such as ``"relations"``.
 
     Raises:
         FileError: where the file does not exist, is no regular file, is cut, or does not hold what

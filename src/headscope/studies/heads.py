@@ -245,7 +245,7 @@ def heads(
     ``heads(model, tokenizer, texts)`` captures the texts itself; records are read once and not
     kept. Without texts, ``heads(capture(...))`` for one, or ``heads(capture_many(...))`` for many.
     A label holds where the mean score over texts reaches the pattern's threshold and lies above its
-    baselines (t-test over texts, corrected for all heads and patterns); one text alone gives no
+    baselines (tested over texts, corrected for all heads and patterns); one text alone gives no
     label.
 
     Args:

@@ -189,7 +189,7 @@ class Mechanism(FoldResult):
     def _interval(self, sums: np.ndarray, sizes: np.ndarray) -> Float[np.ndarray, "column 2"]:
         """Intervals of means over texts, or over documents where these are known."""
         flat, of = (each.reshape(len(sums), -1).astype(np.float64) for each in (sums, sizes))
-        return interval_of_sums(flat, of, method="expanded", confidence=self.confidence)
+        return interval_of_sums(flat, of, confidence=self.confidence)
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head and reading: mass, neurons, overlap of their sets and chance, with

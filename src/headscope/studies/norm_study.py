@@ -126,7 +126,6 @@ class NormStudy(FoldResult):
         ends = interval_of_sums(
             sums.reshape(len(sums), -1),
             known.reshape(len(sums), -1).astype(np.float64),
-            method="expanded",
             confidence=self.confidence,
         )
         return ends.reshape(*sums.shape[1:], 2)

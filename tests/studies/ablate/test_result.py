@@ -20,10 +20,12 @@ def test_evidence_is_paired_and_corrected_by_family(found):
     assert found.change == pytest.approx(found.changes.mean(0))
     assert (found.intervals[:, 0] <= found.change).all()
     assert (found.change <= found.intervals[:, 1]).all()
-    assert_close(found.p, p_flipped(found.changes, flips=9999))
+    assert_close(found.p, p_flipped(found.changes, flips=8191))
     heads = np.array([cell[2] >= 0 for cell in found.cells])
-    assert_close(found.corrected[heads], holm(found.p[heads]))
-    assert_close(found.corrected[~heads], holm(found.p[~heads]))
+    for family in (heads, ~heads):
+        # One draw of all heads: surer than a product, and never as sure as a single test.
+        assert (found.corrected[family] <= holm(found.p[family]) + 0.01).all()
+        assert (found.corrected[family] >= found.p[family]).all()
     assert 0 < found.significant.sum() < len(found.cells)
 
 

@@ -21,7 +21,7 @@ from headscope.capturing.threads import one_at_a_time
 from headscope.corpus import OPTIONS, RunOptions, Sums, asks_for_run
 from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.chance import CORRECTIONS
 from headscope.evidence.groups import group_of
 from headscope.interventions import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.means import RecordMeans

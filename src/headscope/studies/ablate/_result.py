@@ -12,15 +12,15 @@ from jaxtyping import Bool, Float
 
 from headscope.corpus import Counts, Sums
 from headscope.errors import RecordError
-from headscope.evidence import interval_of_sums, least_p, median_of, p_flipped, p_text, wilson
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence import interval_of_sums, judged, median_of, p_text, wilson
+from headscope.evidence.chance import CORRECTIONS
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of, arrays_below, check_document
 
 MOST_COLUMNS = 16
+FLIPS = 8191
 NAMED = 8
 """Heads that the printed table names at either end."""
-LEAST_FLIPS = 9999
 TEST = "paired sign-flip test"
 SAYS = {
     "disabled": "layer-head, both from 0",
@@ -160,15 +160,10 @@ class Ablation(Result):
         sizes = np.repeat(self._sizes, len(self.cells), axis=1)
         return interval_of_sums(changes, sizes, confidence=self.confidence)
 
-    @cached_property
+    @property
     def p(self) -> Float[np.ndarray, " cell"]:
         """Paired test of each change by flipping signs of documents, two-sided; see `p_flipped`."""
-        return p_flipped(self.sums["changes"], flips=self._flips)
-
-    @property
-    def least_p(self) -> float:
-        """The least that `p` can be: of few documents, or by the number of random flips."""
-        return least_p(len(self.sums.rows), flips=self._flips)
+        return self._tests[0]
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -176,23 +171,25 @@ class Ablation(Result):
         return tuple(dict.fromkeys(stack for stack, _, _ in self.cells))
 
     @property
-    def _flips(self) -> int:
-        # Holm multiplies the least p by the number of cells: with 1 / (1 + flips) for the least,
-        # so many flips keep it four times below alpha.
-        most = max(len(self.cells), len(self.estimates or ()))
-        return max(LEAST_FLIPS, int(4 * most / self.alpha))
-
-    @cached_property
     def corrected(self) -> Float[np.ndarray, " cell"]:
         """`p` corrected for the number of heads, and for that of layers. Heads that a screen left
         out count as tried, with a p of 1: the others were chosen on the same examples.
         """
-        corrected = np.full(len(self.cells), np.nan)
+        return self._tests[1]
+
+    @cached_property
+    def _tests(self) -> Float[np.ndarray, "2 cell"]:
+        tests = np.full((2, len(self.cells)), np.nan)
         for family in (self.of_layers, ~self.of_layers):
-            own = self.p[family]
-            tried = np.append(own, np.ones(self._family(family) - len(own)))
-            corrected[family] = CORRECTIONS[self.correction](tried)[: len(own)]
-        return corrected
+            sums, tried = self.sums["changes"][:, family], self._family(family)
+            flips = FLIPS
+            if self.correction != "holm" or tried > sums.shape[1]:
+                # A product of p and of how many were tried: its least is four times below alpha.
+                flips |= 2 ** int(np.ceil(np.log2(4 * tried / self.alpha))) - 1
+            sizes = np.repeat(self._sizes, sums.shape[1], axis=1)
+            how: dict[str, Any] = {"correction": self.correction, "tried": tried, "flips": flips}
+            tests[:, family] = judged([(sums, sizes)], two_sided=True, **how)[0]
+        return tests
 
     def _family(self, family: Bool[np.ndarray, " cell"]) -> int:
         """How many heads, or layers, were tried; with a screen, all heads that it ranked."""
@@ -403,15 +400,9 @@ class Ablation(Result):
             low, high = self.intervals[at]
             ends = "-" if np.isnan(low) else f"[{low:+.2g}, {high:+.2g}]"
             mark = " *" if self.significant[at] else ""
-            least = self.least_p
-            family = self._family(self.of_layers == self.of_layers[at])
-            # Holm's least is that of the test times the number of tests; Benjamini and Hochberg's
-            # may be the least itself, where all of them reach it.
-            times = family if self.correction == "holm" else 1
-            corrected = p_text(self.corrected[at], least * times)
-            numbers = f"{self.change[at]:+.2g}", ends, p_text(self.p[at], least)
+            numbers = f"{self.change[at]:+.2g}", ends, p_text(self.p[at])
             name = name if len(self.stacks) == 1 else f"{stack} {name}"
-            rows.append((name, *numbers, f"{corrected}{mark}"))
+            rows.append((name, *numbers, f"{p_text(self.corrected[at])}{mark}"))
         return rows
 
     def _control(self) -> str:

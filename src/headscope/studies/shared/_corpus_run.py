@@ -23,7 +23,7 @@ from headscope.corpus import (
     this_process,
 )
 from headscope.errors import HeadscopeError, RunError
-from headscope.evidence.correction import CORRECTIONS
+from headscope.evidence.chance import CORRECTIONS
 from headscope.patterns import MissingFunction, Pattern
 from headscope.studies.shared._corpus_job import ModelJob
 from headscope.studies.shared._corpus_model import NamedModel, RunModel, parse_model

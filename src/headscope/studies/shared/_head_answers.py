@@ -15,8 +15,8 @@ from jaxtyping import Float
 from headscope.corpus import Sums
 from headscope.errors import RecordError
 from headscope.evidence import length_text
+from headscope.evidence.chance import CORRECTIONS
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
-from headscope.evidence.correction import CORRECTIONS
 from headscope.record import Record
 from headscope.results import Kept, Result
 from headscope.storage import Finite, Seed, array_of
