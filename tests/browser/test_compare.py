@@ -29,9 +29,7 @@ def test_one_selection_shows_both_records_and_their_difference(show, rng):
     ]
     assert page.locator("[data-call]").inner_text().startswith("hs.view(comparison, ")
     for label in ("weight of A", "effect", "weight of B"):
-        page.get_by_role("radio", name=label, exact=True).or_(
-            page.get_by_text(label, exact=True)
-        ).first.click()
+        page.locator("[data-quantities]").select_option(label=label)
         page.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
     cell = page.locator('[data-tile="1-2"]').first
     assert f"moved {found['self'].distance(1, 2):.2f}".replace("0.", ".") in cell.get_attribute(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from headscope.testing import random_record
 
@@ -34,23 +34,46 @@ def test_no_place_has_more_than_twelve_controls(show, record, place):
     assert 5 <= len(controls) <= 12, controls
 
 
-def test_the_poster_has_every_head_and_any_key_closes_it(show, record):
+def opened_on_black(show, record, key):
+    """All heads on black, opened by a key; the file that its button saves, as pixels by frame."""
     view = show(record, view="overview")
-    view.page.keyboard.press("f")
+    view.page.keyboard.press(key)
     view.settle()
-    poster = view.page.locator('[data-poster] [data-canvas="poster"]')
-    stack = next(iter(record.stacks.values()))
-    size = poster.evaluate("canvas => [canvas.width, canvas.height]")
-    assert size == [120 * stack.heads, 120 * len(stack)]
-    assert view.colours("poster") > 10
     with view.page.expect_download() as saved:
         view.page.locator("[data-poster-save]").click()
-    assert saved.value.suggested_filename.endswith("-poster.png")
+    with Image.open(saved.value.path()) as image:
+        frames = [np.asarray(frame.convert("L")) for frame in ImageSequence.Iterator(image)]
+    return view, saved.value.suggested_filename, frames
+
+
+def test_the_poster_has_every_head_and_any_key_closes_it(show, record):
+    view, name, frames = opened_on_black(show, record, "f")
+    stack = next(iter(record.stacks.values()))
+    assert name.endswith("-poster.png")
+    assert [frame.shape for frame in frames] == [(120 * len(stack) + 240, 120 * stack.heads + 240)]
+    assert view.colours("poster") > 10
     # Its sentence is there, and ends before the margin does.
-    pixels = np.asarray(Image.open(saved.value.path()).convert("L"))
-    assert pixels[-120:].any()
-    assert not pixels[:, -60:].any()
+    assert frames[0][-120:].any()
+    assert not frames[0][:, -60:].any()
     view.page.keyboard.press("Escape")
     view.settle()
     assert view.page.locator("[data-poster]").count() == 0
+    assert view.errors == []
+
+
+def test_the_film_shows_one_layer_after_the_other(show, record, chromium_only):
+    view, name, frames = opened_on_black(show, record, "p")
+    assert name.endswith("-film.webp")
+    assert len(frames) == len(next(iter(record.stacks.values())))
+    assert {frame.shape for frame in frames} == {(720, 1280)}
+    # Rows that were shown stay, so that each frame has more at the left than the one before.
+    lit = [int((frame[:600, :640] > 60).sum()) for frame in frames]
+    assert all(before < after for before, after in zip(lit, lit[1:], strict=False))
+    assert all((frame[:600, 660:] > 60).any() for frame in frames)
+    shown = view.page.locator('[data-canvas="film"]')
+    view.page.locator('[data-canvas="film"][data-layer="1"]').wait_for()
+    assert shown.evaluate("canvas => [canvas.width, canvas.height]") == [1280, 720]
+    view.page.keyboard.press("Escape")
+    view.settle()
+    assert shown.count() == 0
     assert view.errors == []

@@ -142,5 +142,5 @@ def test_numbers_of_your_own_are_drawn_where_python_has_them(opener, request, re
         else:
             drawn = eval(call, {"hs": hs, "record": record, "quantities": quantities})
             assert saved(view, "svg")[1] == drawn.to_bytes("svg")
-        view.more().page.locator('[data-option="weight"]').click()
+        view.more().page.locator("[data-quantities]").select_option("weight")
         view.page.locator('[data-figure-words="call"]').wait_for()

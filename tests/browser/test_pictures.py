@@ -254,7 +254,7 @@ def test_each_record_is_shown_on_its_own_picture(show_kept, served, compared, se
             ("effect", "ab"),
         ]:
             label = {"other": "weight of A", "weight": "weight of B"}.get(quantity, quantity)
-            view.more().page.locator(".more").get_by_text(label, exact=True).first.click()
+            view.more().page.locator("[data-quantities]").select_option(label=label)
             view.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(
                 state="attached"
             )

@@ -152,7 +152,7 @@ def test_the_matrix_is_walked_and_zoomed_by_keyboard(show_kept, scored):
 def test_scores_are_shown_with_how_far_they_agree_with_weights(show_kept, scored):
     view = show_kept(scored).follow(view="matrix", heads=[2], layer=0)
     plain = view.colours("matrix")
-    view.more().page.locator('[data-option="score"]').click()
+    view.more().page.locator("[data-quantities]").select_option("score")
     said = view.text("[data-agreement]")
     assert f"same top key in 100 % of {len(QUERIES)} rows" in said
     weights, scores = scored["cross"].weights(0, 2), scored["cross"].scores(0, 2)
@@ -186,7 +186,7 @@ def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show_k
     view.settle()
     for query in range(len(QUERIES)):
         assert printed(view.token("query", query).get_attribute("title")) == near(weights[query, 4])
-    view.more().page.locator('[data-option="score"]').click()
+    view.more().page.locator("[data-quantities]").select_option("score")
     view.more().page.locator("[data-menu]").click()
     view.token("query", 5).hover()
     view.settle()

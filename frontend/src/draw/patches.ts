@@ -89,6 +89,49 @@ export function greyOf({ pixels, width }: Raster, { top, left, bottom, right }: 
   return [sum / count, squares / count - (sum / count) ** 2];
 }
 
+/** Over a picture the full colour comes earlier, so that faint patches are seen. */
+export const PICTURE_TOP = 16;
+/** How dark the picture is over the heat. */
+const INK = 0.6;
+
+/** A square with the patches of a picture in their colours, the picture over them as ink, and a frame around one patch. */
+export function paintPatches(
+  { pixels, width }: { readonly pixels: Uint32Array; readonly width: number },
+  { left, top, size }: { readonly left: number; readonly top: number; readonly size: number },
+  { tokens, raster, query }: { readonly tokens: PageTokens; readonly raster: Raster; readonly query: number },
+  /** The colour of each token, and the channel of ink: black, or white on black. */
+  { colors, ink }: { readonly colors: Uint32Array; readonly ink: number },
+): void {
+  const [rows, columns] = tokens.grids?.[0] ?? [1, 1];
+  const pitch = size / Math.max(rows, columns);
+  const tokenAt = new Map(tokens.areas?.map((area, token) => [area, token]));
+  const isBright = greyOf(raster, { top: 0, left: 0, bottom: raster.height, right: raster.width })[0] > 127;
+  for (let y = 0; y < Math.round(rows * pitch); y++) {
+    const row = Math.floor(y / pitch);
+    for (let x = 0; x < Math.round(columns * pitch); x++) {
+      const token = tokenAt.get(`${row + 1}/${Math.floor(x / pitch) + 1}`);
+      const [down, along] = [
+        Math.floor((y * raster.height) / (rows * pitch)),
+        Math.floor((x * raster.width) / (columns * pitch)),
+      ];
+      const [grey] = greyOf(raster, { top: down, left: along, bottom: down + 1, right: along + 1 });
+      const part = INK * (isBright ? 1 - grey / 255 : grey / 255);
+      const edge = Math.min(y - row * pitch, x % pitch, (row + 1) * pitch - y - 1, pitch - (x % pitch) - 1) < 1;
+      pixels[(top + y) * width + left + x] = inked(
+        token === undefined ? 0 : colors[token],
+        token === query && edge ? 1 : part,
+        ink,
+      );
+    }
+  }
+}
+
+/** A colour under so much ink. */
+function inked(color: number, part: number, ink: number): number {
+  const channel = (shift: number) => Math.round((1 - part) * ((color >> shift) & 255) + part * ink) << shift;
+  return (255 << 24) | channel(16) | channel(8) | channel(0);
+}
+
 /** The patch with most contrast, where a reader is likely to look; null where no token is one. */
 export function contrastPatch(tokens: PageTokens, pictures: readonly Raster[]): number | null {
   let [found, most] = [null as number | null, -1];

@@ -79,29 +79,29 @@ function meanLift(thumbs: LiftThumbs, bytes: Uint8Array): (row: Block, column: B
 
 type Block = readonly [first: number, end: number];
 
-/** One head as lines in a square: in its colour, or in those of both signs. */
+/** One head as lines: in its colour, or in those of both signs. */
 export function thumbLines(
   thumbs: LayerValues,
   head: number,
-  size: number,
+  { width, height, lineWidth = 1 }: { readonly width: number; readonly height: number; readonly lineWidth?: number },
   colors: readonly RGB[],
 ): Uint8ClampedArray<ArrayBuffer> {
   const { queries, keys } = thumbs;
   const mask = { query: new Uint8Array(queries).fill(1), key: new Uint8Array(keys).fill(1) };
   const cutoffs = everyLine(mask, isLifts(thumbs) ? evenByte(thumbs) + 1 : leastLevel(thumbs));
   const { mass } = drawnOf(thumbs, head, mask, cutoffs);
-  const all = { mass: mass / topOf(thumbs, head) || 1e-6, lineWidth: 1, height: size };
+  const all = { mass: mass / topOf(thumbs, head) || 1e-6, lineWidth, height };
   const lines = collectLines(thumbs, head, {
-    height: size,
-    query: { tokens: queries, pitch: size / queries, top: 0 },
-    key: { tokens: keys, pitch: size / keys, top: 0 },
+    height,
+    query: { tokens: queries, pitch: height / queries, top: 0 },
+    key: { tokens: keys, pitch: height / keys, top: 0 },
     mask,
     cutoffs,
-    reach: 1,
+    reach: lineWidth,
     gain: exposure(isLifts(thumbs) ? { ...all, mass, aim: 0.5, most: 6 } : { ...all, aim: 0.4, most: 6 }),
     gamma: 0.8,
   });
-  return ink(lines, colors, { width: size, height: size, lineWidth: 1 });
+  return ink(lines, colors, { width, height, lineWidth });
 }
 
 /** First and end of the tokens under one pixel. */

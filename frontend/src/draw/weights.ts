@@ -20,12 +20,6 @@ export interface WeightShape {
   readonly keys: number;
 }
 
-/** Weights that are there as bytes, axes head, query, key. */
-export function byteWeights(bytes: Uint8Array, shape: WeightShape): LayerWeights {
-  const size = shape.queries * shape.keys;
-  return headWeights((head) => bytes.subarray(head * size, (head + 1) * size), shape);
-}
-
 /** Weights of which the bytes of each head are an array of their own, axes query, key. */
 export function headWeights(
   bytesOf: (head: number) => Uint8Array,

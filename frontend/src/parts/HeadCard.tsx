@@ -7,7 +7,6 @@ import {
   headName,
   headPlace,
   labelsOf,
-  labelWords,
   measured,
   measureNumber,
   ONCE,
@@ -17,7 +16,8 @@ import { readable } from "../state/label";
 import { openHead, pinPair } from "../state/selection";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
-import { Mark, useMarks } from "./Mark";
+import { LabelSection } from "./LabelSection";
+import { useMarks } from "./Mark";
 
 /** What is known of the head under the pointer, or of the one that is shown. */
 export function HeadCard({ store }: { store: Store }) {
@@ -131,35 +131,22 @@ function LabelEvidence({ store, evidence, head, label, open }: LabelProps) {
   const candidate = label.status === "candidate";
   const once = label.texts === 1;
   const shown = shownFor(evidence, head, label.pattern);
-  const mark = useMarks(store)[label.pattern];
   return (
-    <section class="label-evidence" data-evidence-of={label.name} data-candidate={candidate || undefined}>
-      <h2>
-        <Mark shape={mark} />
-        <bdi>{label.name}</bdi>
-        <b class="number">{shortWeight(label.score)}</b>
-        {!once && (
-          <small>
-            [{shortWeight(label.low)}, {shortWeight(label.high)}]
-          </small>
-        )}
-      </h2>
-      <Strip label={label} color={mark.color} words={labelWords(label, evidence.said.confidence)} />
-      <p>
-        <bdi>{says}</bdi>
-        {candidate && ` – ${once ? ONCE : CANDIDATE}`}
-      </p>
-      <p class="fine">
-        baseline {shortWeight(label.baseline)} ({against}) · threshold {label.threshold}
-        {!once && ` · ${sureness(label)}`}
-      </p>
+    <LabelSection
+      label={label}
+      mark={useMarks(store)[label.pattern]}
+      says={says}
+      against={against}
+      caution={candidate ? (once ? ONCE : CANDIDATE) : ""}
+      sure={once ? "" : counted(label.texts, "text")}
+    >
       {shown && (
         <Examples open={open}>
           <Pairs store={store} head={head} pairs={shown.pairs} />
           {!once && <Texts texts={evidence.said.examples} shown={shown} />}
         </Examples>
       )}
-    </section>
+    </LabelSection>
   );
 }
 
@@ -171,36 +158,6 @@ function Examples({ open, children }: { open: boolean; children: ComponentChildr
       {children}
     </details>
   );
-}
-
-function sureness({ effect, corrected, texts }: HeadLabel): string {
-  const size = Number.isFinite(effect) ? `${effect.toFixed(1)} standard deviations above it · ` : "";
-  const chance = corrected < 0.001 ? "p < .001" : `p ${corrected.toFixed(3).slice(1)}`;
-  return `${size}${chance} · ${counted(texts, "text")}`;
-}
-
-/** The score between 0 and 1, its interval, the baseline and the threshold. */
-function Strip({ label: { score, low, high, baseline, threshold }, color, words }: StripProps) {
-  const part = (value: number) => `${100 * Math.min(1, Math.max(0, value))}%`;
-  return (
-    <span
-      class="strip"
-      role="img"
-      aria-label={`${words}, baseline ${shortWeight(baseline)}, threshold ${threshold}`}
-      style={{ "--color": color }}
-    >
-      <span class="strip-bar" style={{ left: part(baseline), width: part(score - baseline) }} />
-      {high > low && <span class="strip-interval" style={{ left: part(low), width: part(high - low) }} />}
-      <span class="strip-threshold" style={{ left: part(threshold) }} />
-      <span class="strip-score" style={{ left: part(score) }} />
-    </span>
-  );
-}
-
-interface StripProps {
-  label: HeadLabel;
-  color: string;
-  words: string;
 }
 
 /** Pairs of tokens of the shown text; a click pins one in the head view. */

@@ -168,14 +168,17 @@ const KEYS: Readonly<Record<string, (store: Store) => void>> = {
   a: (store) => store.view.value !== "compare" && freeze(store),
   c: compareClearest,
   f: (store) => {
-    store.poster.value = !store.poster.value;
+    store.show.value = "poster";
+  },
+  p: (store) => {
+    store.show.value = "film";
   },
   w: (store) => store.hasPieces.value && store.choose({ words: !store.selection.value.words }),
 };
 
 /**
  * The keyboard of a view: [ and ] step through the layers, o opens the overview, a adds to compare, c compares,
- * f shows a poster of all, w joins words, ? shows the help, / finds a token, Escape unpins, Ctrl-Z undoes.
+ * f shows a poster of all, p a film through the layers, w joins words, ? shows the help, / finds a token, Escape unpins, Ctrl-Z undoes.
  */
 function viewKey(event: KeyboardEvent, store: Store, undo: (forward: boolean) => void = store.undo): void {
   const { key, ctrlKey, metaKey, altKey } = event;

@@ -1,6 +1,6 @@
 import { CHOICES } from "../contract/values";
 import { type KindName, kindOfLabel } from "../draw/kinds";
-import type { AtlasHead, AtlasIndex, AtlasTile } from "../source/atlas";
+import type { AtlasHead, AtlasIndex, AtlasText, AtlasTile } from "../source/atlas";
 import { fromBase64 } from "../source/bytes";
 import { clauseTexts } from "./kinds";
 
@@ -73,6 +73,35 @@ export function linksOn(head: Pick<AtlasHead, "links">, text: number, words = fa
       links.push({ query: numbers[at], key: numbers[at + 1], weight: numbers[at + 2] / 65535 });
   }
   return links;
+}
+
+/** A text as a head sees it. */
+export interface ShownText {
+  readonly tokens: readonly { readonly name: string; readonly continues: boolean; readonly special?: boolean }[];
+  readonly links: readonly AtlasLink[];
+  /** Those whose ends the words are coloured by where none is pointed at, and the one that is marked. */
+  readonly ending: readonly AtlasLink[];
+  readonly strongest: AtlasLink | undefined;
+  /** How much of each row is not kept, where that is known. */
+  readonly rest?: readonly number[];
+  readonly written: (weight: number) => string;
+}
+
+/** A text of the sample of an atlas: the strongest links, of words too, each once. */
+export function shownText(head: Pick<AtlasHead, "links">, number: number, { words, special }: AtlasText): ShownText {
+  const [ending, ofWords] = [linksOn(head, number), linksOn(head, number, true)];
+  const known = new Set(ending.map(({ query, key }) => `${query} ${key}`));
+  return {
+    tokens: words.map((word, at) => ({
+      name: bare(word),
+      continues: word !== bare(word),
+      special: special.includes(at),
+    })),
+    links: [...ending, ...ofWords.filter(({ query, key }) => !known.has(`${query} ${key}`))],
+    ending,
+    strongest: ofWords[0],
+    written: shortShare,
+  };
 }
 
 /** A head that was looked for, and why it is one. */

@@ -1,5 +1,5 @@
 import type { TreeIndex, TreeMetric, TreeSequence } from "../source/headvis";
-import { type AtlasLink, percents } from "./atlas";
+import { percents, type ShownText } from "./atlas";
 
 // What a tree of HeadVis says of heads and texts.
 
@@ -52,8 +52,21 @@ export function statisticText(value: number | string, format: string | undefined
   return format === "scientific" ? value.toExponential(2) : digits(value);
 }
 
-export function linksOf({ queries, keys, weights }: TreeSequence): AtlasLink[] {
-  return queries.map((query, at) => ({ query, key: keys[at], weight: weights[at] }));
+/** A text of a tree: the largest weights of each row. */
+export function treeText(sequence: TreeSequence): ShownText {
+  const { queries, keys, weights, tokens } = sequence;
+  const links = queries.map((query, at) => ({ query, key: keys[at], weight: weights[at] }));
+  // Position 0 gets most of many heads; readers of HeadVis leave it out, and so does this, but for one query.
+  const ending = links.filter(({ query, key }) => query > 0 && key > 0);
+  const spaces = spacesBefore(tokens);
+  return {
+    tokens: tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] })),
+    links: links.sort((one, other) => other.weight - one.weight),
+    ending,
+    strongest: [...ending].sort((one, other) => other.weight - one.weight)[0],
+    rest: notKept(sequence),
+    written: digits,
+  };
 }
 
 /** How much of each row is not kept. */

@@ -16,6 +16,7 @@ import { type Chosen, chosenState } from "./store/chosen";
 import { asking, loadingState } from "./store/loading";
 import { looksState } from "./store/looks";
 import { openedState } from "./store/opened";
+import { patchState } from "./store/patches";
 import { thumbnailState } from "./store/thumbnails";
 import { tokenState } from "./store/tokens";
 import { weightState } from "./store/weights";
@@ -49,6 +50,8 @@ export function createStore(
   const weights = weightState(chosen, loading, looks);
   const asks = asking(chosen, tokens);
   const thumbnails = thumbnailState(chosen, tokens, opened, asks, { ofPieces, without: shared !== undefined });
+  const pictures = computed(() => besides.pictures.value(looks.quantity.value.name));
+  const patches = patchState({ ...tokens, ...weights, ...asks, pictures, fail: chosen.fail });
   return {
     ...chosen,
     selection: selection as ReadonlySignal<Selection>,
@@ -78,14 +81,15 @@ export function createStore(
       return known?.stack === tokens.pieceStack.value ? known : null;
     }),
     /** The pictures whose patches the tokens are, of each record that is shown. */
-    pictures: computed(() => besides.pictures.value(looks.quantity.value.name)),
+    pictures,
+    patchRows: patches.patchRows,
     /** The quantities that the chosen stack has. */
     quantities: computed(() => quantitiesOf(page.value, tokens.pieceStack.value)),
     /** Asks Python for a figure, where there is a Python. */
     get figure() {
       return origin.value.source.figure;
     },
-    destroy: () => [opened, loading, thumbnails].forEach(({ stop }) => void stop()),
+    destroy: () => [opened, loading, thumbnails, patches].forEach(({ stop }) => void stop()),
   };
 }
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { missingShare, received, strongest, tokenAttention } from "../../src/draw/focus";
-import { byteWeights, WEIGHT } from "../../src/draw/weights";
+import { WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const BYTES = exampleBytes(3 * 5 * 7, 2);
 const SHAPE = { heads: 3, queries: 5, keys: 7 };

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { collectLines, everyLine, type LineOptions, type Lines } from "../../src/draw/lines";
 import { arrayValues } from "../../src/draw/values";
-import { byteWeights, WEIGHT } from "../../src/draw/weights";
+import { WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const BYTES = exampleBytes(3 * 5 * 7, 1);
 const SHAPE = { heads: 3, queries: 5, keys: 7 };

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { mergedTokens, mergedValues, mergeOf } from "../../src/draw/merge";
 import { arrayValues } from "../../src/draw/values";
-import { byteWeights, toByte, WEIGHT } from "../../src/draw/weights";
+import { toByte, WEIGHT } from "../../src/draw/weights";
+import { byteWeights } from "./parts";
 
 const PIECES = ["[CLS]", "straw", "berr", "ies", "red"];
 const TOKENS = {

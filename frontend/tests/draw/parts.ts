@@ -1,4 +1,5 @@
 import type { ScoreParts } from "../../src/draw/scores";
+import { headWeights, type WeightShape } from "../../src/draw/weights";
 import { exampleBytes } from "../examples/page";
 
 export const [HEADS, KV, QUERIES, KEYS, FEATURES] = [4, 2, 5, 7, 6];
@@ -25,4 +26,10 @@ export function scoreParts(more: Partial<ScoreParts> = {}): ScoreParts {
 /** Numbers of both signs. */
 export function numbers(count: number, seed: number): Float32Array<ArrayBuffer> {
   return Float32Array.from(exampleBytes(count, seed), (byte, at) => (at % 3 ? 1 : -1) * (byte / 90));
+}
+
+/** Weights that are there as bytes, axes head, query, key. */
+export function byteWeights(bytes: Uint8Array, shape: WeightShape) {
+  const size = shape.queries * shape.keys;
+  return headWeights((head) => bytes.subarray(head * size, (head + 1) * size), shape);
 }

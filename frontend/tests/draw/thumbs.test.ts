@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import type { RGB } from "../../src/draw/color";
 import { liftThumbs, paintMatrix, pooled, thumbLines, thumbShape, thumbsOf } from "../../src/draw/thumbs";
 import { arrayValues, type LayerValues } from "../../src/draw/values";
-import { byteWeights } from "../../src/draw/weights";
+
 import { exampleBytes } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const RAMP = Uint32Array.from({ length: 256 }, (_, byte) => 1000 + byte);
 
@@ -47,7 +48,7 @@ test("a thumbnail of multiples shows their mean, and an even head nothing at any
 
 /** The colours of a thumbnail of lines, without paper. */
 function colorsOf(thumbs: LayerValues, head: number, colors: readonly RGB[]): string[] {
-  const pixels = thumbLines(thumbs, head, 10, colors);
+  const pixels = thumbLines(thumbs, head, { width: 10, height: 10 }, colors);
   const found = new Set<string>();
   for (let at = 0; at < pixels.length; at += 4) if (pixels[at + 3] > 0) found.add(pixels.subarray(at, at + 3).join());
   return [...found];

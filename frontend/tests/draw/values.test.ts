@@ -10,8 +10,8 @@ import {
   scoreValues,
   topOf,
 } from "../../src/draw/values";
-import { byteWeights } from "../../src/draw/weights";
 import { exampleBytes } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const SHAPE = { heads: 3, queries: 5, keys: 7 };
 const WEIGHTS = byteWeights(exampleBytes(3 * 5 * 7, 5), SHAPE);

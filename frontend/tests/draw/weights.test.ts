@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { byteWeights, toByte, WEIGHT, withoutKeys } from "../../src/draw/weights";
+import { toByte, WEIGHT, withoutKeys } from "../../src/draw/weights";
 import { findSinks } from "../../src/state/store/weights";
 import { exampleBytes } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const WEIGHTS = byteWeights(exampleBytes(3 * 5 * 7, 9), { heads: 3, queries: 5, keys: 7 });
 const KEPT = Uint8Array.of(0, 1, 1, 1, 0, 1, 1);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { byteWeights } from "../../src/draw/weights";
 import { strongestWords } from "../../src/state/store/weights";
 import { examplePage, tokens } from "../examples/page";
+import { byteWeights } from "./parts";
 
 const query = tokens(["[CLS]", "the", "cat", "sat"]);
 const key = tokens(["[CLS]", "the", "cat", "sat", "[SEP]"]);

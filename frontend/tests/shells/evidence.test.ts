@@ -44,14 +44,14 @@ test("the card beside the head view has evidence, examples and pairs that pin th
   const root = await open(exampleEvidence(), "v=2&heads=1");
   const card = await soon(() => one(root, '[data-head-card="0-1"]'));
   const label = one(card, '[data-evidence-of="next"]');
-  expect(label.textContent).toMatch(/next\.80\[\.78, \.81\].*does next.*baseline \.07 \(uniform\) · threshold 0\.5/);
+  expect(label.textContent).toMatch(/next\.80\[\.78, \.81\].*does next.*baseline \.07 \(uniform\) · threshold \.50/);
   expect(label.textContent).toMatch(/2\.5 standard deviations above it · p < \.001 · 24 texts/);
   expect([...label.querySelectorAll(".texts li")].map(({ textContent }) => textContent)).toEqual([
     ".90 another text",
     ".70 one text",
   ]);
   expect(one(label, '[role="img"]').getAttribute("aria-label")).toMatch(
-    /next \.80, 95 %.*baseline \.07, threshold 0\.5/,
+    /next \.80, from \.78 to \.81, baseline \.07, threshold \.50/,
   );
   expect(card.textContent).toContain("1 pattern without a label");
   expect(card.textContent).toContain("95 % intervals over 24 texts");

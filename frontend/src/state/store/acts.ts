@@ -13,7 +13,7 @@ export interface Steps {
 
 /** What a reader does: chooses, goes back, pins, points and lets go. */
 export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenState, { opening }: Opened, steps: Steps) {
-  const { root, record, isRecord, page, selection, elsewhere, hover, peeked, help, searching, poster } = chosen;
+  const { root, record, isRecord, page, selection, elsewhere, hover, peeked, help, searching, show: onBlack } = chosen;
   const { past, ahead } = steps;
   const show = (next: Selection) =>
     batch(() => {
@@ -65,7 +65,7 @@ export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenStat
     release(): void {
       batch(() => {
         hover.value = {};
-        if (poster.value) poster.value = false;
+        if (onBlack.value) onBlack.value = null;
         else if (help.value) help.value = false;
         else if (searching.value) searching.value = false;
         else select((now) => ({ ...releasePins(now), kind: null }));

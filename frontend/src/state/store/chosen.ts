@@ -58,8 +58,8 @@ export function chosenState(given: Source, wanted: Partial<Selection>, shared?: 
     peeked: signal<number | null>(null),
     /** Whether the sheet of keys and marks is open. */
     help: signal(false),
-    /** Whether all heads are shown as a poster. */
-    poster: signal(false),
+    /** All heads on black: as a poster, or layer after layer. */
+    show: signal<"poster" | "film" | null>(null),
     /** Whether the field that finds tokens is open. */
     searching: signal(false),
     /** What was done and cannot be seen at once, for those who do not see. */

@@ -1,12 +1,12 @@
 import { useComputed, useSignal } from "@preact/signals";
-import { type ComponentChildren, Fragment } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { VIEWS_WITH } from "../../contract/values";
 import type { Place, Side } from "../../draw/columns";
-import { type KindName, kindColor } from "../../draw/kinds";
+import type { KindName } from "../../draw/kinds";
 import { isPicture } from "../../draw/patches";
 import { largest } from "../../draw/values";
-import { KindIcon } from "../../parts/KindIcon";
+import { Clauses } from "../../parts/KindIcon";
 import type { ViewParts } from "../../parts/mount";
 import { QuantityNote } from "../../parts/QuantityNote";
 import { WordsNote } from "../../parts/WordsNote";
@@ -21,7 +21,7 @@ import { LinksPanel } from "../links/LinksPanel";
 import { OneHead } from "../one/OneHead";
 import { OverviewView } from "../overview/OverviewView";
 import { Help } from "./Help";
-import { Poster } from "./Poster";
+import { Show } from "./Show";
 import { Title } from "./Title";
 
 /** Height of what is said of a quantity. */
@@ -68,7 +68,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       <Footer store={store} />
       <Loading store={store} />
       {store.help.value && <Help store={store} />}
-      {store.poster.value && <Poster store={store} />}
+      {store.show.value && <Show key={store.show.value} store={store} film={store.show.value === "film"} />}
       <p class="spoken" role="status" data-said>
         {store.said.value}
       </p>
@@ -210,24 +210,11 @@ function Story({ store }: { store: Store }) {
       <strong>
         {count(heads)} {heads === 1 ? "head" : "heads"}
       </strong>{" "}
-      {clauses.map(({ kind, count: of, text }, at) => (
-        <Fragment key={kind}>
-          {at > 0 && at === clauses.length - 1 && "and "}
-          <span class="clause-end">
-            <button
-              class="clause"
-              data-kind={kind}
-              aria-pressed={chosen === kind}
-              style={{ "--kind": kindColor(kind, store.dark.value) }}
-              onClick={() => chooseKind(store, kind)}
-            >
-              <KindIcon kind={kind} />
-              {count(of)} {text}
-            </button>
-            {at === clauses.length - 1 ? "." : at < clauses.length - 2 && ","}
-          </span>{" "}
-        </Fragment>
-      ))}
+      <Clauses
+        clauses={clauses}
+        dark={store.dark.value}
+        act={(kind) => ({ "aria-pressed": chosen === kind, onClick: () => chooseKind(store, kind) })}
+      />
       {kinds.left > 0 && <small role="status"> loading …</small>}
     </p>
   );

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Side } from "../../draw/columns";
+import { bytesOf, saveFile } from "../../parts/files";
 import { Save } from "../../parts/icons";
 import { PageError } from "../../source/errors";
 import type { FigureKind } from "../../source/source";
@@ -26,8 +27,9 @@ export function FigureMenu({ store }: { store: Store }) {
   const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
     said.value = "drawing …";
     try {
-      save(await make(), kind, store);
-      said.value = `saved ${fileName(kind, store)}`;
+      const name = fileName(kind, store);
+      saveFile(new Blob([await make()], { type: TYPES[kind] }), name);
+      said.value = `saved ${name}`;
     } catch (error) {
       said.value = error instanceof PageError ? error.message : `this browser could not do it: ${String(error)}`;
     }
@@ -143,14 +145,6 @@ function fileName(kind: FigureKind, { selection }: Store): string {
   return `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}.${kind}`;
 }
 
-function save(bytes: Uint8Array<ArrayBuffer>, kind: FigureKind, store: Store): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([bytes], { type: TYPES[kind] }));
-  link.download = fileName(kind, store);
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
 // An element as it is seen, as a PNG: its canvases as pictures, its words and boxes as the browser draws them.
 
 const DENSITY = 2;
@@ -169,9 +163,7 @@ async function snapshot(element: HTMLElement): Promise<Uint8Array<ArrayBuffer>> 
   canvas.width = size.width * DENSITY;
   canvas.height = size.height * DENSITY;
   canvas.getContext("2d")?.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) throw new Error("this browser made no PNG of the picture");
-  return new Uint8Array(await blob.arrayBuffer());
+  return bytesOf(canvas, TYPES.png);
 }
 
 const SVG = "http://www.w3.org/2000/svg";

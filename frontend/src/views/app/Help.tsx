@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
 import { kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/KindIcon";
+import { KIND_NAMES } from "../../state/kinds";
 import type { Store } from "../../state/store";
 
 const KEYS: readonly (readonly [keys: string, does: string])[] = [
@@ -10,7 +11,7 @@ const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ["[ ]", "the layer before, the layer after"],
   ["o", "overview of all heads"],
   ["a c", "a keeps this picture; c compares the kept ones, or the clearest heads"],
-  ["f", "all heads as lines on black, to be saved as a picture"],
+  ["p f", "p plays the layers as a film, f shows all heads as lines: both on black, to be saved"],
   ["w", "joins the pieces of words"],
   ["click", "pins a token; Shift adds one more, or a head of the overview to compare"],
   ["Ctrl-Z", "undoes a step, with Shift redoes it; so does Back"],
@@ -41,17 +42,6 @@ const MARKS: readonly (readonly [mark: string, means: string])[] = [
   ["␣ ↵ ·", "a space, a line break, a token that adds no letter"],
 ];
 
-const KIND_WORDS = {
-  next: "next token",
-  previous: "token before",
-  same: "same word, or itself",
-  own: "own sentence",
-  near: "nearby",
-  broad: "spread broadly",
-  resting: "rests on special tokens",
-  none: "none of these",
-};
-
 /** How the page is used and what its marks mean. */
 export function Help({ store }: { store: Store }) {
   const root = useRef<HTMLDivElement>(null);
@@ -81,7 +71,7 @@ export function Help({ store }: { store: Store }) {
             <ul>
               {CHOICES.kind.map((kind) => (
                 <li key={kind} style={{ "--kind": kindColor(kind, store.dark.value) }}>
-                  <KindIcon kind={kind} /> {KIND_WORDS[kind]}
+                  <KindIcon kind={kind} /> {KIND_NAMES[kind]}
                 </li>
               ))}
             </ul>

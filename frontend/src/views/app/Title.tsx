@@ -14,6 +14,11 @@ import { recordWords } from "../../state/tray";
 import { counted, percent } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
 
+const SHOWS = [
+  ["film", "Film through the layers (p)"],
+  ["poster", "Poster of all heads (f)"],
+] as const;
+
 export function Title({ store }: { store: Store }) {
   const { page } = store;
   return (
@@ -25,15 +30,11 @@ export function Title({ store }: { store: Store }) {
       <PlaceChoice store={store} />
       <More store={store}>
         <FigureMenu store={store} />
-        <button
-          class="quiet"
-          data-poster-open
-          onClick={() => {
-            store.poster.value = true;
-          }}
-        >
-          Poster of all heads (f)
-        </button>
+        {SHOWS.map(([name, words]) => (
+          <button key={name} class="quiet" data-show={name} onClick={() => (store.show.value = name)}>
+            {words}
+          </button>
+        ))}
         <ThemeButton store={store} />
       </More>
       <button
@@ -231,41 +232,17 @@ function SinkChoice({ store }: { store: Store }) {
   );
 }
 
-/** Quantities whose names have more letters than this do not stand beside each other. */
-const MOST_BESIDE = 48;
-
-/** Which quantity is shown: all beside each other where there is room, else in a menu. */
-function QuantityChoice({ store: { quantities, selection, select } }: { store: Store }) {
-  if (quantities.value.reduce((letters, { label }) => letters + label.length, 0) > MOST_BESIDE) {
-    return (
-      <label class="choice">
-        <span>show</span>
-        <select
-          data-quantities
-          aria-label="Quantity"
-          value={selection.value.quantity}
-          onChange={(event) => {
-            const quantity = event.currentTarget.value;
-            select((now) => ({ ...now, quantity }));
-          }}
-        >
-          {quantities.value.map(({ name, label, explanation }) => (
-            <option key={name} value={name} title={explanation}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-    );
-  }
-  const labels = Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]));
+/** Which quantity is shown. */
+function QuantityChoice({ store: { quantities, quantity, selection, select } }: { store: Store }) {
   return (
-    <Segmented
-      label="Quantity"
-      options={Object.keys(labels)}
-      labels={labels}
+    <Choice
+      label="show"
+      title={quantity.value.explanation}
+      name="data-quantities"
+      options={quantities.value.map(({ name }) => name)}
+      words={Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]))}
       chosen={selection.value.quantity}
-      onChoose={(quantity) => select((now) => ({ ...now, quantity }))}
+      onChoose={(chosen) => select((now) => ({ ...now, quantity: chosen }))}
     />
   );
 }

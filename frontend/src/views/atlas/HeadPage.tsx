@@ -1,13 +1,14 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
+import { LabelSection } from "../../parts/LabelSection";
 import { Mark } from "../../parts/Mark";
 import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares } from "../../source/atlas";
-import { type AtlasPlace, headAddress, kindOfTile, percents, shortShare } from "../../state/atlas";
-import { counted } from "../../state/words";
-import { ExampleWords, MiniLines } from "./ExampleWords";
+import { type AtlasPlace, kindOfTile, LINKS, percents, shortShare, shownText, WORD_LINKS } from "../../state/atlas";
+import { count, counted } from "../../state/words";
 import { FrequentPairs } from "./FrequentPairs";
-import { type AtlasView, HeadNav, MeanMap, placeOf, Tile } from "./parts";
-import { TextPage } from "./TextPage";
+import { type AtlasView, Bars, HeadNav, MeanMap, placeOf, Tile } from "./parts";
+import { Strata, TextPage } from "./Texts";
 
 /** Everything that is known of one head; or one text as it sees it. */
 export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }) {
@@ -50,10 +51,60 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
         </p>
       )}
       {said && texts && place.text !== null && texts[place.text] && (
-        <TextPage view={view} head={said} number={place.text} text={texts[place.text]} />
+        <SampleText view={view} head={said} number={place.text} text={texts[place.text]} />
       )}
       {said && texts && place.text === null && <Everything view={view} at={at} said={said} texts={texts} />}
     </>
+  );
+}
+
+interface SampleTextProps {
+  view: AtlasView;
+  head: AtlasHead;
+  number: number;
+  text: AtlasText;
+}
+
+/** A whole text of the sample, and the same in heads that are alike. */
+function SampleText({ view, head, number, text }: SampleTextProps) {
+  const shown = shownText(head, number, text);
+  const mass = shown.links.reduce((sum, { weight }) => sum + weight, 0) / text.words.length;
+  return (
+    <TextPage
+      dark={view.dark}
+      text={shown}
+      title="A text of the sample"
+      score={`${head.score} ${shortShare(head.scores[number])}`}
+      kept={`Kept are the ${LINKS} strongest links of the text and the ${WORD_LINKS} strongest between words: here ${percents(mass)} of the head's attention.`}
+      head={[head.layer, head.head, view.side]}
+    >
+      <h3>The same text in heads alike</h3>
+      <Neighbours view={view} head={head} most={4} text={number} />
+    </TextPage>
+  );
+}
+
+interface NeighboursProps {
+  view: AtlasView;
+  head: AtlasHead;
+  most?: number;
+  text?: number;
+}
+
+function Neighbours({ view, head, most, text }: NeighboursProps) {
+  return (
+    <div class="atlas-neighbours">
+      {head.neighbours.slice(0, most).map(([layer, other, alike]) => (
+        <Tile
+          key={`${layer}-${other}`}
+          view={view}
+          at={placeOf(view.index, layer, other)}
+          note={shortShare(alike)}
+          {...(text !== undefined && { text })}
+          named
+        />
+      ))}
+    </div>
   );
 }
 
@@ -75,17 +126,7 @@ function Everything({ view, at, said, texts }: EverythingProps) {
       <FrequentPairs pairs={said.pairs} texts={view.index.texts} side={view.side} />
       <section class="card atlas-card" aria-label="Neighbours">
         <h2>Heads most alike</h2>
-        <div class="atlas-neighbours">
-          {said.neighbours.map(([layer, head, alike]) => (
-            <Tile
-              key={`${layer}-${head}`}
-              view={view}
-              at={placeOf(view.index, layer, head)}
-              note={shortShare(alike)}
-              named
-            />
-          ))}
-        </div>
+        <Neighbours view={view} head={said} />
         <p class="fine">
           1 where every query attends alike in both heads, 0 where they share no key; mean over all queries.
         </p>
@@ -103,7 +144,15 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
     <>
       {told.length === 0 && <p class="fine">It holds none of the {labels.length} patterns that were looked for.</p>}
       {told.map((label) => (
-        <Label key={label.name} view={view} label={label} />
+        <LabelSection
+          key={label.name}
+          label={label}
+          mark={view.marks.get(label.name)}
+          says={view.index.patterns.find(({ name }) => name === label.name)?.says}
+          against={label.against}
+          caution={label.candidate ? "a candidate: too few texts to tell it from chance" : ""}
+          sure={`${count(label.texts)} ${label.on}`}
+        />
       ))}
       {rest.length > 0 && (
         <details class="atlas-rest">
@@ -120,50 +169,6 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
       )}
     </>
   );
-}
-
-function Label({ view, label }: { view: AtlasView; label: AtlasEvidence }) {
-  const { name, score, low, high, baseline, threshold, against, candidate, texts, on } = label;
-  const mark = view.marks.get(name);
-  const says = view.index.patterns.find((pattern) => pattern.name === name)?.says;
-  const part = (value: number | null) => `${100 * Math.min(1, Math.max(0, value ?? 0))}%`;
-  const strip = `${name} ${shortShare(score)}, baseline ${shortShare(baseline)}, threshold ${shortShare(threshold)}`;
-  return (
-    <section class="label-evidence" data-candidate={candidate || undefined}>
-      <h3>
-        <Mark shape={mark} />
-        <bdi>{name}</bdi>
-        <b class="number">{shortShare(score)}</b>
-        {low !== null && (
-          <small>
-            [{shortShare(low)}, {shortShare(high)}]
-          </small>
-        )}
-      </h3>
-      <span class="strip" role="img" aria-label={strip} style={{ "--color": mark?.color ?? "var(--muted)" }}>
-        <span class="strip-bar" style={{ left: part(baseline), width: part(score - (baseline ?? 0)) }} />
-        {low !== null && high !== null && (
-          <span class="strip-interval" style={{ left: part(low), width: part(high - low) }} />
-        )}
-        <span class="strip-threshold" style={{ left: part(threshold) }} />
-        <span class="strip-score" style={{ left: part(score) }} />
-      </span>
-      <p>
-        <bdi>{says}</bdi>
-        {candidate && " – a candidate: too few texts to tell it from chance"}
-      </p>
-      <p class="fine">
-        baseline {shortShare(baseline)} ({against}) · threshold {shortShare(threshold)} · {sureness(label)} ·{" "}
-        {texts.toLocaleString("en")} {on}
-      </p>
-    </section>
-  );
-}
-
-function sureness({ effect, corrected }: AtlasEvidence): string {
-  const size = effect === null ? "" : `${effect.toFixed(1)} standard deviations above it · `;
-  if (corrected === null) return `${size}p not known`;
-  return `${size}${corrected < 0.001 ? "p < .001" : `p ${corrected.toFixed(3).slice(1)}`}`;
 }
 
 export function useHead({ source }: AtlasView, layer: number, head: number) {
@@ -188,72 +193,42 @@ interface ExamplesProps {
 
 /** Texts of five strata of the head's score, the highest first. */
 function Examples({ view, said, texts }: ExamplesProps) {
-  const strata = [...said.strata].reverse();
+  const fifths = [...said.strata].reverse();
+  const bins = said.spread.length;
+  const by = said.score === "confidence" ? "confidence (the largest weight of a query)" : said.score;
+  const odd = (bin: number) =>
+    said.strata.findIndex(({ low, high }) => bin / bins >= low && bin / bins < high) % 2 === 1;
   return (
-    <section class="card atlas-card atlas-examples" aria-label="Examples">
-      <h2>
-        Examples, from high to low{" "}
-        {said.score === "confidence" ? "confidence (the largest weight of a query)" : said.score}
-      </h2>
-      <Spread said={said} />
-      {strata.map((stratum) => (
-        <section key={stratum.low} class="atlas-stratum" aria-label={range(stratum)}>
-          <h3>
-            {strata.length === 5 && `${NAMES[4 - strata.indexOf(stratum)]}: `}
-            {range(stratum)} <small>{counted(stratum.texts, "text")}</small>
-          </h3>
-          <ul>
-            {stratum.examples.map((number) => (
-              <li key={number}>
-                <a class="atlas-example" href={headAddress(said.layer, said.head, number, view.side)}>
-                  <span class="atlas-example-score number">{shortShare(said.scores[number])}</span>
-                  <MiniLines view={view} said={said} number={number} text={texts[number]} />
-                  <ExampleWords view={view} said={said} number={number} text={texts[number]} />
-                </a>
-              </li>
-            ))}
-          </ul>
-        </section>
-      ))}
-      <p class="fine">
-        Four texts of each fifth, drawn evenly from a sample of {texts.length} that is the same for all heads; fifths
-        are of all {view.index.texts.toLocaleString("en")} texts
-        {strata.length < 5 && ", and fall together where many score alike"}. Words: the darker, the more of the
-        strongest links end there; the strongest link between words is marked. A click opens the text.
-      </p>
-    </section>
+    <Strata
+      dark={view.dark}
+      head={[said.layer, said.head, view.side]}
+      title={`Examples, from high to low ${by}`}
+      strata={fifths.map((fifth, at) => ({
+        name: `${fifths.length === 5 ? `${NAMES[4 - at]}: ` : ""}${range(fifth)}`,
+        count: counted(fifth.texts, "text"),
+        texts: fifth.examples.map((number) => ({
+          at: number,
+          text: shownText(said, number, texts[number]),
+          score: shortShare(said.scores[number]),
+        })),
+      }))}
+      note={`Four texts of each fifth, drawn evenly from a sample of ${texts.length} that is the same for all heads; fifths are of all ${count(view.index.texts)} texts${fifths.length < 5 ? ", and fall together where many score alike" : ""}.`}
+    >
+      <Bars
+        plot={{
+          label: `texts by ${said.score}`,
+          says: "colours tell fifths",
+          edges: said.spread.map((_, bin) => bin / bins).concat(1),
+          values: said.spread,
+        }}
+        odd={odd}
+      />
+    </Strata>
   );
 }
 
 function range({ low, high }: AtlasStratum): string {
   return `${shortShare(low)} to ${shortShare(high)}`;
-}
-
-/** How many texts have which score. */
-function Spread({ said: { spread, strata, score } }: { said: AtlasHead }) {
-  const most = Math.max(1, ...spread);
-  const bins = spread.length;
-  const fifthOf = (bin: number) => strata.findIndex(({ low, high }) => bin / bins >= low && bin / bins < high);
-  return (
-    <svg class="atlas-spread" viewBox={`0 0 ${4 * bins} 62`} role="img" aria-label={`Texts by ${score}, from 0 to 1`}>
-      {spread.map((count, bin) => (
-        <rect
-          key={bin}
-          x={4 * bin}
-          y={48 - (46 * count) / most}
-          width={3.4}
-          height={(46 * count) / most}
-          data-odd={fifthOf(bin) % 2 === 1 || undefined}
-        />
-      ))}
-      <path d={`M0 48.5H${4 * bins}`} />
-      {[0, 0.25, 0.5, 0.75, 1].map((tick) => (
-        <text key={tick} x={4 * bins * tick} y={60} text-anchor={tick === 0 ? "start" : tick === 1 ? "end" : "middle"}>
-          {shortShare(tick)}
-        </text>
-      ))}
-    </svg>
-  );
 }
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */
@@ -270,7 +245,16 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
             mean map: first {side} and last {side} tokens; rows look
           </figcaption>
         </figure>
-        <Curve distances={view.index.distances} shares={said.distance} />
+        <Curve
+          distances={view.index.distances}
+          shares={said.distance}
+          said={({ name, bar, line }) => `${name}: ${percents(bar)} (even ${percents(line)})`}
+          size={({ bar }) => bar}
+        >
+          {({ name, bar }) =>
+            `by distance in tokens, farther ones pooled; most ${name}, ${percents(bar)}; line: even attention`
+          }
+        </Curve>
         <Kinds classes={view.index.classes} said={said} />
       </div>
     </section>
@@ -280,43 +264,56 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
 const HEIGHT = 130;
 const BAR = 11;
 
-/** Share of the attention by distance, as bars, and of even attention, as a line. */
-function Curve({ distances, shares }: { distances: readonly string[]; shares: readonly Shares[] }) {
-  const there = shares
-    .map(([share, even], at) => ({ at, share, even }))
-    .filter(({ share, even }) => share + even > 0.0005);
+interface AtDistance {
+  readonly name: string;
+  readonly bar: number;
+  readonly line: number;
+}
+
+interface CurveProps {
+  distances: readonly string[];
+  /** At each distance the share of the bar, and that of the line. */
+  shares: readonly (readonly [bar: number, line: number, ...more: number[]])[];
+  /** How the one that says most is said, and how much each says. */
+  said: (most: AtDistance) => string;
+  size: (each: AtDistance) => number;
+  twin?: boolean;
+  children: (most: AtDistance) => ComponentChildren;
+}
+
+/** Share of the attention by distance: of one as bars, of another or of even attention as a line. */
+export function Curve({ distances, shares, said, size, twin = false, children }: CurveProps) {
+  const all = shares.map(([bar, line], at) => ({ at, name: distances[at], bar, line }));
+  const there = all.filter(({ bar, line }) => bar + line > 0.0005);
   const first = Math.min(...there.map(({ at }) => at));
-  const last = Math.max(...there.map(({ at }) => at));
-  const shown = shares.slice(first, last + 1);
-  const most = Math.max(0.05, ...shown.flat());
-  const y = (share: number) => HEIGHT - (HEIGHT * share) / most;
-  const itself = (distances.length - 1) / 2 - first;
-  const line = shown.map(([, even], at) => `${at * BAR},${y(even)} ${(at + 1) * BAR},${y(even)}`).join(" ");
-  const strongest = shown.reduce((best, [share], at) => (share > shown[best][0] ? at : best), 0);
+  const shown = all.slice(first, Math.max(...there.map(({ at }) => at)) + 1);
+  const top = Math.max(0.05, ...shown.flatMap(({ bar, line }) => [bar, line]));
+  const y = (share: number) => HEIGHT - (HEIGHT * share) / top;
+  const itself = (distances.length - 1) / 2;
+  const line = shown.map((each, at) => `${at * BAR},${y(each.line)} ${(at + 1) * BAR},${y(each.line)}`).join(" ");
+  const most = shown.reduce((best, each) => (size(each) > size(best) ? each : best));
   return (
     <figure class="atlas-curve">
       <svg
         viewBox={`-2 -4 ${shown.length * BAR + 4} ${HEIGHT + 20}`}
         role="img"
-        aria-label={`Most attention goes ${distances[first + strongest]}: ${percents(shown[strongest][0])}, of even attention ${percents(shown[strongest][1])}`}
+        aria-label={`Attention by distance; most ${said(most)}`}
       >
-        {shown.map(([share, even], at) => (
+        {shown.map((each, at) => (
           <rect
-            key={distances[first + at]}
-            class="atlas-bar"
+            key={each.at}
+            class={twin ? "twin-bars" : "atlas-bar"}
             x={at * BAR + 1}
-            y={y(share)}
+            y={y(each.bar)}
             width={BAR - 2}
-            height={HEIGHT - y(share)}
-            data-itself={at === itself || undefined}
+            height={HEIGHT - y(each.bar)}
+            data-itself={each.at === itself || undefined}
           >
-            <title>
-              {distances[first + at]}: {percents(share)} (even {percents(even)})
-            </title>
+            <title>{said(each)}</title>
           </rect>
         ))}
-        <polyline class="atlas-even" points={line} />
-        <text x={(itself + 0.5) * BAR} y={HEIGHT + 13} text-anchor="middle">
+        <polyline class={twin ? "twin-over" : "atlas-even"} points={line} />
+        <text x={(itself - first + 0.5) * BAR} y={HEIGHT + 13} text-anchor="middle">
           itself
         </text>
         <text x={0} y={HEIGHT + 13}>
@@ -326,10 +323,7 @@ function Curve({ distances, shares }: { distances: readonly string[]; shares: re
           after →
         </text>
       </svg>
-      <figcaption>
-        by distance in tokens, farther ones pooled; most {distances[first + strongest]}, {percents(shown[strongest][0])}
-        ; line: even attention
-      </figcaption>
+      <figcaption>{children(most)}</figcaption>
     </figure>
   );
 }

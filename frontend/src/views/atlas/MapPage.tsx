@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { kindColor, kindOfLabel } from "../../draw/kinds";
-import { KindIcon } from "../../parts/KindIcon";
+import { kindOfLabel } from "../../draw/kinds";
+import { Clauses } from "../../parts/KindIcon";
 import { Mark } from "../../parts/Mark";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { walkTiles } from "../../parts/walkTiles";
@@ -109,26 +109,17 @@ function Search({ find, side }: { find: string; side: Side }) {
 
 /** What all heads do over the texts, in one sentence: a click shows those of a kind. */
 function Sentence({ view: { index, side, dark }, find }: { view: AtlasView; find: string }) {
-  const clauses = atlasClauses(index);
   return (
     <p class="story" data-story>
       Over {counted(index.texts, "text")}, of <strong>{counted(index.heads.length, "head")}</strong>{" "}
-      {clauses.map(({ kind, count, text }, at) => (
-        <span key={kind}>
-          {at > 0 && at === clauses.length - 1 && "and "}
-          <a
-            class="clause"
-            data-kind={kind}
-            href={findAddress(find === kind ? "" : kind, side)}
-            aria-current={find === kind ? "true" : undefined}
-            style={{ "--kind": kindColor(kind, dark) }}
-          >
-            <KindIcon kind={kind} />
-            {count} {text}
-          </a>
-          {at === clauses.length - 1 ? "." : at < clauses.length - 2 && ","}{" "}
-        </span>
-      ))}
+      <Clauses
+        clauses={atlasClauses(index)}
+        dark={dark}
+        act={(kind) => ({
+          href: findAddress(find === kind ? "" : kind, side),
+          "aria-current": find === kind ? "true" : undefined,
+        })}
+      />
     </p>
   );
 }

@@ -6,7 +6,9 @@ import { Mark } from "../../parts/Mark";
 import { walkTiles } from "../../parts/walkTiles";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { fromBase64 } from "../../source/bytes";
+import type { TreePlot } from "../../source/headvis";
 import { type AtlasPlace, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
+import { digits } from "../../state/headvis";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -209,4 +211,64 @@ export function HeadNav({ place, before, after, text }: HeadNavProps) {
       )}
     </nav>
   );
+}
+
+const WIDE = 320;
+const HIGH = 96;
+
+interface BarsProps {
+  plot: TreePlot;
+  /** Bins of another colour. */
+  odd?: (bin: number) => boolean;
+}
+
+/** A histogram, a bar of one width for each bin. */
+export function Bars({ plot, odd }: BarsProps) {
+  const { label, says, edges, values } = plot;
+  const most = Math.max(...values, Number.MIN_VALUE);
+  const width = WIDE / values.length;
+  const top = values.indexOf(most);
+  const peak = top < 0 ? "" : `; most, ${digits(most)}, from ${digits(edges[top])} to ${digits(edges[top + 1])}`;
+  return (
+    <figure class="tree-plot">
+      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={`${label}${peak}`}>
+        {values.map((value, bin) => (
+          <rect
+            key={bin}
+            x={bin * width}
+            y={HIGH - (HIGH * value) / most}
+            width={width * 0.86}
+            height={(HIGH * value) / most}
+            data-odd={odd?.(bin) || undefined}
+          >
+            <title>
+              {digits(edges[bin])} to {digits(edges[bin + 1])}: {digits(value)}
+            </title>
+          </rect>
+        ))}
+        <path d={`M0 ${HIGH + 0.5}H${WIDE}`} />
+        {ticksOf(values.length).map((bin) => (
+          <text
+            key={bin}
+            x={bin * width}
+            y={HIGH + 13}
+            text-anchor={bin === 0 ? "start" : bin === values.length ? "end" : "middle"}
+          >
+            {digits(edges[bin])}
+          </text>
+        ))}
+      </svg>
+      <figcaption>
+        <b>{label}</b>
+        {says && ` – ${says}`}
+      </figcaption>
+    </figure>
+  );
+}
+
+/** The edges that are named: all of a few bins, five or six of many. */
+function ticksOf(bins: number): number[] {
+  if (bins <= 8) return Array.from({ length: bins + 1 }, (_, bin) => bin);
+  const parts = bins % 5 === 0 ? 5 : 4;
+  return Array.from({ length: parts + 1 }, (_, part) => Math.round((part * bins) / parts));
 }

@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { saveFile } from "../../parts/files";
 import type { ViewParts } from "../../parts/mount";
 import { changeWords, pythonLine } from "../../state/changes";
 import { isSame, type Live } from "../../state/live";
@@ -226,12 +227,8 @@ function Keep({ live, store }: LiveParts) {
       const [name, ending] = FILES[kind];
       const { model } = live;
       const file = kind === "page" ? model.page(opening.id, store.selection.peek()) : model.file(opening.id);
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(await file);
-      link.download = `${name}.${ending}`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-      said.value = `saved ${link.download}`;
+      saveFile(await file, `${name}.${ending}`);
+      said.value = `saved ${name}.${ending}`;
     } catch (error) {
       said.value = error instanceof Error ? error.message : String(error);
     }

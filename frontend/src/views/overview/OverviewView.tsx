@@ -3,22 +3,17 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
 import { parseHex } from "../../draw/color";
-import { exposure, ink } from "../../draw/ink";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { topLift } from "../../draw/lift";
-import { collectLines, everyLine } from "../../draw/lines";
-import { everyToken } from "../../draw/mask";
-import { type Ramp, rampCss, signedRamp, weightRamp } from "../../draw/ramps";
-import { paintMatrix } from "../../draw/thumbs";
-import { type LayerValues, largest } from "../../draw/values";
-import { toByte } from "../../draw/weights";
+import { PICTURE_TOP } from "../../draw/patches";
+import { rampCss, signedRamp, weightRamp } from "../../draw/ramps";
+import { thumbLines } from "../../draw/thumbs";
 import { Choice } from "../../parts/Choice";
 import type { ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
 import { Segmented } from "../../parts/Segmented";
 import { density, followSize, putPixels, useWidth } from "../../parts/useWidth";
 import type { LoadedKinds } from "../../source/kinds";
-import type { LoadedLayer } from "../../source/layer";
 import { headName } from "../../state/evidence";
 import { MEASURE_WORDS, mostOf } from "../../state/heat";
 import { clearestOfEach, headWords } from "../../state/kinds";
@@ -33,8 +28,8 @@ import { MatrixView } from "../matrix/MatrixView";
 import { Headline } from "../one/Headline";
 import { TextView } from "../text/TextView";
 import { placeByLayer, placeByNumber, type Room } from "./place";
-import { Tiles } from "./Tiles";
-import { LEAST_LINES, styleAt, useQuantityThumbs } from "./useQuantityThumbs";
+import { paintTile, Tiles } from "./Tiles";
+import { LEAST_LINES, styleAt, useQuantityThumbs, weightThumbs } from "./useQuantityThumbs";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
 /** Height of the bar above the tiles, and of all beside the picture of the head: headline, names, numbers. */
@@ -176,7 +171,7 @@ function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
         chosen={store.selection.value.order}
         onChoose={(order) => store.choose({ order })}
       />
-      {!heat && (
+      {!heat && !store.patchRows.value && (
         <Segmented
           label="Tiles"
           options={CHOICES.tiles}
@@ -239,14 +234,14 @@ function FullHead({ store, room, raised, children }: FullHeadProps) {
 }
 
 /** The scale of all tiles, in the hue of heads that rest: the same lightness means the same in every hue. */
-function WeightScale({ store: { quantity, dark, stack } }: { store: Store }) {
+function WeightScale({ store: { quantity, dark, stack, patchRows } }: { store: Store }) {
   const { signed, per, label } = quantity.value;
   const diverging = signed && per === "head";
   const ramp = diverging ? signedRamp(dark.value) : kindRamp("resting", dark.value);
   const share = isShare(quantity.value) || per !== "head";
   const part = (step: number) => (diverging || share ? step / 10 : Math.sqrt(step / 10));
   const stops = Array.from({ length: 11 }, (_, step) => rampCss(ramp, Math.round(255 * part(step))));
-  const most = topLift(stack.value.key.labels.length);
+  const most = Math.min(patchRows.value ? PICTURE_TOP : 64, topLift(stack.value.key.labels.length));
   const [low, high] = diverging ? ["below 0", "above"] : share ? ["1", `${most} ×`] : ["0", "most"];
   return (
     <span class="weight-scale" data-signed={diverging || undefined}>
@@ -313,71 +308,37 @@ function PlateStrip({ store, tall }: PlateStripProps) {
           <span>
             <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{kind === "near" ? "nearby" : kind}</em>
           </span>
-          <Lines store={store} head={head} kind={kind} />
+          <Plate store={store} head={head} kind={kind} />
         </button>
       ))}
     </div>
   );
 }
 
-/** One head, drawn once its layer is there and whenever size or colours change: as lines, or as a matrix. */
-function Lines({ store, head, kind }: { store: Store; head: number; kind: KindName }) {
+/** One head, drawn whenever size or colours change: as lines, or where these would be one grey surface as its tile. */
+function Plate({ store, head, kind }: { store: Store; head: number; kind: KindName }) {
   const root = useRef<HTMLSpanElement>(null);
   const width = useWidth(root);
+  const square = store.patchRows.value !== null || store.stack.value.query.labels.length > MOST_LINES;
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
-    const color = kindColor(kind, store.dark.value);
-    if (!canvas || width.value === 0) return;
-    const stack = store.stack.value;
-    const thumbs = store.thumbs.value;
-    const queries = stack.query.labels.length;
-    // So many lines would be one grey surface.
-    if (queries > MOST_LINES) {
-      if (thumbs) paintSquare(canvas, thumbs, head, kindRamp(kind, store.dark.value));
+    const [own, dark, scale] = [weightThumbs(store), store.dark.value, density()];
+    if (!canvas || !own || width.value === 0 || head >= own.values.heads) return;
+    const [wide, high] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
+    const size = Math.min(wide, high);
+    if (size === 0) return;
+    if (!own.patch && store.stack.value.query.labels.length <= MOST_LINES) {
+      const shape = { width: wide, height: high, lineWidth: (wide < 90 * scale ? 1 : 1.6) * scale };
+      putPixels(canvas, thumbLines(own.values, head, shape, [parseHex(kindColor(kind, dark))]), shape);
       return;
     }
-    const layer = stack.layers[(head / stack.heads) | 0];
-    const column = head % stack.heads;
-    store.loadHead(layer, column).then((loaded) => paintLines(canvas, store, loaded, column, color), store.fail);
+    const picture = { pixels: new Uint32Array(size * size), width: size };
+    paintTile(picture, { head, left: 0, top: 0, size }, own, { kind, dark });
+    putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: size, height: size });
   });
   return (
     <span class="plate-lines" ref={root} aria-hidden="true">
-      <canvas data-canvas="plate" data-square={store.stack.value.query.labels.length > MOST_LINES || undefined} />
+      <canvas data-canvas="plate" data-square={square || undefined} />
     </span>
   );
-}
-
-function paintSquare(canvas: HTMLCanvasElement, thumbs: LayerValues, head: number, ramp: Ramp): void {
-  const side = Math.round(Math.min(canvas.clientWidth, canvas.clientHeight) * density());
-  if (side === 0 || head >= thumbs.heads) return;
-  const picture = { pixels: new Uint32Array(side * side), width: side };
-  paintMatrix(picture, { head, left: 0, top: 0, size: side }, thumbs, ramp);
-  putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: side, height: side });
-}
-
-function paintLines(
-  canvas: HTMLCanvasElement,
-  store: Store,
-  { weights, even }: LoadedLayer,
-  head: number,
-  color: string,
-) {
-  const scale = density();
-  const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
-  if (width === 0 || height === 0 || head >= weights.heads) return;
-  const mask = everyToken(store.stack.peek());
-  const lineWidth = (canvas.clientWidth < 90 ? 1 : 1.6) * scale;
-  const { queries, keys } = weights;
-  const gain = exposure({ mass: queries, lineWidth, height, aim: 0.62, most: 2.4 });
-  const lines = collectLines(weights, head, {
-    height,
-    query: { tokens: queries, pitch: height / queries, top: 0 },
-    key: { tokens: keys, pitch: height / keys, top: 0 },
-    mask,
-    cutoffs: everyLine(mask).map((_, query) => toByte(largest(even.row(0, query))) + 1),
-    reach: lineWidth,
-    gain,
-    gamma: 1,
-  });
-  putPixels(canvas, ink(lines, [parseHex(color)], { width, height, lineWidth }), { width, height });
 }

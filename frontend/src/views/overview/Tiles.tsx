@@ -4,7 +4,9 @@ import { useRef } from "preact/hooks";
 import type { PageMoved } from "../../contract/page";
 import { parseHex } from "../../draw/color";
 import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { liftByte, topLift } from "../../draw/lift";
 import { signColors } from "../../draw/palette";
+import { PICTURE_TOP, paintPatches } from "../../draw/patches";
 import { signedRamp } from "../../draw/ramps";
 import { type MatrixTile, paintMatrix, thumbLines } from "../../draw/thumbs";
 import type { LayerValues } from "../../draw/values";
@@ -263,13 +265,13 @@ function paintTiles(canvas: HTMLCanvasElement, store: Store, places: Places, of:
   const size = { width: Math.round(places.width * scale), height: Math.round(places.height * scale) };
   const picture = { pixels: new Uint32Array(size.width * size.height), width: size.width };
   const side = Math.max(1, Math.min(Math.round(places.size * scale), size.width));
-  const kinds = store.kinds.value;
-  const color = kinds && headHeat(kinds, store.selection.value.measure, store.dark.value);
+  const [kinds, dark] = [store.kinds.value, store.dark.value];
+  const color = kinds && headHeat(kinds, store.selection.value.measure, dark);
   for (const { at, x, y } of places.cells) {
     const [left, top] = [Math.round(x * scale), Math.round(y * scale)];
     if (left + side > size.width || top + side > size.height || at >= own.values.heads) continue;
     const tile = { head: at, left, top, size: side };
-    if (!places.heat) paintTile(picture, store, tile, own);
+    if (!places.heat) paintTile(picture, tile, own, { kind: (kinds && kindOf(kinds, at)) ?? "none", dark });
     else if (color) fillTile(picture, tile, color(at));
   }
   putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), size);
@@ -278,12 +280,20 @@ function paintTiles(canvas: HTMLCanvasElement, store: Store, places: Places, of:
 
 type Pixels = Parameters<typeof paintMatrix>[0];
 
-/** One tile: a matrix, or lines. */
-function paintTile(picture: Pixels, store: Store, tile: MatrixTile, own: GridThumbs): void {
-  const [kinds, dark] = [store.kinds.value, store.dark.value];
-  const kind = (kinds && kindOf(kinds, tile.head)) ?? "none";
+/** One tile in the colour of a kind: a matrix, or lines. */
+export function paintTile(
+  picture: Pixels,
+  tile: MatrixTile,
+  own: GridThumbs,
+  { kind, dark }: { kind: KindName; dark: boolean },
+): void {
   const { signed } = own.quantity;
-  if (own.style === "lines") {
+  const { patch } = own;
+  if (patch?.lifts[tile.head]) {
+    const top = Math.min(PICTURE_TOP, topLift(own.values.keys));
+    const colors = Uint32Array.from(patch.lifts[tile.head], (lift) => kindRamp(kind, dark)[liftByte(lift, top)]);
+    paintPatches(picture, tile, patch, { colors, ink: dark ? 255 : 0 });
+  } else if (own.style === "lines") {
     paintLines(picture, tile, own.values, signed ? signColors(dark) : [kindColor(kind, dark)]);
   } else paintMatrix(picture, tile, own.values, signed ? signedRamp(dark) : kindRamp(kind, dark));
 }
@@ -291,7 +301,7 @@ function paintTile(picture: Pixels, store: Store, tile: MatrixTile, own: GridThu
 /** One head as lines, in the same place as its matrix. */
 function paintLines({ pixels, width }: Pixels, tile: MatrixTile, thumbs: LayerValues, colors: readonly string[]): void {
   const { head, left, top, size } = tile;
-  const lines = new Uint32Array(thumbLines(thumbs, head, size, colors.map(parseHex)).buffer);
+  const lines = new Uint32Array(thumbLines(thumbs, head, { width: size, height: size }, colors.map(parseHex)).buffer);
   for (let y = 0; y < size; y++) pixels.set(lines.subarray(y * size, (y + 1) * size), (top + y) * width + left);
 }
 

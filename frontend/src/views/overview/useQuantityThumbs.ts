@@ -7,6 +7,7 @@ import { pooledLoader } from "../../state/pooled";
 import { WEIGHT_FACTS } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
+import type { PatchRows } from "../../state/store/patches";
 
 type ThumbStyle = Selection["tiles"];
 
@@ -23,14 +24,19 @@ export interface GridThumbs {
   readonly values: LayerValues;
   readonly quantity: PageQuantity;
   readonly style: ThumbStyle;
+  /** Of a picture, what its chosen patch looks at: drawn in place of matrices. */
+  readonly patch?: PatchRows | null;
   /** False while some are still to come, which are empty. */
   readonly complete: boolean;
 }
 
 /** The thumbnails of the weights, which every page has. */
-export function weightThumbs({ thumbs, thumbsLeft }: Store, style: ThumbStyle = "matrices"): GridThumbs | null {
+export function weightThumbs(
+  { thumbs, thumbsLeft, patchRows }: Store,
+  style: ThumbStyle = "matrices",
+): GridThumbs | null {
   const complete = thumbsLeft.value === 0;
-  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete };
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete, patch: patchRows.value };
 }
 
 /** The thumbnails of the chosen quantity; null until they are made. */

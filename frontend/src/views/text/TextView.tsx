@@ -8,7 +8,7 @@ import { type Focus, otherSide, type Side } from "../../draw/columns";
 import { received, tokenAttention } from "../../draw/focus";
 import { liftByte, liftsOf, topLift } from "../../draw/lift";
 import type { Mask } from "../../draw/mask";
-import { contrastPatch } from "../../draw/patches";
+import { contrastPatch, PICTURE_TOP } from "../../draw/patches";
 import { type Ramp, signedByte, wordRamp } from "../../draw/ramps";
 import { type LayerValues, largest } from "../../draw/values";
 import { toByte } from "../../draw/weights";
@@ -27,9 +27,6 @@ import { TextBlock } from "./TextBlock";
 
 type Direction = Selection["direction"];
 const PINNED = "pinned";
-
-/** Over a picture the full colour comes earlier, so that faint patches are seen. */
-const PICTURE_TOP = 16;
 
 /** How strongly each token of one side is coloured. */
 export interface Heat {

@@ -4,12 +4,12 @@ import { rampColor, signedByte, signedRamp } from "../../../draw/ramps";
 import { Mark } from "../../../parts/Mark";
 import type { AtlasHead, AtlasText } from "../../../source/atlas";
 import type { ComparedPair } from "../../../source/atlasComparison";
-import { headAddress, percents, shortShare } from "../../../state/atlas";
+import { headAddress, percents, shortShare, shownText } from "../../../state/atlas";
 import { type ComparedSide, headName, mapDifference, pairAddress } from "../../../state/atlasComparison";
-import { ExampleWords, MiniLines } from "../ExampleWords";
 import { FrequentPairs } from "../FrequentPairs";
-import { useHead } from "../HeadPage";
+import { Curve, useHead } from "../HeadPage";
 import { type AtlasView, MeanMap } from "../parts";
+import { Example } from "../Texts";
 import { Changes } from "./Changes";
 import type { ComparisonView } from "./ComparisonPlace";
 
@@ -188,12 +188,12 @@ function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneS
         ))}
         {index.sameTexts
           ? together.map((number) => [
-              <Example key={`a${number}`} of={a} number={number} />,
-              <Example key={`b${number}`} of={b} number={number} />,
+              <SideExample key={`a${number}`} of={a} number={number} />,
+              <SideExample key={`b${number}`} of={b} number={number} />,
             ])
           : Array.from({ length: SHOWN }, (_, at) => [
-              <Example key={`a${at}`} of={a} number={highest(a)[at]} />,
-              <Example key={`b${at}`} of={b} number={highest(b)[at]} />,
+              <SideExample key={`a${at}`} of={a} number={highest(a)[at]} />,
+              <SideExample key={`b${at}`} of={b} number={highest(b)[at]} />,
             ])}
       </div>
       <p class="fine">
@@ -211,17 +211,19 @@ function highest({ said }: OneSide): readonly number[] {
   return said.strata.at(-1)?.examples.slice(0, SHOWN) ?? [];
 }
 
-function Example({ of: { name, view, said, texts }, number }: { of: OneSide; number: number | undefined }) {
+function SideExample({ of: { name, view, said, texts }, number }: { of: OneSide; number: number | undefined }) {
   if (number === undefined || !texts[number]) return <span />;
   return (
-    <a class="atlas-example" href={headAddress(said.layer, said.head, number, view.side)}>
+    <Example
+      dark={view.dark}
+      text={shownText(said, number, texts[number])}
+      href={headAddress(said.layer, said.head, number, view.side)}
+      score={shortShare(said.scores[number])}
+    >
       <small class="twin-narrow">
         <bdi>{name}</bdi>
       </small>
-      <span class="atlas-example-score number">{shortShare(said.scores[number])}</span>
-      <MiniLines view={view} said={said} number={number} text={texts[number]} />
-      <ExampleWords view={view} said={said} number={number} text={texts[number]} />
-    </a>
+    </Example>
   );
 }
 
@@ -254,7 +256,19 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
         </figure>
         <DifferenceMap view={view} pair={pair} />
       </div>
-      <BothCurves view={view} a={a} b={b} />
+      <Curve
+        distances={index.a.distances}
+        shares={a.distance.map(([share], at) => [share, b.distance[at][0]] as const)}
+        said={(at) => `${at.name}: ${percents(at.bar)} and ${percents(at.line)}`}
+        size={({ bar, line }) => Math.abs(bar - line)}
+        twin
+      >
+        {() => (
+          <>
+            by distance in tokens: bars <bdi>{before}</bdi>, line <bdi>{after}</bdi>
+          </>
+        )}
+      </Curve>
       <BothKinds view={view} a={a} b={b} />
     </section>
   );
@@ -286,60 +300,6 @@ function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPai
         aria-label={`Difference of both, up to ${percents(most)}`}
       />
       <figcaption>difference: blue more, orange less; full colour {percents(most)}</figcaption>
-    </figure>
-  );
-}
-
-const HIGH = 130;
-const BAR = 11;
-
-/** Share of the attention by distance: bars for A, a line for B. */
-function BothCurves({ view: { index }, a, b }: Omit<PairWhereProps, "pair">) {
-  const { distances } = index.a;
-  const both = a.distance.map(([share], at) => ({ at, a: share, b: b.distance[at][0] }));
-  const there = both.filter((each) => each.a + each.b > 0.001);
-  const first = Math.min(...there.map(({ at }) => at));
-  const shown = both.slice(first, Math.max(...there.map(({ at }) => at)) + 1);
-  const most = Math.max(0.05, ...shown.flatMap((each) => [each.a, each.b]));
-  const y = (share: number) => HIGH - (HIGH * share) / most;
-  const itself = (distances.length - 1) / 2 - first;
-  const line = shown.map((each, at) => `${at * BAR},${y(each.b)} ${(at + 1) * BAR},${y(each.b)}`).join(" ");
-  const changed = shown.reduce((best, each) => (Math.abs(each.b - each.a) > Math.abs(best.b - best.a) ? each : best));
-  return (
-    <figure class="atlas-curve">
-      <svg
-        viewBox={`-2 -4 ${shown.length * BAR + 4} ${HIGH + 20}`}
-        role="img"
-        aria-label={`Attention by distance; it differs most ${distances[changed.at]}: ${percents(changed.a)} and ${percents(changed.b)}`}
-      >
-        {shown.map((each, at) => (
-          <rect
-            key={each.at}
-            class="twin-bars"
-            x={at * BAR + 1}
-            y={y(each.a)}
-            width={BAR - 2}
-            height={HIGH - y(each.a)}
-          >
-            <title>
-              {distances[each.at]}: {percents(each.a)} and {percents(each.b)}
-            </title>
-          </rect>
-        ))}
-        <polyline class="twin-over" points={line} />
-        <text x={(itself + 0.5) * BAR} y={HIGH + 13} text-anchor="middle">
-          itself
-        </text>
-        <text x={0} y={HIGH + 13}>
-          ← before
-        </text>
-        <text x={shown.length * BAR} y={HIGH + 13} text-anchor="end">
-          after →
-        </text>
-      </svg>
-      <figcaption>
-        by distance in tokens: bars <bdi>{index.names[0]}</bdi>, line <bdi>{index.names[1]}</bdi>
-      </figcaption>
     </figure>
   );
 }

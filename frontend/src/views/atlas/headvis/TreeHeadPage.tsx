@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import type { TreeHead, TreePlot, TreeTable } from "../../../source/headvis";
-import { type AtlasPlace, headAddress } from "../../../state/atlas";
+import type { TreeHead, TreeTable } from "../../../source/headvis";
+import type { AtlasPlace } from "../../../state/atlas";
 import {
   digits,
   meanOf,
@@ -13,10 +13,12 @@ import {
   rankOf,
   statisticText,
   tokenName,
+  treeText,
 } from "../../../state/headvis";
 import { counted } from "../../../state/words";
-import { HeadNav } from "../parts";
-import { Matrix, MatrixLegend, TreeText, type TreeView, TreeWords } from "./TreeText";
+import { Bars, HeadNav } from "../parts";
+import { Strata, TextPage } from "../Texts";
+import type { TreeView } from "./TreeMap";
 
 /** Everything that a tree says of one head; or one text as it sees it. */
 export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
@@ -44,7 +46,16 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
           {failure}
         </p>
       )}
-      {said && sequence && <TreeText view={view} head={said} sequence={sequence} />}
+      {said && sequence && (
+        <TextPage
+          dark={view.dark}
+          text={treeText(sequence)}
+          title={`Text ${sequence.name}`}
+          score={`largest weight ${digits(sequence.largest)}${sequence.interval > 0 ? ` · stratum ${sequence.interval}` : ""}`}
+          kept={`Of the head's attention on this text: ${notKeptWords(meanOf(notKept(sequence)))}.`}
+          head={[layer, number]}
+        />
+      )}
       {said && !sequence && <Everything view={view} at={at} said={said} />}
     </>
   );
@@ -82,7 +93,7 @@ function Everything({ view, at, said }: EverythingProps) {
           </div>
         </section>
       )}
-      <Strata view={view} said={said} />
+      <Examples view={view} said={said} />
       {said.tables.length > 0 && (
         <section class="card atlas-card tree-wide" aria-label="Tokens">
           <h2>Tokens</h2>
@@ -129,50 +140,29 @@ function Metrics({ view, at }: { view: TreeView; at: number }) {
   );
 }
 
-const MINI = 72;
-
 /** Texts of each stratum of the largest weight, the strongest first. */
-function Strata({ view, said }: { view: TreeView; said: TreeHead }) {
-  const strata = [...new Set(said.sequences.map(({ interval }) => interval))].sort((one, other) => other - one);
-  const highest = strata[0];
-  const numbered = said.sequences.map((sequence, number) => ({ sequence, number }));
+function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
+  const numbers = [...new Set(said.sequences.map(({ interval }) => interval))].sort((one, other) => other - one);
+  const texts = said.sequences.map((sequence, at) => ({ sequence, at, text: treeText(sequence) }));
+  texts.sort((one, other) => other.sequence.largest - one.sequence.largest);
+  const strata = numbers.map((number) => {
+    const of = texts.filter(({ sequence }) => sequence.interval === number);
+    return {
+      name: stratumName(number, numbers[0]),
+      count: `${counted(of.length, "text")} shown`,
+      texts: of.map(({ sequence, ...text }) => ({ ...text, score: digits(sequence.largest) })),
+    };
+  });
   return (
-    <section class="card atlas-card atlas-examples" aria-label="Examples">
-      <h2>Examples, by the largest weight outside row and column 0</h2>
-      <MatrixLegend view={view} />
+    <Strata
+      dark={view.dark}
+      head={[said.layer, said.head]}
+      title="Examples, by the largest weight outside row and column 0"
+      strata={strata}
+      note="A tree holds the largest weights of each row; what is not kept was cut, and need not be 0."
+    >
       {strata.length === 0 && <p class="fine">The tree has no texts of this head.</p>}
-      {strata.map((stratum) => {
-        const texts = numbered.filter(({ sequence }) => sequence.interval === stratum);
-        texts.sort((one, other) => other.sequence.largest - one.sequence.largest);
-        return (
-          <section key={stratum} class="atlas-stratum" aria-label={stratumName(stratum, highest)}>
-            <h3>
-              {stratumName(stratum, highest)} <small>{counted(texts.length, "text")} shown</small>
-            </h3>
-            <ul>
-              {texts.map(({ sequence, number }) => (
-                <li key={number}>
-                  <a class="atlas-example tree-example" href={headAddress(said.layer, said.head, number)}>
-                    <Matrix view={view} sequence={sequence} size={MINI} />
-                    <span>
-                      <span class="tree-facts">
-                        <b>{digits(sequence.largest)}</b> {notKeptWords(meanOf(notKept(sequence)))}
-                      </span>
-                      <TreeWords view={view} sequence={sequence} />
-                    </span>
-                  </a>
-                </li>
-              ))}
-            </ul>
-          </section>
-        );
-      })}
-      <p class="fine">
-        A tree holds the largest weights of each row; hatched cells were cut, and need not be 0, but in rows of which
-        all is kept. Words: the darker, the more of the kept weights end there, the first token left out; the link of
-        the largest weight is marked. A click opens the text.
-      </p>
-    </section>
+    </Strata>
   );
 }
 
@@ -182,59 +172,7 @@ function stratumName(stratum: number, highest: number): string {
   return `Stratum ${stratum}`;
 }
 
-const WIDE = 320;
-const HIGH = 96;
 const ROWS = 15;
-
-/** A histogram of a tree, a bar of one width for each bin. */
-function Bars({ plot }: { plot: TreePlot }) {
-  const { label, says, edges, values } = plot;
-  const most = Math.max(...values, Number.MIN_VALUE);
-  const width = WIDE / values.length;
-  const top = values.indexOf(most);
-  const peak = top < 0 ? "" : `; most, ${digits(most)}, from ${digits(edges[top])} to ${digits(edges[top + 1])}`;
-  return (
-    <figure class="tree-plot">
-      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={`${label}${peak}`}>
-        {values.map((value, bin) => (
-          <rect
-            key={bin}
-            x={bin * width}
-            y={HIGH - (HIGH * value) / most}
-            width={width * 0.86}
-            height={(HIGH * value) / most}
-          >
-            <title>
-              {digits(edges[bin])} to {digits(edges[bin + 1])}: {digits(value)}
-            </title>
-          </rect>
-        ))}
-        <path d={`M0 ${HIGH + 0.5}H${WIDE}`} />
-        {ticksOf(values.length).map((bin) => (
-          <text
-            key={bin}
-            x={bin * width}
-            y={HIGH + 13}
-            text-anchor={bin === 0 ? "start" : bin === values.length ? "end" : "middle"}
-          >
-            {digits(edges[bin])}
-          </text>
-        ))}
-      </svg>
-      <figcaption>
-        <b>{label}</b>
-        {says && ` – ${says}`}
-      </figcaption>
-    </figure>
-  );
-}
-
-/** The edges that are named: all of a few bins, five or six of many. */
-function ticksOf(bins: number): number[] {
-  if (bins <= 8) return Array.from({ length: bins + 1 }, (_, bin) => bin);
-  const parts = bins % 5 === 0 ? 5 : 4;
-  return Array.from({ length: parts + 1 }, (_, part) => Math.round((part * bins) / parts));
-}
 
 /** Tokens with their weights. */
 function Tokens({ table: { label, says, rows } }: { table: TreeTable }) {

@@ -1,15 +1,17 @@
 import { useMemo } from "preact/hooks";
 import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
-import type { TreeMetric } from "../../../source/headvis";
+import { Scale } from "../../../parts/Scale";
+import type { TreeHead, TreeIndex, TreeMetric } from "../../../source/headvis";
 import { headAddress } from "../../../state/atlas";
 import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
 import { counted } from "../../../state/words";
 import { HeadGrid } from "../parts";
-import type { TreeView } from "./TreeText";
 
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
 export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
   const { index } = view;
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
+  const [low, high] = rangeOf(metric?.values ?? []);
   return (
     <>
       <header>
@@ -38,7 +40,11 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
                 ))}
               </select>
             </label>
-            <MetricScale view={view} metric={metric} />
+            <Scale
+              ramp={ramp}
+              ticks={[low, high].map((end, at) => [at, digits(end)] as const)}
+              label={metricWords(metric.name)}
+            />
           </div>
         )}
         <p class="atlas-says">
@@ -47,20 +53,6 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
         <HeadTiles view={view} metric={metric} />
       </section>
     </>
-  );
-}
-
-/** Colours from the smallest to the largest value. */
-function MetricScale({ view, metric }: { view: TreeView; metric: TreeMetric }) {
-  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
-  const [low, high] = rangeOf(metric.values);
-  const steps = Array.from({ length: 9 }, (_, step) => rampCss(ramp, byteOf(step / 8)));
-  return (
-    <span class="tree-scale" role="img" aria-label={`Colours from ${digits(low)} to ${digits(high)}`}>
-      <span>{digits(low)}</span>
-      <span class="tree-scale-bar" style={{ background: `linear-gradient(90deg, ${steps.join(",")})` }} />
-      <span>{digits(high)}</span>
-    </span>
   );
 }
 
@@ -109,4 +101,11 @@ function byteOf(part: number): number {
 function inkOn(dark: boolean, byte: number): string {
   if (dark) return byte > 200 ? "#000" : "#fff";
   return byte > 175 ? "#fff" : "#000";
+}
+
+/** What all parts of the page of a tree are given. */
+export interface TreeView {
+  readonly index: TreeIndex;
+  readonly dark: boolean;
+  readonly head: (layer: number, head: number) => Promise<TreeHead>;
 }
