@@ -1,5 +1,7 @@
 """How many controls are seen at once: tiles, tokens and clauses of the sentence do not count."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
@@ -68,7 +70,7 @@ def test_the_film_shows_one_layer_after_the_other(show, record, chromium_only):
     assert {frame.shape for frame in frames} == {(720, 1280)}
     # Rows that were shown stay, so that each frame has more at the left than the one before.
     lit = [int((frame[:600, :640] > 60).sum()) for frame in frames]
-    assert all(before < after for before, after in zip(lit, lit[1:], strict=False))
+    assert all(before < after for before, after in pairwise(lit))
     assert all((frame[:600, 660:] > 60).any() for frame in frames)
     shown = view.page.locator('[data-canvas="film"]')
     view.page.locator('[data-canvas="film"][data-layer="1"]').wait_for()
