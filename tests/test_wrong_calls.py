@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.errors import CaptureError, ModelError, RecordError, TextError
+from headscope.errors import CaptureError, FileError, ModelError, RecordError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat"
@@ -38,7 +38,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("given", ["bert-base-uncased", TEXT, Path("folder"), [TEXT, TEXT]])
+@pytest.mark.parametrize("given", ["bert-base-uncased", Path("folder"), [TEXT, TEXT], 3, {"a": 1}])
 def test_what_is_no_tokenizer_is_named(name, given, model):
     texts = TEXT if name in ("capture", "generate") else [TEXT]
     with pytest.raises(TextError, match=NO_TOKENIZER):
@@ -181,3 +181,59 @@ def test_what_is_no_encoding_and_no_argument_is_named(model, tokenizer):
         hs.capture_encoded(None, None, [101] * 5)
     with pytest.raises(CaptureError, match="model_kwargs holds arguments .* by name.* not list"):
         hs.capture(model, tokenizer, TEXT, model_kwargs=[1])
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "opt", "gpt_neo", "distilbert", "bart"])
+def test_more_ids_than_positions_are_refused(name, tokenizer):
+    own, ids = tiny_model(name), torch.ones(1, 41, dtype=torch.long)
+    encoding = {"input_ids": ids, "decoder_input_ids": ids[:, :5]}
+    if name != "bart":
+        del encoding["decoder_input_ids"]
+    message = "input_ids has 41 tokens and the model has positions for 32; shorten it, or give tr"
+    with pytest.raises(TextError, match=message):
+        hs.capture_encoded(own, tokenizer, encoding)
+    encoding |= {"input_ids": ids[:, :5], "position_ids": torch.tensor([[0, 1, 2, 3, 40]])}
+    if name == "bert":
+        with pytest.raises(TextError, match=message):
+            hs.capture_encoded(own, tokenizer, encoding)
+        encoding |= {"position_ids": None, "token_type_ids": torch.full((1, 5), 7)}
+        with pytest.raises(CaptureError, match=r"'token_type_ids': \[1, 5\].* has no row for one"):
+            hs.capture_encoded(own, tokenizer, encoding)
+
+
+@pytest.mark.parametrize("given", [None, 3, ["a"], object()])
+def test_what_is_no_file_is_named(given, model, tokenizer):
+    record = hs.capture(model, tokenizer, TEXT)
+    for act in (hs.load, lambda path: hs.save(record, path)):
+        with pytest.raises(FileError, match="Expected the path .*got"):
+            act(given)
+    with pytest.raises(FileError, match="save takes a record or a result, and was given"):
+        hs.save(given, "a.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"seed": "a"}, "seed must be a whole number from 0 on, not 'a'"),
+        ({"keep": [["weights"]]}, r"keep must be 'auto', .* not \[\['weights'\]\]"),
+        ({"num_beams": "a"}, "GPT2LMHeadModel cannot generate like this"),
+        ({"stop_strings": 3}, "GPT2LMHeadModel cannot generate like this"),
+    ],
+)
+def test_an_option_of_a_wrong_type_is_named(option, message, model, tokenizer):
+    with pytest.raises(CaptureError, match=message):
+        hs.generate(model, tokenizer, TEXT, max_new_tokens=1, **option)
+    assert hs.generate(model, tokenizer, TEXT, max_new_tokens=np.int64(1), seed=np.int64(3))
+
+
+def test_options_of_many_texts_are_checked(model, tokenizer):
+    with pytest.raises(CaptureError, match="batch_tokens must be a whole number from 1 on"):
+        hs.capture_many(model, tokenizer, [TEXT], batch_tokens="a")
+    with pytest.raises(CaptureError, match="max_unknown is a share of the tokens from 0 to 1"):
+        hs.capture_many(model, tokenizer, [TEXT], max_unknown="a")
+    for source in ("a", None, {"a": 1}):
+        with pytest.raises(RecordError, match="Expected maps .layer query key."):
+            hs.rollout(source)
+    for layer in ("a", None, [0]):
+        with pytest.raises(RecordError, match="There are layers 0 to 0 and tokens 0 to 1; not"):
+            hs.flow(np.eye(2)[None], layer=layer)

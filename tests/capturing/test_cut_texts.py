@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from transformers import PreTrainedTokenizer as PythonBackend
 
 import headscope as hs
 from headscope.capturing import capture_batches
@@ -31,6 +32,52 @@ def test_the_text_of_the_record_is_what_was_read(read):
         stop = max(span[1] for span, at in read_of if span and at == segment)
         assert tokens.texts[segment] == whole[:stop]
         assert len(tokens.texts[segment]) < len(whole)
+
+
+class OfWords(PythonBackend):
+    """A tokenizer written in Python, which knows no offsets."""
+
+    def __init__(self, **more):
+        self.known = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s"]
+        super().__init__(unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", **more)
+
+    vocab_size = property(lambda self: len(self.known))
+
+    def get_vocab(self):
+        return {piece: number for number, piece in enumerate(self.known)}
+
+    def _tokenize(self, text, **_):
+        return text.replace("cats", "cat ##s").split()
+
+    def _convert_token_to_id(self, token):
+        return self.get_vocab().get(token, 1)
+
+    def _convert_id_to_token(self, index):
+        return self.known[index]
+
+    def build_inputs_with_special_tokens(self, first, second=None):
+        return [2, *first, 3, *(second or ()), *([3] if second else ())]
+
+    def create_token_type_ids_from_sequences(self, first, second=None):
+        return [0] * len(self.build_inputs_with_special_tokens(first, second))
+
+    def num_special_tokens_to_add(self, pair=False):
+        return 3 if pair else 2
+
+
+def test_a_tokenizer_without_offsets_tells_the_same(read):
+    given = (read[0], OfWords())
+    text = "the  cats " * 20
+    with pytest.warns(UserWarning, match=CUT):
+        tokens = hs.capture(*given, text, truncate=True)["self"].query
+    assert tokens.texts == (text[:99],)
+    with pytest.warns(UserWarning, match=CUT):
+        tokens = hs.capture(*given, text, text, truncate=True)["self"].query
+    assert [len(own.replace("cats", "cat s").split()) for own in tokens.texts] == [15, 14]
+    assert all(text.startswith(own) for own in tokens.texts)
+    with pytest.warns(UserWarning, match=CUT):
+        cut, whole = hs.capture_many(*given, [text, "the cat "], truncate=True)
+    assert [cut["self"].query.texts, whole["self"].query.texts] == [(text[:99],), ("the cat ",)]
 
 
 def test_so_it_is_with_a_conversation(read):

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import headscope as hs
 from headscope.capturing import generate_many
@@ -154,3 +156,25 @@ def test_a_conversation_is_not_its_source(read, folder):
 def test_neither_is_it_on_the_command_line(command, folder, capsys):
     assert run([*command.split(), "texts.txt"]) == 1
     assert "--texts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("two.csv", "text,text\nthe cat,it sat\n"),
+        ("two.tsv", "text\ttext\nthe cat\tit sat\n"),
+        ("two.jsonl", '{"text": "the cat", "text": "it sat"}\n'),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(name, content, read, folder):
+    Path(name).write_text(content)
+    with pytest.raises(FileError, match=f"{name} cannot be read: .*wo fields are called 'text'"):
+        hs.heads(*read, name)
+    Path("one.csv").write_text("text,,\nthe cat sat,,\nit sat,,\n")
+    assert hs.heads(*read, "one.csv").texts == 2
+    table = pyarrow.table([["the cat"], ["it sat"]], names=["text", "text"])
+    with pytest.raises(RecordError, match="Two fields are called 'text'; give each a name"):
+        hs.heads(*read, table)
+    parquet.write_table(table, "two.parquet")
+    with pytest.raises(FileError, match="Two fields are called 'text'"):
+        hs.heads(*read, "two.parquet")

@@ -248,7 +248,7 @@ def test_it_prints_itself(found):
     assert repr(found) == "<Mechanism: 3 heads, 20 texts, looking at what each query looks at>"
 
 
-def test_bad_input_is_refused(records, found):
+def test_bad_input_is_refused(records, found, tmp_path):
     weights = record_of(
         records[0]["self"].query, 0, queries=None, keys=None, weights=records[0]["self"].weights(3)
     )
@@ -256,6 +256,11 @@ def test_bad_input_is_refused(records, found):
         hs.mechanism(weights)
     with pytest.raises(ModelError, match="There is no head 3-9; heads go from 3-0 to 3-2"):
         hs.mechanism(records, at=[(3, 9)])
+    for given in ({}, {"out": tmp_path / "run", "progress": False}):
+        with pytest.raises(ModelError, match="^There is no head 9-9; heads go from 0-0 to 1-"):
+            hs.mechanism(
+                tiny_model("bert"), tiny_tokenizer(), ["the cat"] * 3, at=[(9, 9)], **given
+            )
     with pytest.raises(RecordError, match="Head 1-0 was not looked into; there are 3-0, 3-1, 3-2"):
         found.neurons(1, 0)
     with pytest.raises(RecordError, match="rule 'nowhere' cannot be read"):

@@ -16,7 +16,13 @@ from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_applies, check_reads
 from headscope.capturing.inputs._processor import inputs_of, inputs_of_series
-from headscope.capturing.inputs.inputs import Inputs, encode, followed_inputs, with_target
+from headscope.capturing.inputs.inputs import (
+    Inputs,
+    check_length,
+    encode,
+    followed_inputs,
+    with_target,
+)
 from headscope.capturing.inputs.parse import check_reader, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
@@ -180,9 +186,11 @@ def capture_encoded(
     Raises:
         CaptureError: a model whose attention could not be captured exactly.
     """
-    if model is None:
+    check_reader(tokenizer, "capture_encoded")
+    if not isinstance(model, torch.nn.Module):
         raise CaptureError(
-            "capture_encoded needs a loaded model, whose vocabulary the ids are of; got None"
+            "capture_encoded needs a loaded model, whose vocabulary the ids are of; got "
+            f"{repr(model)[:60]}"
         )
     model = unwrapped(model)
     encoding = _with_rows(encoding if isinstance(encoding, Mapping) else {"input_ids": encoding})
@@ -241,14 +249,21 @@ def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_ids(model: Any, encoding: Mapping[str, Any]) -> None:
-    """Raise where an id is not in the vocabulary of the model.
+    """Raise where an id is not in the vocabulary of the model, or there are more than it has
+    positions for.
 
     Raises:
         CaptureError: with the id and the size of the vocabulary.
+        TextError: with both numbers.
     """
     # Placeholders of pictures and sounds may stand outside of the vocabulary.
     if has_more_than_text(encoding):
         return
+    for name in (*IDS, "inputs_embeds", "decoder_inputs_embeds"):
+        if isinstance(encoding.get(name), torch.Tensor):
+            own = encoding.get("decoder_" * name.startswith("decoder_") + "position_ids")
+            count = encoding[name].shape[1] if own is None else int(own.max()) + 1
+            check_length(model, count, name, "give truncation=True to the tokenizer")
     for name in IDS:
         ids = encoding.get(name)
         try:

@@ -91,7 +91,7 @@ def _parse_what(keep: Any) -> frozenset[str]:
         return frozenset({"weights", "qk", "values"})
     # A string is a collection too, of its letters; a single name must not be split into them.
     names = [keep] if isinstance(keep, str) or not isinstance(keep, Collection) else keep
-    what = frozenset(names)
+    what = frozenset(map(str, names))
     if not what or what - set(get_args(Keepable)):
         raise CaptureError(
             f"keep must be 'auto', or one or several of {', '.join(get_args(Keepable))}; "
@@ -122,9 +122,9 @@ def check_count(name: str, number: Any, least: int = 1) -> int:
     Raises:
         CaptureError: where it is not.
     """
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
         raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return number
+    return int(number)
 
 
 HOW = (

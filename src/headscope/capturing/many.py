@@ -173,6 +173,10 @@ def check_names(options: Mapping[str, Any]) -> None:
         CaptureError: naming it.
     """
     keeping_of(options)
+    check_count("batch_tokens", options.get("batch_tokens", 1))
+    most = options.get("max_unknown")
+    if most is not None and not (isinstance(most, int | float) and 0 <= most <= 1):
+        raise CaptureError(f"max_unknown is a share of the tokens from 0 to 1, not {most!r}")
     known = (*READING, *KeepOptions.__annotations__, *LOADING)
     for name in options:
         if name not in known:

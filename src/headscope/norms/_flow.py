@@ -101,14 +101,14 @@ def flow(
     """
     steps = steps_of(source, quantity, residual, stack)
     layers, size = steps.shape[:2]
-    last = layer + layers if layer < 0 else layer
-    chosen = list(range(size)) if queries is None else list(queries)
-    if not 0 <= last < layers or not all(0 <= query < size for query in chosen):
+    chosen = list(range(size) if queries is None else queries)
+    if layer not in range(-layers, layers) or any(each not in range(size) for each in chosen):
         raise RecordError(
             f"There are layers 0 to {layers - 1} and tokens 0 to {size - 1}; not {layer} and "
             f"{chosen}"
         )
     # Nodes are (layer, token), the input tokens at layer 0; edges lead back to what is looked at.
+    last = layer % layers
     network = _network(steps[: last + 1])
     flows = np.zeros((len(chosen), size))
     for row, query in enumerate(chosen):

@@ -37,15 +37,15 @@ def steps_of(
     if isinstance(source, Record | Stack):
         maps = _maps_of(_stack_of(source, stack), quantity)
     else:
-        maps = np.array(source, np.float64)
+        maps = np.asarray(source)
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
         raise RecordError(
             f"Expected maps [layer query key] with the same tokens on both sides, not {maps.shape}"
         )
+    maps = np.array(maps, np.float64)
     if not np.isfinite(maps).all() or maps.min(initial=0.0) < 0:
         raise RecordError("Maps must be finite and not negative")
-    if residual is None:
-        residual = quantity not in RESIDUAL_INSIDE
+    residual = quantity not in RESIDUAL_INSIDE if residual is None else residual
     if residual:
         # Norms have no sum of their own; rows are made to sum to 1, so that I weighs as much.
         if quantity == "attention":

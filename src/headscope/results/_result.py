@@ -78,8 +78,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
-        said = (self.summary, self.left_out_of)
-        parts = [f"<p>{html.escape(part)}</p>" for part in said if part]
+        parts = [f"<p>{html.escape(part)}</p>" for part in (self.summary, self.left_out_of) if part]
         for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')
@@ -222,8 +221,7 @@ def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable 
 
 def no_figure(result: Any) -> str:
     """The error for a kind of result without a figure, with what to use instead."""
-    name = type(result).__name__
-    return f"A {name} has no figure: print it, or take its table, to_pandas()"
+    return f"A {type(result).__name__} has no figure: print it, or take its table, to_pandas()"
 
 
 def check_conserved(given: int, counted: int, left_out: int, what: str = "texts") -> None:
@@ -265,6 +263,8 @@ def save(record: Record | Result, path: str | os.PathLike[str]) -> Path | str:
     """
     if isinstance(record, Result):
         return record.save(path)
+    if not isinstance(record, Record):
+        raise FileError(f"save takes a record or a result, and was given {type(record).__name__}")
     return files.save(record, path)
 
 

@@ -53,7 +53,7 @@ from headscope.storage._safetensors import (
     write_tensors,
 )
 from headscope.storage._temporary_arrays import TemporaryArray
-from headscope.storage.atomic import fetched, is_address, saved_at, written_whole
+from headscope.storage.atomic import fetched, is_address, local_path, saved_at, written_whole
 from headscope.storage.npz import UNREADABLE, arrays_below
 
 Array = np.ndarray | StoredArray
@@ -106,7 +106,7 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
     """
     if is_address(path):
         return saved_at(str(path), partial(save, record))
-    check_path(Path(path))
+    check_path(local_path(path))
     tensors = _tensors_of(record)
     with written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.

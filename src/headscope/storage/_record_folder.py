@@ -71,7 +71,7 @@ class RecordFolder(Sequence[Record]):
 
     def _read(self) -> None:
         start = 0
-        with reading(self._index, "index of records"), self._index.open("rb") as file:
+        with reading(self.path / INDEX, "index of records"), (self.path / INDEX).open("rb") as file:
             for number, line in enumerate(file):
                 entry = IndexLine(**json.loads(line))
                 if entry.record is not None:
@@ -81,10 +81,6 @@ class RecordFolder(Sequence[Record]):
                 else:
                     self.left_out[number] = entry.left_out or ""
                 start += len(line)
-
-    @property
-    def _index(self) -> Path:
-        return self.path / INDEX
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -114,7 +110,7 @@ class RecordFolder(Sequence[Record]):
     def _line(self, index: int) -> IndexLine:
         if not -len(self) <= index < len(self):
             raise RecordError(f"{self.path} has {len(self)} records, and no record {index}")
-        with reading(self._index, "index of records"), self._index.open("rb") as file:
+        with reading(self.path / INDEX, "index of records"), (self.path / INDEX).open("rb") as file:
             file.seek(self._starts[index])
             return IndexLine(**json.loads(file.readline()))
 

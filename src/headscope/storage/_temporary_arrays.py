@@ -16,7 +16,7 @@ from headscope.errors import FileError
 from headscope.record import StoredArray
 from headscope.storage._file_array import checksum_of
 from headscope.storage._safetensors import check_path
-from headscope.storage.atomic import is_address, reason, regular_or_none
+from headscope.storage.atomic import is_address, local_path, reason, regular_or_none
 
 
 class TemporaryArray(StoredArray):
@@ -148,7 +148,7 @@ class CapturedArrays(ArraysInFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = None
         if not is_address(path):
-            check_path(Path(path))
+            check_path(local_path(path))
             regular_or_none(path)
             folder = Path(path).absolute().parent
         super().__init__(folder, str(path))

@@ -150,8 +150,11 @@ def _remove_if_dead(leftover: Path) -> None:
 def _pass_on_rights(before: os.stat_result | None, temporary: Path) -> None:
     """The rights of the file that is replaced, or those of any new file."""
     if before is None:
-        # mkstemp makes files that only their owner may read.
-        temporary.chmod(0o666 & ~_umask())
+        # mkstemp makes files that only their owner may read. The system tells the mask only in
+        # exchange for another one.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
         return
     mode = stat.S_IMODE(before.st_mode)
     now = temporary.stat()
@@ -173,13 +176,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _umask() -> int:
-    # The system tells the mask only in exchange for another one.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 """A protocol of one letter is a drive of Windows."""
 
@@ -197,6 +193,8 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     Raises:
         FileError: for an address, where nothing may be written but a record or result.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise FileError(f"Expected the path of a file or folder, got {repr(path)[:60]}")
     if ADDRESS.match(os.fspath(path)):
         raise FileError(
             f"{path} is an address, and this is written to a disk of this machine; give a path "
@@ -242,6 +240,8 @@ def fetched(address: str | os.PathLike[str]) -> Path:
     Raises:
         FileError: where fsspec is missing or does not know the address, or there is no such file.
     """
+    if not isinstance(address, str | os.PathLike):
+        raise FileError(f"Expected the path or address of a file, got {repr(address)[:60]}")
     if not is_address(address):
         return Path(address)
     files, path = _filesystem_and_path(str(address))

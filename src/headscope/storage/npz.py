@@ -25,22 +25,9 @@ MOST_UNPACKED = 2**26
 """Bytes that any file may unpack to; larger ones must be worth it."""
 MOST_PACKED_RATIO = 100
 """How much more than its own size a file may unpack to beyond that."""
-UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+UNREADABLE: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, EOFError, LookupError)
+UNREADABLE += (MemoryError, OSError, RuntimeError, SyntaxError, TypeError, ValueError)
+UNREADABLE += (struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 """What NumPy, zipfile and json raise for files that are damaged (RuntimeError: nested too deep,
 encrypted).
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import FileError
+from headscope.errors import FileError, RecordError
 from headscope.storage.npz import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 
 ROWS_AT_ONCE = 1024
@@ -223,7 +223,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=fields_of)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from None
         if isinstance(row, str):
@@ -233,7 +233,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         elif isinstance(row, list):
             if len(row) > 2:
                 raise ValueError(
-                    f"line {number} is a list of {len(row)}; expected a text, or a pair of two"
+                    f"line {number} is a list of {len(row)}; expected one or two texts"
                 )
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):
@@ -241,35 +241,45 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         yield PlacedRow(row, number)
 
 
-def _csv(path: Path) -> Iterator[dict[str, Any]]:
+def fields_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a row, or of an object of JSON, by their names.
+
+    Raises:
+        RecordError: where two have one name; columns without a name are left aside.
+    """
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name and name in fields:
+            raise RecordError(f"Two fields are called {name!r}; give each a name of its own")
+        fields[name] = value
+    return fields
+
+
+def _cells(path: Path) -> Iterator[dict[str, Any]]:
+    own = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    how: dict[str, Any] = own if path.suffix.lower() == ".tsv" else {"strict": True}
     with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _cells(csv.DictReader(file, strict=True))
-
-
-def _tsv(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _cells(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def _cells(rows: csv.DictReader) -> Iterator[dict[str, Any]]:
-    while True:
-        began = rows.line_num + 1 if rows.fieldnames else 1
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            raise ValueError(
-                f"the row from line {began} on: {error}; close each quotation mark, and write one "
-                'inside a text twice ("")'
-            ) from None
-        if row is None:
-            return
-        # DictReader puts cells beyond the header under None: a comma in a text that is not quoted
-        # would cut it silently.
-        if None in row:
-            raise ValueError(
-                f"line {rows.line_num} has more cells than the {len(rows.fieldnames or ())} fields"
-            )
-        yield PlacedRow(row, rows.line_num)
+        rows = csv.DictReader(file, **how)
+        names = rows.fieldnames or ()
+        fields_of([(name, None) for name in names])
+        while True:
+            began = rows.line_num + 1
+            try:
+                row = next(rows, None)
+            except csv.Error as error:
+                raise ValueError(
+                    f"the row from line {began} on: {error}; close each quotation mark, and write "
+                    'one inside a text twice ("")'
+                ) from None
+            if row is None:
+                return
+            # DictReader puts cells beyond the header under None: a comma in a text that is not
+            # quoted would cut it silently.
+            if None in row:
+                raise ValueError(
+                    f"line {rows.line_num} has more cells than the {len(names)} fields"
+                )
+            yield PlacedRow(row, rows.line_num)
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
@@ -279,6 +289,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     # sizes, looked at first, may be wrong.
     most, unpacked = max(MOST_UNPACKED, MOST_PACKED_RATIO * path.stat().st_size), 0
     with parquet.ParquetFile(path) as file:
+        fields_of([(name, None) for name in file.schema_arrow.names])
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         if sum(group.total_byte_size for group in groups) > most:
             raise ValueError("it unpacks to more than 100 times its size")
@@ -289,4 +300,4 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-_READERS = {".txt": _lines, ".jsonl": _jsonl, ".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}
+_READERS = {".txt": _lines, ".jsonl": _jsonl, ".csv": _cells, ".tsv": _cells, ".parquet": _parquet}

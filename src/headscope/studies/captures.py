@@ -14,7 +14,7 @@ import numpy as np
 from headscope.corpus import OPTIONS, CorpusText, FinishedRun, Kept, key_of
 from headscope.errors import HeadscopeError, RunError
 from headscope.record import Record
-from headscope.storage import RECORDS, IndexLine, RecordFolder, save, write_index
+from headscope.storage import RECORDS, IndexLine, RecordFolder, local_path, save, write_index
 from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
 from headscope.studies.shared._corpus_model import corpus_texts, one_thread
 from headscope.studies.shared._corpus_run import Stream, run_study
@@ -212,7 +212,7 @@ def captured_over(
     # By the number of each text, which a run does not know: reported below, from the index.
     rest["on_error"] = None if on_error is None else (lambda _, error: None)
     how = {
-        "folder": str(Path(options["out"]).absolute()),
+        "folder": str(local_path(options["out"]).absolute()),
         "kept": tuple(sorted(kept.items())),
         "max_unknown": unknown,
     }

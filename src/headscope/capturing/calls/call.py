@@ -10,7 +10,7 @@ one text alone (building/_checks.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -154,22 +154,6 @@ class Call:
             if tensor is not None and len(tensor) > 1:
                 parts[name] = some_of(tensor, examples)
         return replace(self, **parts)
-
-
-def joined_calls(calls: Sequence[Call], names: Iterable[str]) -> Call:
-    """Calls of one form as one, whose batch is theirs one after the other.
-
-    Args:
-        calls: of the same size.
-        names: the tensors that are joined. All else is that of the first call; where its context is
-            not among them, its shape alone is right.
-    """
-    first = calls[0]
-    batch, *shape = first.context.shape
-    parts: dict[str, Any] = {"context": first.context[:1].expand(batch * len(calls), *shape)}
-    for name in names:
-        parts[name] = torch.cat([getattr(call, name) for call in calls]).detach()
-    return replace(first, **parts)
 
 
 def some_of(tensor: torch.Tensor, examples: Sequence[int]) -> torch.Tensor:

@@ -255,6 +255,7 @@ def parsed(
     count = None if count is None else check_count("max_new_tokens", count)
     alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
     seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
+    seed = None if seed is None else check_count("seed", seed, 0)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     anyway = options.pop("allow_unfit", False)
     if isinstance(model, str | Path):

@@ -204,7 +204,7 @@ def left_as_it_was(model: Any) -> Generator[None]:
 
 @contextmanager
 def explained(model: Any, what: str) -> Generator[None]:
-    """Say that a model cannot do something like this where it raises a `ValueError`.
+    """Say that a model cannot do something like this where it raises an error about it.
 
     Raises:
         CaptureError: in place of what the model raised.
@@ -214,7 +214,7 @@ def explained(model: Any, what: str) -> Generator[None]:
     except HeadscopeError:
         # what the caller's own processors of logits say
         raise
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot {what} like this: {why}") from error

@@ -92,6 +92,12 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
         yield
     except HeadscopeError:
         raise
+    except IndexError as error:
+        shapes = {n: list(each.shape) for n, each in arguments.items() if hasattr(each, "shape")}
+        raise CaptureError(
+            f"{type(model).__name__} was given {shapes} and has no row for one of their numbers "
+            f"({error}); encode the text with the tokenizer of this model"
+        ) from error
     except (RuntimeError, NotImplementedError) as error:
         explained = _weights_error(model, error)
         if explained is None:

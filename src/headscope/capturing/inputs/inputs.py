@@ -26,6 +26,7 @@ from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Tokens
 
 GENERATED_AT_MOST = 64
+CUT = "pass truncate=True (--truncate) to keep its beginning"
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def cut_of(model: Any, count: int, cuts: list[int]) -> dict[str, Any]:
     return {"truncation": True, "max_length": limit}
 
 
-def check_length(model: Any, count: int) -> None:
+def check_length(model: Any, count: int, what: str = "The text", advice: str = CUT) -> None:
     """Raise where a text has more tokens than the model has positions.
 
     Raises:
@@ -160,14 +161,14 @@ def check_length(model: Any, count: int) -> None:
     limit = position_limit(model)
     if limit is not None and count > limit:
         raise TextError(
-            f"The text has {count} tokens and the model has positions for {limit}; shorten it, "
-            "or pass truncate=True (--truncate) to keep its beginning"
+            f"{what} has {count} tokens and the model has positions for {limit}; shorten it, or "
+            f"{advice}"
         )
 
 
 def position_limit(model: Any) -> int | None:
     """How many tokens the model has positions for; None where it has no such limit."""
-    config = model.config
+    config = getattr(model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     limit = getattr(config, "max_position_embeddings", None)
     for name, each in model.named_modules():

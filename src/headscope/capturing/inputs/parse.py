@@ -19,7 +19,15 @@ from headscope.capturing.media.given import (
     parse_video,
 )
 from headscope.errors import CaptureError, HeadscopeError, TextError
-from headscope.storage import FIRST, SECOND, names_file, read_groups, read_rows, read_texts
+from headscope.storage import (
+    FIRST,
+    SECOND,
+    fields_of,
+    names_file,
+    read_groups,
+    read_rows,
+    read_texts,
+)
 
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
@@ -267,7 +275,7 @@ def check_reader(tokenizer: Any, call: str) -> None:
     Raises:
         TextError: saying what stands where in a call.
     """
-    if isinstance(tokenizer, str | Path | list | tuple):
+    if tokenizer is not None and not callable(tokenizer):
         raise TextError(
             f"Expected a tokenizer after the model, got {repr(tokenizer)[:60]}; load "
             f"one with AutoTokenizer.from_pretrained: {call}(model, tokenizer, ...)"
@@ -383,6 +391,9 @@ def rows_of(texts: Any) -> Any:
         return read_texts(Path(texts))
     if getattr(texts, "closed", False):
         raise TextError("The file of texts was closed before it was read; give its name instead")
+    names = getattr(texts, "column_names", None) or getattr(texts, "columns", None)
+    if isinstance(names, Iterable):
+        fields_of([(name, None) for name in names])
     if hasattr(texts, "iterrows"):
         return texts.to_dict("records")
     if hasattr(texts, "iter_rows"):

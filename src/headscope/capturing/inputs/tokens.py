@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
@@ -228,6 +228,7 @@ def tokens_from_encoding(
     ids = _plain(encoding["input_ids"], example)
     # Only the tokenizers written in Rust know from which characters a token comes.
     if not getattr(encoding, "is_fast", False):
+        texts = _read_of(tokenizer, ids, texts)
         return tokens_from_ids(tokenizer, ids, texts=texts, specials=specials)
     one, specials = encoding[example], specials or SpecialTokens.of(tokenizer)
     # A special token that is written in the text is no word of it.
@@ -248,6 +249,27 @@ def tokens_from_encoding(
     words = _words(words, spans, segments, texts)
     known = {"texts": texts, "offsets": spans, "segments": segments, "words": words}
     return tokens_from_ids(tokenizer, ids, specials=specials, **known)
+
+
+def _read_of(tokenizer: Any, ids: list[int], texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What was read of texts that were cut: the shortest beginnings that become the same tokens."""
+
+    def ids_of(*texts: str, **options: Any) -> list[int]:
+        return tokenized(tokenizer, *texts, warns=False, padding=False, **options)["input_ids"]
+
+    if not texts or len(ids_of(*texts, verbose=False, truncation=False)) <= len(ids):
+        return texts
+    for place in range(len(texts)):
+
+        def cut_at(end: int, place: int = place, texts: tuple[str, ...] = texts) -> tuple[str, ...]:
+            beginning = type(texts[place])(texts[place][:end])
+            return (*texts[:place], beginning, *texts[place + 1 :])
+
+        def is_read(end: int, cut_at: Callable[[int], tuple[str, ...]] = cut_at) -> bool:
+            return ids_of(*cut_at(end), truncation=True, max_length=len(ids)) == ids
+
+        texts = cut_at(bisect_left(range(len(texts[place])), True, key=is_read))
+    return texts
 
 
 def tokens_from_ids(

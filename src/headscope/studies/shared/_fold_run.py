@@ -19,7 +19,7 @@ from headscope.corpus import (
     Sums,
     this_process,
 )
-from headscope.errors import HeadscopeError, RunError
+from headscope.errors import HeadscopeError, ModelError, RunError
 from headscope.patterns import Pattern
 from headscope.studies.shared._corpus_job import ModelJob, as_given
 from headscope.studies.shared._corpus_model import one_thread
@@ -154,7 +154,15 @@ class FoldJob(ModelJob):
         """Raise where the model cannot be studied, or the texts are mostly unknown to it."""
         if self.fold.check is not None and not self.model.random:
             self.fold.check(measurer.model, allow_unfit=self.allow_unfit)
-        return super().check(measurer, texts)
+        checked = super().check(measurer, texts)
+
+        def failed(_: int, error: Exception) -> None:
+            # What is wrong whatever the text, such as a head that does not exist, ends the run.
+            if isinstance(error, ModelError):
+                raise error
+
+        next(iter(measurer.values_of(texts, failed)), None)
+        return checked
 
     def check_engine(self, engine: Engine) -> None:
         """Raise where an option could not go to the processes of an engine."""
