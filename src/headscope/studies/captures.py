@@ -21,8 +21,6 @@ from headscope.studies.shared._corpus_run import Stream, run_study
 
 SHARDS = 3
 """Digits of the name of a file that name its folder: of a million files, 244 lie together."""
-NOTHING = np.zeros(0)
-"""A part has no arrays of its own: these are in the files of the records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +144,8 @@ class SavedRecords:
         self._files.append(file)
 
     def kept(self) -> Kept:
-        """Which records were written."""
-        return {"files": sorted(self._files)}, {"none": NOTHING}
+        """Which records were written; their arrays are in their own files."""
+        return {"files": sorted(self._files)}, {"none": np.zeros(0)}
 
 
 class TextOrder:

@@ -154,15 +154,14 @@ class FoldJob(ModelJob):
         """Raise where the model cannot be studied, or the texts are mostly unknown to it."""
         if self.fold.check is not None and not self.model.random:
             self.fold.check(measurer.model, allow_unfit=self.allow_unfit)
-        checked = super().check(measurer, texts)
 
         def failed(_: int, error: Exception) -> None:
             # What is wrong whatever the text, such as a head that does not exist, ends the run.
             if isinstance(error, ModelError):
                 raise error
 
-        next(iter(measurer.values_of(texts, failed)), None)
-        return checked
+        next(measurer.values_of(texts, failed), None)
+        return super().check(measurer, texts)
 
     def check_engine(self, engine: Engine) -> None:
         """Raise where an option could not go to the processes of an engine."""
