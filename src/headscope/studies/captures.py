@@ -137,11 +137,10 @@ class SavedRecords:
 
     def update(self, text: CorpusText, values: Record) -> None:
         """Write the record of a text."""
-        file = self._job.file_of(text)
-        path = Path(self._job.folder) / file
+        self._files.append(self._job.file_of(text))
+        path = Path(self._job.folder) / self._files[-1]
         path.parent.mkdir(parents=True, exist_ok=True)
         save(values, path)
-        self._files.append(file)
 
     def kept(self) -> Kept:
         """Which records were written; their arrays are in their own files."""
