@@ -11,7 +11,7 @@ from headscope import RecordError
 from headscope.measures import alignment_error_rate
 from headscope.record import Contributions
 from headscope.studies import AlignedPair, AlignmentStudy
-from headscope.studies.word_alignment import STATES, diagonal_links, words_of
+from headscope.studies.word_alignment import BY, STATES, diagonal_links, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
 from ..close import assert_close, assert_same_numbers
@@ -400,3 +400,37 @@ def test_sentences_of_unknown_tokens_are_refused_and_single_ones_left_out():
     assert found.sentences == 2
     assert "of the tokens of the sentence are" in found.left_out["000001"]
     assert hs.alignment_study(model, tokenizer, [good[0], strange], allow_unfit=True).left_out == {}
+
+
+def of_chance(seed, *, best=0.2):
+    """Heads that link right as often as the diagonal does, but for the first; they link fewer
+    words.
+    """
+    rng = np.random.default_rng(seed)
+    study = AlignmentStudy()
+    for number in range(40):
+        words = rng.integers(6, 20)
+        links = rng.integers(words - 3, words + 1, (2, 2, 3, 5))
+        right = np.full(links.shape, 0.2)
+        right[:, :, 0, 0] = best
+        counts = {"counts": np.stack([rng.binomial(links, right), links])}
+        counts["diagonal"] = np.array([rng.binomial(words, 0.2), words])
+        facts = {"heads": [[layer, head] for layer in range(3) for head in range(4)]}
+        study.sums.add(f"{number}", f"sentence {number}", counts, length=int(words), facts=facts)
+    return study
+
+
+def test_heads_that_align_as_the_diagonal_does_are_not_above_it():
+    single, family = [], []
+    for seed in range(60):
+        study = of_chance(seed)
+        found = [best for by in BY for state in STATES for best in study.bests(by, state)]
+        single.append([best.p < 0.05 for best in found])
+        family.append(any(best.p_corrected < 0.05 for best in found))
+    # Of 480 rows; tables: 3 in 60 are expected, and 8 have a chance of 1 %.
+    assert 0.01 < np.mean(single) < 0.08
+    assert np.sum(family) < 8
+    planted = of_chance(0, best=0.6).best("norm", "output", of_heads=True)
+    assert (planted.layer, planted.head) == (0, 0)
+    assert planted.p_corrected < 0.01
+    assert "p 0.001" in str(of_chance(0, best=0.6))

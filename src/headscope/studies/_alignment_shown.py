@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.evidence import length_text
+from headscope.evidence import length_text, p_text
 from headscope.results import TextTable
 from headscope.studies.shared._head_answers import left_out_lines, percent
 from headscope.studies.word_alignment import BY, STATES
@@ -21,6 +21,8 @@ HELD_OUT = (
     "held_out_high",
     "held_out_spread",
     "held_out_chosen",
+    "p",
+    "p_corrected",
 )
 """Only in the rows of the layer and of the head that were chosen most often; None in others."""
 FIELDS = (
@@ -57,8 +59,8 @@ def columns_of(study: AlignmentStudy) -> dict[str, list[Any]]:
             # The last column of the rates is of all heads of the layer together.
             place = (study.layers[number], head if head < study.heads else None)
             held: tuple[float | None, ...] = (None,) * len(HELD_OUT)
-            if (each := best.get(place)) is not None:
-                held = (each.aer, *each.interval, each.spread, each.chosen)
+            if (top := best.get(place)) is not None:
+                held = (top.aer, *top.interval, top.spread, top.chosen, top.p, top.p_corrected)
             numbers = rates[number, head].item(), *ends[number, head].tolist()
             cells = (state, by, *place, *numbers, *baseline, study.sentences, *held)
             for field, cell in zip(columns, cells, strict=True):
@@ -98,8 +100,8 @@ def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
         f"Alignment error rate in % [{study.confidence:.0%} interval over sentences], all heads "
         "of a layer together:"
     )
-    baseline = percent(study.baseline, study.baseline_interval)
-    lines = [f"the diagonal, without any attention: {baseline}", *_chosen(study)]
+    rate = percent(study.baseline, study.baseline_interval)
+    lines = [f"the diagonal, without any attention: {rate}", *_chosen(study)]
     blocks: list[TextTable | str] = [_layers(study, title), "\n".join(lines)]
     if study.control is not None:
         blocks.append(_layers(study.control, "the same with random weights:"))
@@ -119,7 +121,8 @@ def _layers(study: AlignmentStudy, title: str) -> TextTable:
 def _chosen(study: AlignmentStudy) -> list[str]:
     return [
         f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), "
-        f"{percent(best.aer, best.interval)} held out, {100 * best.spread:.1f} over splits"
+        f"{percent(best.aer, best.interval)} held out, {100 * best.spread:.1f} over splits, "
+        f"p {p_text(best.p_corrected)}"
         for state, by in product(STATES, BY)
         for best in study.bests(by, state)
     ]

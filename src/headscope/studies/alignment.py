@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from jaxtyping import Float, Int
 from headscope.corpus import Sums, asks_for_run
 from headscope.errors import RecordError, RunError
 from headscope.evidence import redrawn_ratios
-from headscope.evidence.choice import ERROR_SPLITS, SPLITS, halves_of
+from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
@@ -41,10 +42,10 @@ from headscope.studies.word_alignment import (
     STATES,
     BestLayerOrHead,
     Gold,
+    above_diagonal,
     chosen_cells,
     counts_of,
     ends_of,
-    rate_interval,
     rates_of,
     reach_of,
     words_of,
@@ -133,7 +134,7 @@ class AlignmentStudy(Result):
         counted = FOLD.counted(item.what, record, **self._how)
         counted.add_to(self.sums, name, item.unit)
         # Cached properties live in __dict__: what was drawn from fewer sentences is forgotten.
-        for cached in ("_counts", "_redrawn"):
+        for cached in ("_counts", "_redrawn", "_tests"):
             self.__dict__.pop(cached, None)
 
     @property
@@ -191,8 +192,7 @@ class AlignmentStudy(Result):
     def error_rates(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all"]:
         """Alignment error rate of every head; in the last column of all heads of a layer together.
 
-        Hits and links are summed over sentences before they are divided. NaN where nothing was
-        counted.
+        Sums over sentences are divided. NaN where nothing was counted.
 
         Raises:
             RecordError: where ``by`` or ``state`` is not what it may be.
@@ -223,7 +223,9 @@ class AlignmentStudy(Result):
     @property
     def baseline_interval(self) -> tuple[float, float]:
         """Interval of `baseline` over documents; NaN for fewer than two."""
-        return rate_interval(self._diagonal, self.confidence)
+        hits, links = self._diagonal[:, :1], self._diagonal[:, 1:]
+        low, high = ends_of(self.confidence, 1 - redrawn_ratios(hits, links), links)[0].tolist()
+        return low, high
 
     def best(
         self,
@@ -253,34 +255,46 @@ class AlignmentStudy(Result):
         if self.sentences < LEAST or self.sums.documents < 2:
             few = f"There are {self.sentences} sentences; two halves to choose on and measure on"
             raise RecordError(f"{few} need four, of two or more documents")
-        values = self._counts[:, :, *_index(by, state)]
-        # The last column is of all heads of a layer together.
-        values = values[..., :-1] if of_heads else values[..., -1:]
+        values = self._cells(by, state, of_heads)
         if np.isnan(rates_of(values.sum(axis=0))).all():
             why = next(iter(self.refused.values()), "no link at all")
             raise RecordError(f"Nothing was counted by {by}: {why}")
         halves = halves_of(len(values), seed, max(splits, ERROR_SPLITS))
-        choices, held, used = chosen_cells(values, halves)
+        best, least, held, used = chosen_cells(values, halves)
         count = int(used[:splits].sum())
-        cells = [choice[0] for choice in choices[: 2 * count]]
-        if not cells:
-            few = f"Nothing was counted by {by} on one half of the sentences of any split"
-            raise RecordError(f"{few}; give more")
+        if not count:
+            raise RecordError(f"Nothing was counted by {by} on one half of any split; give more")
         # The most frequent place is named; the rate is of all that splits choose.
-        (layer, head), times = Counter(cells).most_common(1)[0]
+        place, times = Counter(best[:count].ravel().tolist()).most_common(1)[0]
+        layer, head = divmod(place, values.shape[-1])
         each = rates_of(np.moveaxis(held[:count].sum(axis=1), -1, 0))
         rate = float(each.mean())
         reach = reach_of(held, halves[used], count, self.confidence)
         return BestLayerOrHead(
             layer=self.layers[layer],
             head=head if of_heads else None,
-            chosen_at=float(np.mean([choice[1] for choice in choices[: 2 * count]])),
+            chosen_at=float(least[:count].mean()),
             aer=rate,
             interval=(max(0.0, rate - reach), min(1.0, rate + reach)),
             sentences=(self.sentences // 2, self.sentences),
             spread=float(each.std()),
-            chosen=times / len(cells),
+            chosen=times / (2 * count),
+            **self._tests[by, state, of_heads],
         )
+
+    def _cells(self, by: str, state: str, of_heads: bool) -> Int[np.ndarray, "group 2 layer head"]:
+        # The last column is of all heads of a layer together.
+        place = slice(-1) if of_heads else slice(-1, None)
+        return self._counts[:, :, *_index(by, state)][..., place]
+
+    @cached_property
+    def _tests(self) -> dict[tuple[str, str, bool], dict[str, float]]:
+        """P of each way, state, and layers or heads, corrected for all of them."""
+        ways = product(BY, STATES, (False, True))
+        asked = {way: above_diagonal(self._cells(*way), self._diagonal) for way in ways}
+        asked = {way: each for way, each in asked.items() if len(each.scores)}
+        numbers = zip(asked, chosen(list(asked.values())), strict=True)
+        return {way: {name: each[name] for name in ("p", "p_corrected")} for way, each in numbers}
 
     def columns(self) -> dict[str, list[Any]]:
         """Every rate with its interval as a table, one list for each column; head None is all heads
@@ -325,8 +339,6 @@ class AlignmentStudy(Result):
             shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
             array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
             array_of(arrays, "counts.diagonal", "i", shape[:2])
-        numbers = study.sentences, len(study.left_out)
-        study.conserved(sum(numbers), *numbers, "sentences")
         return study
 
     @cached_property
@@ -434,17 +446,13 @@ def alignment_study(
     judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95), "digests": {}}
     # Before the run: whatever is wrong with the options is said here.
     _result_of(Sums(), how, judging)
-    is_loaded = model is not None and not isinstance(model, str | Path)
-    if is_loaded:
-        check_model(model)
     fold = FOLD
     if resume is not None:
         if asks_for_run(options):
             raise RunError("resume and a run were given; the folder of a run resumes by itself")
-        if not is_loaded:
+        if model is None or isinstance(model, str | Path):
             raise RecordError("resume compares the weights of a loaded model; load it first")
-        said = zip(named, map(digest_of, listed), strict=True)
-        judging["digests"] = digests = dict(said)
+        judging["digests"] = digests = dict(zip(named, map(digest_of, listed), strict=True))
         begun = partial(_resumed, how=how, digests=digests)
         fold = replace(FOLD, resume=(Path(resume), begun))
     items = [

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Int, Real
 
 from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
-from headscope.evidence import redrawn_interval, redrawn_ratios
-from headscope.evidence.choice import split_error, student_reach
+from headscope.evidence import redrawn_interval
+from headscope.evidence.choice import Choices, split_error, student_reach
 from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
 from headscope.measures import (
@@ -316,13 +316,6 @@ def rates_of(counts: Real[np.ndarray, "2 ..."]) -> Any:
     return 1 - np.divide(hits, size, out=np.full(np.shape(hits), np.nan), where=size > 0)
 
 
-def rate_interval(counts: Real[np.ndarray, "group 2"], confidence: float) -> tuple[float, float]:
-    """Interval of the error rate over documents of these hits and links."""
-    drawn = 1 - redrawn_ratios(counts[:, :1], counts[:, 1:])
-    low, high = ends_of(confidence, drawn, counts[:, 1:])[0].tolist()
-    return low, high
-
-
 def ends_of(
     confidence: float,
     drawn: Float[np.ndarray, "resample ..."],
@@ -349,6 +342,9 @@ class BestLayerOrHead:
         sentences: on how many each is chosen, and how many each split measures: all of them.
         spread: standard deviation of the rate over splits.
         chosen: how often this one was chosen, of two choices a split.
+        p: of what is chosen aligning no better than the diagonal, see
+            `headscope.evidence.choice.chosen`.
+        p_corrected: the same, corrected for layers and heads by each way and state.
     """
 
     layer: int
@@ -359,6 +355,8 @@ class BestLayerOrHead:
     sentences: tuple[int, int]
     spread: float = 0.0
     chosen: float = 1.0
+    p: float = float("nan")
+    p_corrected: float = float("nan")
 
     @property
     def place(self) -> str:
@@ -369,30 +367,38 @@ class BestLayerOrHead:
 def chosen_cells(
     values: Int[np.ndarray, "document 2 layer head"], halves: Bool[np.ndarray, "split document"]
 ) -> tuple[
-    list[tuple[tuple[int, int], float]],
-    Float[np.ndarray, "used document 2"],
+    Int[np.ndarray, "used 2"],
+    Float[np.ndarray, "used 2"],
+    Int[np.ndarray, "used document 2"],
     Bool[np.ndarray, " split"],
 ]:
-    """The best cell on each half of every split with its rate there, what it got right on the other
-    half, and which splits could be used: those with links that were counted on both halves.
+    """The number of the best cell on each half of every split and its rate there, what it got right
+    on the other half, and which splits could be used: those with links that were counted on both
+    halves.
     """
-    choices: list[tuple[tuple[int, int], float]] = []
-    held, used = [], np.zeros(len(halves), bool)
-    for number, half in enumerate(halves):
-        counted = [rates_of(values[part].sum(axis=0)) for part in (half, ~half)]
-        if any(np.isnan(each).all() for each in counted):
-            continue
-        # Chosen on one half, measured on the other, and the other way round: every document is
-        # measured once in a split.
-        row = np.zeros(values.shape[:2])
-        for each, other in zip(counted, (~half, half), strict=True):
-            best = np.unravel_index(np.nanargmin(each), each.shape)
-            layer, head = int(best[0]), int(best[1])
-            choices.append(((layer, head), float(each[layer, head])))
-            row[other] = values[other][:, :, layer, head]
-        held.append(row)
-        used[number] = True
-    return choices, np.reshape(held, (len(held), *values.shape[:2])), used
+    cells = values.reshape(*values.shape[:2], -1)
+    on = np.tensordot(halves.astype(np.int64), cells, 1)
+    rates = rates_of(np.stack([on, cells.sum(axis=0) - on], axis=1).swapaxes(0, 2))
+    used = ~np.isnan(rates).all(axis=2).any(axis=0)
+    best = np.nanargmin(rates[:, used], axis=2)
+    # Chosen on one half, measured on the other, and the other way round: every document is measured
+    # once in a split.
+    first, second = cells[:, :, best].transpose(2, 3, 0, 1)
+    held = np.where(halves[used][..., None], second, first)
+    return best.T, np.nanmin(rates[:, used], axis=2).T, held, used
+
+
+def above_diagonal(
+    values: Int[np.ndarray, "document 2 layer head"], diagonal: Int[np.ndarray, "document 2"]
+) -> Choices:
+    """Cells beside the diagonal, all with one denominator: hits as if each made as many links, what
+    is missing being right as often as the diagonal is. Cells without any link are left out.
+    """
+    cells = values.reshape(*values.shape[:2], -1).astype(np.float64)
+    own, size = np.moveaxis(cells[:, :, cells[:, 1].any(axis=0)], 0, -1)
+    hits, links = diagonal.T.astype(np.float64)
+    scores = own + hits.sum() / links.sum() * (links - size)
+    return Choices(wholes=links, scores=scores, baselines=hits[None])
 
 
 def reach_of(
