@@ -77,10 +77,9 @@ def summary_of(study: AlignmentStudy) -> str:
     """
     parts = []
     for by in BY:
-        rates = np.concatenate([study.error_rates(by, state)[:, -1] for state in STATES])
-        known = rates[~np.isnan(rates)]
-        if len(known):
-            parts.append(f"{percent(float(known.min()))} by {by}")
+        rates = np.array([study.error_rates(by, state)[:, -1] for state in STATES])
+        if not np.isnan(rates).all():
+            parts.append(f"{percent(float(np.nanmin(rates)))} by {by}")
     return (
         f"{study.model or 'a model'}: {study.sentences} sentences "
         f"({length_text(study.sums.lengths)} of the source). "
@@ -104,8 +103,8 @@ def blocks_of(study: AlignmentStudy) -> list[TextTable | str]:
     lines = [f"the diagonal, without any attention: {rate}", *_chosen(study)]
     blocks: list[TextTable | str] = [_layers(study, title), "\n".join(lines)]
     if study.control is not None:
-        blocks.append(_layers(study.control, "the same with random weights:"))
-        blocks.append("\n".join(_chosen(study.control)))
+        title = "the same with random weights:"
+        blocks += [_layers(study.control, title), "\n".join(_chosen(study.control))]
     return [*blocks, "\n".join(left_out)]
 
 

@@ -268,8 +268,7 @@ class AlignmentStudy(Result):
         place, times = Counter(best[:count].ravel().tolist()).most_common(1)[0]
         layer, head = divmod(place, values.shape[-1])
         each = rates_of(np.moveaxis(held[:count].sum(axis=1), -1, 0))
-        rate = float(each.mean())
-        reach = reach_of(held, halves[used], count, self.confidence)
+        rate, reach = float(each.mean()), reach_of(held, halves[used], count, self.confidence)
         return BestLayerOrHead(
             layer=self.layers[layer],
             head=head if of_heads else None,
@@ -290,11 +289,10 @@ class AlignmentStudy(Result):
     @cached_property
     def _tests(self) -> dict[tuple[str, str, bool], dict[str, float]]:
         """P of each way, state, and layers or heads, corrected for all of them."""
-        ways = product(BY, STATES, (False, True))
-        asked = {way: above_diagonal(self._cells(*way), self._diagonal) for way in ways}
-        asked = {way: each for way, each in asked.items() if len(each.scores)}
-        numbers = zip(asked, chosen(list(asked.values())), strict=True)
-        return {way: {name: each[name] for name in ("p", "p_corrected")} for way, each in numbers}
+        ways = list(product(BY, STATES, (False, True)))
+        judged = chosen([above_diagonal(self._cells(*way), self._diagonal) for way in ways])
+        p = [{name: each[name] for name in ("p", "p_corrected")} for each in judged]
+        return dict(zip(ways, p, strict=True))
 
     def columns(self) -> dict[str, list[Any]]:
         """Every rate with its interval as a table, one list for each column; head None is all heads

@@ -392,10 +392,9 @@ def above_diagonal(
     values: Int[np.ndarray, "document 2 layer head"], diagonal: Int[np.ndarray, "document 2"]
 ) -> Choices:
     """Cells beside the diagonal, all with one denominator: hits as if each made as many links, what
-    is missing being right as often as the diagonal is. Cells without any link are left out.
+    is missing being right as often as the diagonal is.
     """
-    cells = values.reshape(*values.shape[:2], -1).astype(np.float64)
-    own, size = np.moveaxis(cells[:, :, cells[:, 1].any(axis=0)], 0, -1)
+    own, size = np.moveaxis(values.reshape(*values.shape[:2], -1), 0, -1)
     hits, links = diagonal.T.astype(np.float64)
     scores = own + hits.sum() / links.sum() * (links - size)
     return Choices(wholes=links, scores=scores, baselines=hits[None])
