@@ -15,8 +15,8 @@ from headscope.capturing import (
     load_masked_model,
     load_model,
 )
-from headscope.capturing.inputs.parse import parse_input
 from headscope.capturing import options as _loading
+from headscope.capturing.inputs.parse import parse_input
 from headscope.capturing.loading.load import load_for
 from headscope.capturing.options import parse_device, parse_loading
 from headscope.studies.shared import _source
