@@ -313,7 +313,7 @@ SPECTROGRAM_STEP, SPECTROGRAM_WINDOW = 0.01, 0.025
 """Seconds between the columns of a spectrogram whose extractor counts these (AST), and of each."""
 PADDED = ", padding"
 """Behind the name of a frame that a sound is too short for."""
-SCALES = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+SCALES: dict[int, str] = {1: "u1", 2: "<i2", 4: "<i4"}
 
 
 ReadSound = Callable[[], tuple[np.ndarray, int]]
