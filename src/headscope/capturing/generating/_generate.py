@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -194,16 +194,7 @@ def generate_many(
         raise TextError("There is no prompt to generate from; give at least one")
     run = parsed(model, tokenizer, options, first)
     shown = Progress("Generating", "prompt", len(outcomes), shows=progress)
-    return _counted(shown, run.each(given, batch_size, report))
-
-
-def _counted(shown: Progress, records: Iterable[Record | None]) -> Iterator[Record]:
-    """The records that there are, each counted."""
-    with shown:
-        for record in records:
-            shown.step()
-            if record is not None:
-                yield record
+    return run.each(given, batch_size, report, shown)
 
 
 def _raised(index: int, error: HeadscopeError) -> None:
@@ -299,14 +290,15 @@ class PromptRunner:
         return self._records([self._read(prompt)])[0]
 
     def each(
-        self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report
-    ) -> Iterator[Record | None]:
-        """The records in the order of the prompts; None for one that is left out.
+        self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report, shown: Progress
+    ) -> Iterator[Record]:
+        """The records in the order of the prompts, without those that are left out.
 
         Args:
             prompts: by number.
             size: how many are run at once at most; None where only their tokens count.
             report: is called with number and error of a prompt that is left out.
+            shown: how many are done.
         """
         # No reason is given for prompts run one by one if the caller chose that.
         reason = "" if size == 1 else self._alone_because()
@@ -314,18 +306,24 @@ class PromptRunner:
             warnings.warn(f"Prompts are run one at a time: {reason}", stacklevel=4)
         most = 1 if reason else size
         numbered = iter(prompts.items())
-        while ahead := dict(islice(numbered, AT_ONCE)):
-            read = self._all_read(ahead, report)
-            # What is to be written takes room too.
-            lengths = {
-                index: len(each["input_ids"]) + self._length(each["input_ids"])
-                for index, (_, each) in read.items()
-            }
-            done: dict[int, Record] = {}
-            for batch in batches_of(lengths, BATCH_TOKENS, most):
-                done |= self._batch({index: read[index] for index in batch}, report)
-            for index in ahead:
-                yield done.get(index)
+        with shown:
+            while ahead := dict(islice(numbered, AT_ONCE)):
+                read: dict[int, tuple[str, Any]] = {}
+                for index, prompt in ahead.items():
+                    try:
+                        read[index] = self._read(prompt)
+                    except HeadscopeError as error:
+                        report(index, error)
+                # What is to be written takes room too.
+                sizes = {index: len(each["input_ids"]) for index, (_, each) in read.items()}
+                lengths = {index: size + self._length(size) for index, size in sizes.items()}
+                done: dict[int, Record] = {}
+                for batch in batches_of(lengths, BATCH_TOKENS, most):
+                    done |= self._batch({index: read[index] for index in batch}, report)
+                for index in ahead:
+                    shown.step()
+                    if index in done:
+                        yield done[index]
 
     def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
@@ -345,14 +343,14 @@ class PromptRunner:
             warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=5)
         return done
 
-    def _length(self, prompt: list[int]) -> int:
-        """How many tokens are written after a prompt at most."""
+    def _length(self, prompt: int) -> int:
+        """How many tokens are written at most after so many of a prompt."""
         count = self.run.arguments["max_new_tokens"]
-        return length_of(self.run.model, len(prompt)) if count is None else count
+        return length_of(self.run.model, prompt) if count is None else count
 
     def _records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
         """The records of one prompt, or of several of the same length to write."""
-        length = self._length(prompts[0][1]["input_ids"])
+        length = self._length(len(prompts[0][1]["input_ids"]))
         run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
         records = run.records(prompts)
         read = [tokens_from_encoding(run.tokenizer, given, (text,)) for text, given in prompts]
@@ -360,18 +358,6 @@ class PromptRunner:
         unread = not_read(modules_of(run.model), run.model, prompts[0][1])
         warn_of_gaps(records[0], unread, lost=lost)
         return records
-
-    def _all_read(
-        self, prompts: Mapping[int, ParsedInput], report: Report
-    ) -> dict[int, tuple[str, Any]]:
-        """Text and encoding of the prompts that can be read; the others are reported."""
-        read: dict[int, tuple[str, Any]] = {}
-        for index, prompt in prompts.items():
-            try:
-                read[index] = self._read(prompt)
-            except HeadscopeError as error:
-                report(index, error)
-        return read
 
     def _read(self, prompt: ParsedInput) -> tuple[str, Any]:
         """The text of a prompt, and its encoding.
@@ -389,7 +375,7 @@ class PromptRunner:
             check_fit(model, NEXT, ids, generates=True)
             self.checks_fitness = False
         before = 1 if reads_target(model) else len(ids)
-        check_room(model, before, self._length(ids))
+        check_room(model, before, self._length(len(ids)))
         return given.texts[0], encoding
 
     def _alone_because(self) -> str:

@@ -44,7 +44,7 @@ from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.model_modules import ModelModules, WatchedModules, names_of
 from headscope.capturing.watching.tape import ModuleOutputs, Tape
 from headscope.errors import CaptureError
-from headscope.record import Candidate, Generation, Record, Tokens
+from headscope.record import Candidate, Generation, Record, Stack, Tokens
 
 KINDS = "token_type_ids"
 """What a tokenizer may give for each token, besides its id, that transformers writes on with."""
@@ -100,13 +100,14 @@ class GenerationRun:
                 # Texts that ended before the others were filled up behind their end.
                 pairs = zip(texts, rows, strict=True)
                 ids = [row[text.padding : longest + text.count] for text, row in pairs]
-            builder = self._builder(texts, ids, len(rows[0]) - 1, steps)
+            builder, written = self._builder(texts, ids, len(rows[0]) - 1, steps)
             routed = scores_of_steps(routers, outputs.uses, names_of(model))
             builder.left_out = left_out
             builder.routers = {name: [scores] for name, scores in routed.items()}
             records = builder.records(facts_of(model))
             for number, text in enumerate(texts):
-                known = {"stack": self._stack_of(records[number]), "seed": self.seed}
+                stack = _stack_of(records[number].stacks, written[number])
+                known = {"stack": stack, "seed": self.seed}
                 writer = model, self.target_tokenizer
                 generation = text.generation(writer, ids[number], self.arguments, **known)
                 layers = [layer for stack in records[number].stacks.values() for layer in stack]
@@ -117,8 +118,10 @@ class GenerationRun:
 
     def _builder(
         self, texts: list[WrittenText], ids: list[list[int]], read: int, steps: JoinedSteps
-    ) -> Builder:
-        """What makes records of the joined steps, in each of which so many tokens were read."""
+    ) -> tuple[Builder, tuple[Tokens, ...]]:
+        """What makes records of the joined steps, in which so many tokens were read, and the tokens
+        of each text that was written.
+        """
         sources = [
             tokens_from_encoding(self.tokenizer, text.encoding, (text.text,)) for text in texts
         ]
@@ -137,7 +140,7 @@ class GenerationRun:
         for call in steps.calls(lengths):
             builder.take(call)
         builder.complete()
-        return builder
+        return builder, inputs.target or inputs.source
 
     def _read(self, text: WrittenText, given: Tokens, ids: list[int]) -> Tokens:
         """The prompt and what was written after it, but the last token, which was not read.
@@ -152,19 +155,6 @@ class GenerationRun:
             tokens = tokens_from_encoding(self.tokenizer, encoding, (whole,))
             return tokens.take(range(len(ids) - 1))
         return joined_tokens(given, tokens_from_ids(self.tokenizer, ids[len(source) : -1]))
-
-    def _stack_of(self, record: Record) -> str:
-        """The name of the stack that wrote.
-
-        Raises:
-            CaptureError: where none of its heads is kept.
-        """
-        name = "decoder" if reads_target(self.model) else "self"
-        if name not in record.stacks:
-            raise CaptureError(
-                "heads= keeps no head of the stack that wrote the text; name one of it, too"
-            )
-        return name
 
     def _written(
         self, texts: list[WrittenText], joined: JoinedSteps, routers: ModuleOutputs
@@ -272,6 +262,18 @@ class GenerationRun:
         name = type(self.model).__name__
         what = f"{name} computes something else where a prompt is padded"
         check_same_text(generation, logits, PADDED_WITHIN, what)
+
+
+def _stack_of(stacks: Mapping[str, Stack], written: Tokens) -> str:
+    """The name of the stack whose tokens were written.
+
+    Raises:
+        CaptureError: where none of its heads is kept.
+    """
+    for name, stack in stacks.items():
+        if stack.query is written and stack.key is written:
+            return name
+    raise CaptureError("heads= keeps no head of the stack that wrote the text; name one of it, too")
 
 
 @contextmanager

@@ -10,12 +10,17 @@ from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError
 
-PICTURES = frozenset({"pixel_values"})
-VIDEOS = frozenset({"pixel_values_videos"})
-SOUNDS = frozenset({"input_values", "input_features"})
-
-
+PICTURES = {"pixel_values"}
+VIDEOS = {"pixel_values_videos"}
+SOUNDS = {"input_values", "input_features"}
 MEDIA = PICTURES | VIDEOS | SOUNDS
+WANTED = {
+    "a text": {"input_ids"},
+    "a picture with image= (--image)": PICTURES,
+    "a video with video= (--video)": VIDEOS,
+    "a sound with sound= (--sound)": SOUNDS,
+}
+"""What to give, by the arguments that it becomes."""
 
 
 def reads_frames(model: Any) -> bool:
@@ -44,23 +49,18 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     for what, what_is_given, names in kinds:
         if what_is_given and not names & reads:
             raise CaptureError(f"{name} reads no {what}; give it {_wanted(reads)}")
-    if given.has_media:
-        _check_beside(name, reads, given.text)
-    # A model that names none of these arguments may take anything, so nothing is held against it.
-    if given.text is not None and "input_ids" not in reads and MEDIA & reads:
-        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
-
-
-def _check_beside(name: str, reads: set[str], text: str | None) -> None:
-    """Raise where a text is missing with a picture, video or sound, or must not be given."""
-    if text is None and "input_ids" in reads:
+    has_text, takes_text = given.text is not None, "input_ids" in reads
+    if given.has_media and takes_text and not has_text:
         raise CaptureError(f"{name} reads a text too; give one with it, such as 'a photo of a cat'")
-    if text is not None and "input_ids" not in reads:
+    if given.has_media and has_text and not takes_text:
         # The text of a model that writes one belongs to its decoder and has its own option.
         target = ""
         if "decoder_input_ids" in reads:
             target = ", or pass target= (--target) for what its decoder reads"
         raise CaptureError(f"{name} reads no text with it; leave text out{target}")
+    # A model that names none of these arguments may take anything, so nothing is held against it.
+    if has_text and not takes_text and MEDIA & reads:
+        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
 
 
 def check_applies(model: Any, given: ParsedInput, options: Mapping[str, Any]) -> None:
@@ -140,11 +140,5 @@ def _arguments(model: Any) -> set[str]:
 
 
 def _wanted(reads: set[str]) -> str:
-    kinds = {
-        "a text": {"input_ids"},
-        "a picture with image= (--image)": PICTURES,
-        "a video with video= (--video)": VIDEOS,
-        "a sound with sound= (--sound)": SOUNDS,
-    }
-    named = " or ".join(kind for kind, names in kinds.items() if names & reads)
-    return named or "what its forward reads"
+    named = [what for what, names in WANTED.items() if names & reads]
+    return " or ".join(named) or "what its forward reads"

@@ -72,22 +72,30 @@ def inputs_of(
     """
     _check_given(model, given)
     truncation = _truncation(model, processor, given, truncate=truncate)
-    asked, frame_numbers = _asks(model, processor, given, truncate=truncate)
+    asked: dict[str, Any] = {} if given.text is None else {"text": [given.text]}
+    frame_numbers, heard = (), None
+    if given.video is not None:
+        frames, frame_numbers = _read_video(model, given.video)
+        asked["videos"] = [frames]
+    if given.pictures:
+        asked["images"] = [picture.read(_channels(model)) for picture in given.pictures]
+    if given.sound is not None:
+        heard = _read_sound(processor, given.sound, truncate=truncate)
+        asked |= {"audio": heard[0], "sampling_rate": heard[1]}
     features = _asked(processor, given, asked | truncation)
     if given.text is not None:
         features = _once(processor.tokenizer, features, given.text, truncation)
+    tensors = {name: each for name, each in features.items() if isinstance(each, torch.Tensor)}
+    # Pixels and samples are computed with, so they need the precision of the weights.
     arguments = {
-        name: _placed(values, model)
-        for name, values in features.items()
-        if isinstance(values, torch.Tensor)
+        name: each.to(device_of(model), model.dtype if each.is_floating_point() else None)
+        for name, each in tensors.items()
     }
     if given.video is None:
         pictures = pictures_of(processor, features, asked.get("images", ()))
     else:
         pictures = _of_tubes(model, frames_of(processor, features))
-    seconds = None if given.sound is None else _seconds(processor, arguments, asked)
-    if given.sound is not None:
-        _check_frames(model, arguments, _length(asked))
+    seconds = None if heard is None else _seconds(model, processor, arguments, heard)
     source: tuple[Tokens, ...] = ()
     if given.text is not None:
         check_length(model, arguments["input_ids"].shape[1])
@@ -109,27 +117,8 @@ def inputs_of(
         target,
         seconds=seconds,
         pictures=(pictures,) if pictures else (),
-        frame_numbers=frame_numbers,
+        frame_numbers=tuple(frame_numbers),
     )
-
-
-def _asks(
-    model: Any, processor: Any, given: ParsedInput, *, truncate: bool
-) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """What the processor is given, by the names of its arguments; and the numbers of the frames
-    that are read of a video.
-    """
-    asked: dict[str, Any] = {} if given.text is None else {"text": [given.text]}
-    numbers: list[int] = []
-    if given.video is not None:
-        frames, numbers = _read_video(model, given.video)
-        asked["videos"] = [frames]
-    if given.pictures:
-        channels = _channels(model)
-        asked["images"] = [picture.read(channels) for picture in given.pictures]
-    if given.sound is not None:
-        asked |= _checked_sound(processor, given.sound, truncate=truncate)
-    return asked, tuple(numbers)
 
 
 def _read_video(model: Any, video: VideoInput) -> tuple[list[Any], list[int]]:
@@ -187,7 +176,8 @@ def _truncation(
     return cut_of(model, len(whole["input_ids"]), given.cuts)
 
 
-def _checked_sound(processor: Any, sound: ReadSound, *, truncate: bool) -> dict[str, Any]:
+def _read_sound(processor: Any, sound: ReadSound, *, truncate: bool) -> tuple[np.ndarray, int]:
+    """The samples that the processor reads, and how many of them make a second."""
     samples, rate = sound()
     wanted = getattr(getattr(processor, "feature_extractor", processor), "sampling_rate", rate)
     # Played at another speed it would sound higher or lower than what the model was trained on.
@@ -195,8 +185,7 @@ def _checked_sound(processor: Any, sound: ReadSound, *, truncate: bool) -> dict[
         raise CaptureError(
             f"The sound has {rate} samples a second and the model reads {wanted}; resample it first"
         )
-    samples = within(samples, rate, processor, truncate=truncate)
-    return {"audio": samples, "sampling_rate": rate}
+    return within(samples, rate, processor, truncate=truncate), rate
 
 
 def _check_placeholder(processor: Any, text: str, given: int, what: str = "picture") -> list[str]:
@@ -257,7 +246,10 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
     try:
         return call(*first, **asked, return_tensors="pt")
     except (TypeError, ValueError) as error:
-        this = "this" if given.sound is None else f"a sound of {_length(asked):.4f} s"
+        this = "this"
+        if given.sound is not None:
+            samples = asked["audio" if "audio" in asked else "raw_speech"]
+            this = f"a sound of {len(samples) / asked['sampling_rate']:.4f} s"
         # NumPy says so of a sound that is shorter than the window of a spectrogram.
         short = " (too short: give a longer one)" if "negative dimensions" in str(error) else ""
         raise CaptureError(
@@ -276,53 +268,43 @@ def _once(tokenizer: Any, features: Any, text: str, truncation: Mapping[str, Any
     return features
 
 
-def _placed(values: torch.Tensor, model: Any) -> torch.Tensor:
-    # Pixels and samples are computed with, so they need the precision of the weights; ids do not.
-    return values.to(device_of(model), model.dtype if values.is_floating_point() else None)
-
-
 def _channels(model: Any) -> int | None:
     parts = [getattr(model.config, name, None) for name in ("vision_config", "encoder")]
     counts = (getattr(config, "num_channels", None) for config in (model.config, *parts))
     return next(filter(None, counts), None)
 
 
-def _length(asked: Mapping[str, Any]) -> float:
-    """Seconds of the sound."""
-    return len(asked["audio" if "audio" in asked else "raw_speech"]) / asked["sampling_rate"]
-
-
-def _check_frames(model: Any, arguments: Mapping[str, Any], seconds: float) -> None:
-    """Raise where the samples that a model reads are fewer than it makes one frame of."""
-    samples = arguments.get("input_values", torch.empty(0))
-    counts = (getattr(each, "_get_feat_extract_output_lengths", None) for each in model.modules())
-    count = next(filter(None, counts), None)
-    if count is not None and samples.ndim == 2 and int(count(torch.tensor(samples.shape[1]))) < 1:
-        raise CaptureError(
-            f"The sound has {seconds:.4f} s, too short for one frame of {type(model).__name__}; "
-            "give a longer one"
-        )
-
-
 def _seconds(
-    processor: Any, arguments: dict, asked: Mapping[str, Any]
+    model: Any, processor: Any, arguments: dict, heard: tuple[np.ndarray, int]
 ) -> tuple[float, float] | None:
-    """How far two samples, or two columns of features, of the sound are apart, and its length."""
-    samples, rate = len(asked["audio"]), asked["sampling_rate"]
+    """How far two samples, or two columns of features, of the sound are apart, and its length.
+
+    Raises:
+        CaptureError: where the samples that a model reads are fewer than it makes one frame of.
+    """
+    samples, rate = len(heard[0]), heard[1]
+    length, read = samples / rate, arguments.get("input_values", torch.empty(0))
     # With two axes [sound sample] the model reads the samples themselves.
-    if arguments.get("input_values", torch.empty(0)).ndim == 2:
-        return 1 / rate, samples / rate
+    if read.ndim == 2:
+        names = "_get_feat_extract_output_lengths"
+        count = next(filter(None, (getattr(each, names, None) for each in model.modules())), None)
+        if count is not None and int(count(torch.tensor(read.shape[1]))) < 1:
+            raise CaptureError(
+                f"The sound has {length:.4f} s, too short for one frame of "
+                f"{type(model).__name__}; give a longer one"
+            )
+        return 1 / rate, length
     extractor = getattr(processor, "feature_extractor", processor)
     step = getattr(extractor, "hop_length", None)
     if step:
         # Some extractors (CLAP) fill up with the sound itself.
         is_repeated = "repeat" in str(getattr(extractor, "padding", ""))
-        return step / rate, math.inf if is_repeated else samples / rate
+        return step / rate, math.inf if is_repeated else length
     if isinstance(getattr(extractor, "max_length", None), int):
         return SPECTROGRAM_STEP, SPECTROGRAM_STEP * columns_of(samples, rate)
     # Extractors without a known step pad the sound; its real part lasts as long as the sound.
     mask = arguments.get("attention_mask")
-    return None if mask is None else (samples / rate / int(mask.sum()), samples / rate)
+    return None if mask is None else (length / int(mask.sum()), length)
 
 
 def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:
@@ -350,13 +332,17 @@ def inputs_of_series(
     Raises:
         CaptureError: where the model reads no time series, or the series does not fit it.
     """
-    reads, patch = arguments_of(model), _patch_of(model)
-    wanted = getattr(model.config, "num_input_channels", None)
-    first = max(0, len(series) - model.config.context_length) if truncate else 0
+    reads, config, name = arguments_of(model), model.config, type(model).__name__
+    patch, wanted = (getattr(config, each, None) for each in ("patch_length", "num_input_channels"))
+    if "past_values" not in reads or not isinstance(patch, int):
+        raise CaptureError(
+            f"{name} reads no patches of time series; series= is for PatchTST and TimesFM"
+        )
+    first = max(0, len(series) - config.context_length) if truncate else 0
     if first:
         warnings.warn(
-            f"The time series has {len(series)} steps and {type(model).__name__} reads "
-            f"{len(series) - first}: those before are cut off",
+            f"The time series has {len(series)} steps and {name} reads {len(series) - first}: "
+            "those before are cut off",
             stacklevel=2,
         )
     series = series[first:]
@@ -379,40 +365,20 @@ def inputs_of_series(
     return Inputs(arguments, (), (), positions)
 
 
-def _patch_of(model: Any) -> int:
-    """Steps that a patch of the model holds."""
-    patch = getattr(model.config, "patch_length", None)
-    if "past_values" not in arguments_of(model) or not isinstance(patch, int):
-        raise CaptureError(
-            f"{type(model).__name__} reads no patches of time series; series= is for PatchTST and "
-            "TimesFM"
-        )
-    return patch
-
-
 def _check_size(model: Any, series: Float32[np.ndarray, "time channel"]) -> None:
-    length, channels = series.shape
-    name, config = type(model).__name__, model.config
-    wanted = getattr(config, "num_input_channels", None)
-    if length > config.context_length:
-        raise CaptureError(
-            f"The time series has {length} steps and {name} reads {config.context_length}; give "
-            "the last ones, or pass truncate=True to keep these"
-        )
-    if wanted is None:
-        if length % config.patch_length:
-            raise CaptureError(
-                f"The time series has {length} steps and {name} reads patches of "
-                f"{config.patch_length}; give a multiple of that"
-            )
-        return
-    if channels != wanted:
+    (length, channels), config, name = series.shape, model.config, type(model).__name__
+    wanted, most = getattr(config, "num_input_channels", None), config.context_length
+    why = ""
+    if length > most:
+        why = f"{most}; give the last ones, or pass truncate=True to keep these"
+    elif wanted is None and length % config.patch_length:
+        why = f"patches of {config.patch_length}; give a multiple of that"
+    elif wanted not in (None, channels):
         raise CaptureError(
             f"The time series has {channels} channels and {name} reads {wanted}; give as many, "
             "with the axes [time channel]"
         )
-    if length != config.context_length:
-        raise CaptureError(
-            f"The time series has {length} steps and {name} reads {config.context_length}; give "
-            "as many"
-        )
+    elif wanted is not None and length != most:
+        why = f"{most}; give as many"
+    if why:
+        raise CaptureError(f"The time series has {length} steps and {name} reads {why}")
