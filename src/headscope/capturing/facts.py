@@ -20,13 +20,22 @@ ROWS_READ = 16
 """About how many rows of a bias are read to recognise its form."""
 
 
+_version = cache(version)
+"""Read once per process, as that takes as long as a short text does."""
+
+
 def facts_of(model: Any) -> ModelFacts:
     """The facts about a loaded model that a record keeps."""
     config = getattr(model, "config", None)
     parameter = next(model.parameters(), None)
     dtype = device = ""
     if parameter is not None:
-        dtype, device = str(parameter.dtype).removeprefix("torch."), _devices(model)
+        dtype, device = str(parameter.dtype).removeprefix("torch."), str(device_of(model))
+    # Of a model that device_map spread, all places of its weights.
+    spread = (getattr(model, "hf_device_map", None) or {}).values()
+    devices = {f"cuda:{each}" if isinstance(each, int) else str(each): None for each in spread}
+    if len(devices) > 1:
+        device = " and ".join(devices)
     return ModelFacts(
         name=display_name(model),
         revision=getattr(config, "_commit_hash", None),
@@ -37,25 +46,8 @@ def facts_of(model: Any) -> ModelFacts:
         dtype=dtype,
         device=device,
         quantization=quantised(config),
-        versions=dict(_versions()),
+        versions={name: _version(name) for name in ("headscope", "torch", "transformers")},
     )
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Versions of packages; read once per process, as that takes as long as a short text does."""
-    return {name: version(name) for name in ("headscope", "torch", "transformers")}
-
-
-def _devices(model: nn.Module) -> str:
-    """The device of a model; for one spread by ``device_map``, all places of its weights."""
-    spread = getattr(model, "hf_device_map", None) or {}
-    devices = dict.fromkeys(_called(device) for device in spread.values())
-    return " and ".join(devices) if len(devices) > 1 else str(device_of(model))
-
-
-def _called(device: Any) -> str:
-    return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
 def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
@@ -68,27 +60,22 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     biased = [layer for layer in layers if layer.has("bias")]
     if biased:
         # Layers mostly share their bias and mask, which need be looked at once.
-        several = {_seen_in(layer): layer for layer in biased}.values()
-        return "alibi" if all(map(_falls_with_distance, several)) else "relative"
+        several = {}
+        for layer in biased:
+            bias = held(layer, "bias")
+            known = (
+                bias.__array_interface__["data"][0] if isinstance(bias, np.ndarray) else id(bias)
+            )
+            several[known, bias.shape, id(layer.visible)] = layer
+        return "alibi" if all(map(_falls_with_distance, several.values())) else "relative"
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
-    return "absolute" if _has_positions(model) else ""
-
-
-def _has_positions(model: nn.Module) -> bool:
-    """Whether a model has an embedding named like one of positions; GPT-2 calls it ``wpe``."""
     for name, module in model.named_modules():
+        # GPT-2 calls it wpe.
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
-            return True
-    return False
-
-
-def _seen_in(layer: Layer) -> tuple:
-    """What identifies the bias of a layer and its mask, as long as both are in memory."""
-    bias = held(layer, "bias")
-    where = bias.__array_interface__["data"][0] if isinstance(bias, np.ndarray) else id(bias)
-    return where, bias.shape, id(layer.visible)
+            return "absolute"
+    return ""
 
 
 def _falls_with_distance(layer: Layer) -> bool:

@@ -73,21 +73,16 @@ def check_fit(model: Any, asks: str, ids: Sequence[int] = (), *, generates: bool
     """
     if asks not in HEADS or not isinstance(model, nn.Module):
         return
-    _check_trained(model, asks)
-    # An intervention may change what a model sees, and so the outcome of the trial.
-    if asks in (NEXT, MASKED) and len(ids) >= 2 and not sessions():
-        _check_sight(model, asks, ids, generates=generates)
-
-
-def _check_trained(model: nn.Module, asks: str) -> None:
-    head = HEADS[asks]
-    new = needed(new_weights(model), asks)
+    head, new = HEADS[asks], needed(new_weights(model), asks)
     if new:
         raise ModelError(
             f"{type(model).__name__} has no trained {head.what}: {listed(new)} were not in the "
             "files it was loaded from, and nothing was learnt since; take a model that was kept "
             f"with it, such as {head.example}, or {ANYWAY}"
         )
+    # An intervention may change what a model sees, and so the outcome of the trial.
+    if asks in (NEXT, MASKED) and len(ids) >= 2 and not sessions():
+        _check_sight(model, asks, ids, generates=generates)
 
 
 def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: bool) -> None:
@@ -100,7 +95,11 @@ def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: 
                 f"translation, or a model loaded with {head.loader}"
             )
         return
-    if generates and _prepares_its_input(model):
+    from transformers import GenerationMixin
+
+    # XLNet and XLM prepare the text to continue themselves, and hide the next word.
+    own = getattr(type(model), "prepare_inputs_for_generation", None)
+    if generates and own is not GenerationMixin.prepare_inputs_for_generation:
         return
     ahead = looks_ahead(model, ids, asks)
     if ahead and asks == NEXT:
@@ -144,7 +143,10 @@ def new_weights(model: nn.Module) -> tuple[str, ...]:
     width = getattr(getattr(model, "config", None), "initializer_range", None)
     for weight in there:
         # A single trained weight shows that the model was trained after it was loaded.
-        if not (_as_made(weight) if weight.ndim == 1 else _drawn(weight, width)):
+        is_made = _drawn(weight, width)
+        if weight.ndim == 1:
+            is_made = bool((weight == 0).all()) or bool((weight == 1).all())
+        if not is_made:
             return ()
     return tuple(new)
 
@@ -165,15 +167,15 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
     if other is None:
         # All are the same token; a neighbour in the vocabulary is another one.
         other = first[-1] - 1 if first[-1] else 1
-    device = device_of(model)
-    differences = []
+    given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
+    arguments: dict[str, Any] = {}
+    if "attention_mask" in arguments_of(model):
+        arguments["attention_mask"] = torch.ones_like(given[:1])
+    if hasattr(getattr(model, "config", None), "use_cache"):
+        arguments["use_cache"] = False
     with at_rest(model), uncompiled(model):
-        for last in (first[-1], other):
-            given = torch.tensor([[*first[:-1], last]], device=device)
-            differences.append(
-                logits_of(model(**_arguments(model, given)), model, asks)[0, :-1].double()
-            )
-    one, two = differences
+        outputs = [model(input_ids=ids[None], **arguments) for ids in given]
+    one, two = (logits_of(output, model, asks)[0, :-1].double() for output in outputs)
     kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
     rounding = max(MOVED, 4 * torch.finfo(kinds[0] if kinds else torch.float32).eps)
     return float((one - two).abs().max()) > rounding * max(float(one.abs().max()), 1e-30)
@@ -200,18 +202,6 @@ def logits_of(output: Any, model: Any, asks: str) -> torch.Tensor:
     )
 
 
-def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> float:
-    """Share of the text's own tokens that stand for words which the tokenizer does not know, or of
-    several words on one special token, such as that of padding.
-
-    Args:
-        tokenizer: of the model.
-        ids: tokens of the text, or of several, with those that the tokenizer adds.
-        texts: how many texts they are of.
-    """
-    return _unknown_in(tokenizer, ids, texts)[0]
-
-
 def check_known(
     tokenizer: Any,
     ids: Iterable[int],
@@ -232,7 +222,7 @@ def check_known(
     Raises:
         TextError: with the share.
     """
-    share, alike = _unknown_in(tokenizer, ids, texts)
+    share, alike = share_unknown(tokenizer, ids, texts)
     if share <= (MOST_UNKNOWN if most is None else most):
         return
     names = " or ".join(map(str, tokenizer.convert_ids_to_tokens(alike)))
@@ -245,8 +235,15 @@ def check_known(
     warnings.warn(message, stacklevel=2)
 
 
-def _unknown_in(tokenizer: Any, ids: Iterable[int], texts: int) -> tuple[float, list[int]]:
-    """The share of `share_unknown`, and the tokens that it is of."""
+def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> tuple[float, list[int]]:
+    """Share of the text's own tokens that stand for words which the tokenizer does not know, or of
+    several words on one special token, such as that of padding; and these tokens.
+
+    Args:
+        tokenizer: of the model.
+        ids: tokens of the text, or of several, with those that the tokenizer adds.
+        texts: how many texts they are of.
+    """
     unknown, special, added = _vocabulary(tokenizer)
     own = Counter(number for number in ids if number in unknown or number not in added)
     # A token that is added to every text may be the one that unknown words become, too.
@@ -277,21 +274,14 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], tuple[i
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
         # An alphabet may have no token for what is unknown, and use a letter.
-        is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
+        is_letter = len(piece) == 1 and piece.isalnum()
+        if is_letter:
+            words = (each for each, at in tokenizer.get_vocab().items() if at not in special)
+            is_letter = all(len(each) == 1 for each in words)
         if number in special or (piece and not is_letter):
             unknown.add(number)
     others = special - unknown - {getattr(tokenizer, "mask_token_id", None)}
     return frozenset(unknown), frozenset(others), tuple(tokenizer("")["input_ids"])
-
-
-def _is_alphabet(tokenizer: Any) -> bool:
-    """Whether a vocabulary is of single letters, but for the special tokens."""
-    special = set(tokenizer.all_special_ids)
-    return all(len(piece) == 1 for piece, at in tokenizer.get_vocab().items() if at not in special)
-
-
-def _as_made(vector: torch.Tensor) -> bool:
-    return bool((vector == 0).all()) or bool((vector == 1).all())
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
@@ -311,26 +301,6 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
     )
-
-
-def _prepares_its_input(model: nn.Module) -> bool:
-    """Whether a model prepares the text to continue itself, as XLNet and XLM do: these hide the
-    next word.
-    """
-    from transformers import GenerationMixin
-
-    own = getattr(type(model), "prepare_inputs_for_generation", None)
-    return own is not GenerationMixin.prepare_inputs_for_generation
-
-
-def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"input_ids": ids}
-    names = arguments_of(model)
-    if "attention_mask" in names:
-        arguments["attention_mask"] = torch.ones_like(ids)
-    if hasattr(getattr(model, "config", None), "use_cache"):
-        arguments["use_cache"] = False
-    return arguments
 
 
 def random_twin(model: Any, *, seed: int = 0) -> Any:

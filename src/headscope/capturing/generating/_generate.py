@@ -136,20 +136,15 @@ def generate(
         >>> records = generate("gpt2", prompt=["Once upon a time", "The cat"], batch_size=2)
     """
     check_reader(tokenizer, "generate")
-    named: dict[str, Any] = {
-        "max_new_tokens": max_new_tokens,
-        "alternatives": alternatives,
-        "seed": seed,
-    }
+    options |= {"max_new_tokens": max_new_tokens, "alternatives": alternatives, "seed": seed}
     if not is_one_prompt(prompt):
-        more: dict[str, Any] = {"batch_size": batch_size} | named | options
-        return list(generate_many(model, tokenizer, prompt, **more))
+        return list(generate_many(model, tokenizer, prompt, batch_size=batch_size, **options))
     if batch_size is not None:
         check_count("batch_size", batch_size)
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     given = parse_prompt(prompt)
-    return parsed(model, tokenizer, named | options, given).alone(given)
+    return parsed(model, tokenizer, options, given).alone(given)
 
 
 def generate_many(

@@ -36,7 +36,11 @@ BEAMS = "beams in groups or under constraints are not followed; num_beams alone 
 ASSISTED = (
     "assisted decoding reads tokens that it takes back, so that no text has one row for each token"
 )
-OURS = "generate returns a Record"
+RETURNED = (
+    "return_dict_in_generate",
+    *(f"output_{name}" for name in ("attentions", "hidden_states", "scores", "logits")),
+)
+"""Options of what ``model.generate`` returns."""
 REFUSED: dict[str, tuple[tuple, str]] = {
     "num_beam_groups": ((1,), BEAMS),
     "constraints": ((), BEAMS),
@@ -58,23 +62,11 @@ REFUSED: dict[str, tuple[tuple, str]] = {
     "past_key_values": ((), "what filled the cache was not seen; give the whole prompt"),
     "generation_config": ((), "give its fields by name, such as temperature=0.7"),
     "max_length": ((), "give max_new_tokens, the number of tokens to write"),
-    "return_dict_in_generate": ((False,), OURS),
-    "output_attentions": ((False,), OURS),
-    "output_hidden_states": ((False,), OURS),
-    "output_scores": ((False,), OURS),
-    "output_logits": ((False,), OURS),
+    **dict.fromkeys(RETURNED, ((False,), "generate returns a Record")),
 }
 """Options that are refused, with the values at which they have no effect, and the reason."""
 
-OVERRIDDEN = {
-    "use_cache": True,
-    "return_dict_in_generate": False,
-    "output_attentions": False,
-    "output_hidden_states": False,
-    "output_scores": False,
-    "output_logits": False,
-    "disable_compile": True,
-}
+OVERRIDDEN = {"use_cache": True, "disable_compile": True, **dict.fromkeys(RETURNED, False)}
 """What a model's own configuration does not decide here; the text is the same."""
 LENGTH = 32
 """How many tokens are written at most where neither the call nor the model's own configuration

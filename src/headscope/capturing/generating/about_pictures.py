@@ -82,7 +82,12 @@ def written_about(
             captured exactly.
     """
     model = unwrapped(model)
-    _check_writes(model)
+    check_writes(model, "AutoModelForImageTextToText")
+    if reads_target(model):
+        raise CaptureError(
+            f"{type(model).__name__} is an encoder-decoder, whose pictures stand in another stack "
+            "than its words; capture it with target=, and look at its stack 'cross'"
+        )
     if not allow_unfit:
         check_fit(model, NEXT)
     if max_new_tokens is not None:
@@ -134,20 +139,6 @@ def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = Tr
         elif marks and marks[0] not in asked:
             asked = marks[0] * len(given.pictures) + asked
     return replace(given, text=asked).read_with(processor, writes=True)
-
-
-def _check_writes(model: Any) -> None:
-    """Raise where a model cannot write a text about pictures that it reads among its words.
-
-    Raises:
-        CaptureError: naming the model, and what to load.
-    """
-    check_writes(model, "AutoModelForImageTextToText")
-    if reads_target(model):
-        raise CaptureError(
-            f"{type(model).__name__} is an encoder-decoder, whose pictures stand in another stack "
-            "than its words; capture it with target=, and look at its stack 'cross'"
-        )
 
 
 def _written(

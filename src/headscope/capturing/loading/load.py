@@ -93,7 +93,11 @@ def load_for(
     if kept:
         loader = kept_class(config) or loader_of(config, writes=not given.has_media)
     if writes:
-        loader = _answering_loader(config)
+        from transformers import AutoModelForImageTextToText as Answering
+
+        # Some of these configurations are in the map of language models too, without pictures.
+        known = type(config) in Answering._model_mapping
+        loader = Answering if known else loader_of(config, writes=True)
     cls = class_of(loader, config)
     if cls is not None:
         check_reads(cls, given)
@@ -270,16 +274,6 @@ def _read(
     return name, loading, _loaded(AutoConfig, name, **loading.files)
 
 
-def _answering_loader(config: Any) -> Any:
-    """The class of transformers that loads a model which writes about pictures."""
-    from transformers import AutoModelForImageTextToText
-
-    # Some of these configurations are in the map of language models too, without their pictures.
-    if type(config) in AutoModelForImageTextToText._model_mapping:
-        return AutoModelForImageTextToText
-    return loader_of(config, writes=True)
-
-
 def _processor_for(name: str | Path, loading: ParsedLoadOptions, given: ParsedInput) -> Any:
     """The processor for these inputs: the whole one if there is one, else a part of it."""
     import transformers
@@ -323,11 +317,20 @@ def _whole(
         model, loaded = _loaded(loader, name, **loading.files, **weights)
     warn_of_unread(model, display_name(model), loaded["unexpected_keys"])
     missing = set(loaded["missing_keys"])
-    if asks:
-        check_loaded(display_name(model), missing, asks)
-    else:
-        warn_of_new(display_name(model), missing)
-    leave_out(model, missing.difference(needed(missing, asks)))
+    lacking = needed(missing, asks)
+    if lacking and asks:
+        head = HEADS[asks]
+        raise ModelError(
+            f"{display_name(model)} has no trained {head.what}: its files lack {listed(lacking)}; "
+            f"take a model that was kept with it, such as {head.example}"
+        )
+    if lacking:
+        warnings.warn(
+            f"The files of {display_name(model)} lack {listed(lacking)}: these weights are random, "
+            "and so is what follows from them",
+            stacklevel=2,
+        )
+    leave_out(model, missing.difference(lacking))
     try:
         return loading.placed(model)
     except torch.OutOfMemoryError as error:
@@ -402,37 +405,6 @@ HEADS = {
     ),
 }
 """By the task."""
-
-
-def check_loaded(name: str, missing: Iterable[str], asks: str) -> None:
-    """Raise where the files of a model lack weights that the question needs.
-
-    Args:
-        name: of the model.
-        missing: names of the weights that are not in its files.
-        asks: one of `HEADS`.
-
-    Raises:
-        ModelError: naming the weights.
-    """
-    lacking = needed(missing, asks)
-    if lacking:
-        head = HEADS[asks]
-        raise ModelError(
-            f"{name} has no trained {head.what}: its files lack {listed(lacking)}; take a model "
-            f"that was kept with it, such as {head.example}"
-        )
-
-
-def warn_of_new(name: str, missing: Iterable[str]) -> None:
-    """Say so where the files of a model lack weights of it, which are random then."""
-    lacking = needed(missing, "")
-    if lacking:
-        warnings.warn(
-            f"The files of {name} lack {listed(lacking)}: these weights are random, and so is "
-            "what follows from them",
-            stacklevel=2,
-        )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import inspect
 import io
 import warnings
 import wave
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -66,7 +66,7 @@ def parse_picture(image: Any) -> PictureInput:
     if isinstance(image, str | Path):
         return PictureInput(partial(_opened_picture, image))
     if isinstance(image, np.ndarray):
-        _check_pixels(image)
+        _check_pixels(image, "height width channel", "A picture", "pictures")
         return PictureInput(partial(_picture_of, image))
     if isinstance(image, Image.Image):
         return PictureInput(lambda: image)
@@ -103,12 +103,13 @@ def _opened_picture(path: str | Path) -> Any:
         raise FileError(f"Cannot read the picture {path}: {error}") from None
 
 
-def _check_pixels(pixels: np.ndarray) -> None:
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in MODES:
+def _check_pixels(pixels: np.ndarray, axes: str, name: str, several: str) -> None:
+    is_known = pixels.dtype == np.uint8 and pixels.ndim == len(axes.split())
+    if not is_known or pixels.shape[-1] not in MODES:
         raise CaptureError(
-            f"A picture must be uint8 with the axes [height width channel], not {pixels.dtype} "
+            f"{name} must be uint8 with the axes [{axes}], not {pixels.dtype} "
             f"{list(pixels.shape)}; multiply brightness from 0 to 1 by 255, and give grey "
-            "pictures one channel"
+            f"{several} one channel"
         )
 
 
@@ -131,12 +132,22 @@ class VideoInput:
     """A video whose kind is known; its file is opened when it is read.
 
     Args:
-        count: gives the number of frames.
-        frames: gives the frames with these numbers, which rise, as Pillow holds them.
+        opened: gives its frames in order, as Pillow takes them, or what makes each of them: of a
+            film only those that are wanted need be made.
     """
 
-    count: Callable[[], int]
-    frames: Callable[[Sequence[int]], Iterator[Any]]
+    opened: Callable[[], Iterable[Any]]
+
+    def count(self) -> int:
+        """Number of frames."""
+        return sum(1 for _ in self.opened())
+
+    def frames(self, numbers: Iterable[int]) -> Iterator[Any]:
+        """Those with these numbers, in order."""
+        wanted = set(numbers)
+        for number, frame in enumerate(self.opened()):
+            if number in wanted:
+                yield frame() if callable(frame) else frame
 
     def read(
         self, wanted: int | None = None, channels: int | None = None
@@ -183,7 +194,8 @@ class VideoInput:
         count = self.count()
         if count > MOST_FRAMES:
             return self
-        return _of_list(list(self.frames(range(count))))
+        frames = list(self.frames(range(count)))
+        return VideoInput(lambda: frames)
 
 
 def parse_video(video: Any) -> VideoInput:
@@ -195,48 +207,32 @@ def parse_video(video: Any) -> VideoInput:
         CaptureError: where it is none of these, or holds no frames.
     """
     if isinstance(video, str | Path):
-        return _of_path(Path(video))
+        path = Path(video)
+        opened = _saved if path.suffix == ".npy" else _moving
+        return VideoInput(partial(_folder if path.is_dir() else opened, path))
     if isinstance(video, np.ndarray):
-        return _of_array(video)
+        pixels = _of_array(video)
+        return VideoInput(lambda: pixels)
     if isinstance(video, list | tuple):
         if not video:
             raise CaptureError("video is an empty list; give its frames, or leave video out")
         for frame in video:
             parse_picture(frame)
-        return _of_list(video)
+        return VideoInput(lambda: video)
     raise CaptureError(
         "video must be an array [frame height width channel], a list of pictures or a path, not "
         f"{type(video).__name__}"
     )
 
 
-def _of_list(frames: Sequence[Any] | np.ndarray) -> VideoInput:
-    return VideoInput(lambda: len(frames), lambda numbers: (frames[number] for number in numbers))
-
-
-def _of_array(pixels: np.ndarray, name: str = "A video") -> VideoInput:
-    if pixels.ndim != 4 or pixels.dtype != np.uint8 or pixels.shape[3] not in (1, 3, 4):
-        raise CaptureError(
-            f"{name} must be uint8 with the axes [frame height width channel], not {pixels.dtype} "
-            f"{list(pixels.shape)}; multiply brightness from 0 to 1 by 255, and give grey videos "
-            "one channel"
-        )
+def _of_array(pixels: np.ndarray, name: str = "A video") -> np.ndarray:
+    _check_pixels(pixels, "frame height width channel", name, "videos")
     if not pixels.size:
         raise CaptureError(f"{name} of shape {list(pixels.shape)} holds no pixels")
-    return _of_list(pixels)
+    return pixels
 
 
-def _of_path(path: Path) -> VideoInput:
-    if path.is_dir():
-        opened = partial(_folder, path)
-    elif path.suffix == ".npy":
-        opened = partial(_saved, path)
-    else:
-        return VideoInput(partial(_count_in, path), partial(_frames_in, path))
-    return VideoInput(lambda: opened().count(), lambda numbers: opened().frames(numbers))
-
-
-def _folder(folder: Path) -> VideoInput:
+def _folder(folder: Path) -> list[Path]:
     """The pictures of a folder in the order of their names."""
     from PIL import Image
 
@@ -244,10 +240,10 @@ def _folder(folder: Path) -> VideoInput:
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in known)
     if not files:
         raise FileError(f"The folder {folder} holds no pictures; give one with a file each frame")
-    return _of_list(files)
+    return files
 
 
-def _saved(path: Path) -> VideoInput:
+def _saved(path: Path) -> np.ndarray:
     try:
         # Python objects in a file could run code when they are read.
         pixels = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -256,37 +252,26 @@ def _saved(path: Path) -> VideoInput:
     return _of_array(np.asarray(pixels), str(path))
 
 
-def _count_in(path: Path) -> int:
-    """The number of frames of a file."""
-    count = sum(1 for _ in _decoded(path, convert=False))
-    if count < 2:
-        raise FileError(f"{path} holds {count} frames and is no video; give a picture as image=")
-    return count
-
-
-def _frames_in(path: Path, numbers: Sequence[int]) -> Iterator[Any]:
-    wanted = set(numbers)
-    for number, frame in enumerate(_decoded(path, convert=True)):
-        if number in wanted:
-            yield frame() if callable(frame) else frame
-
-
-def _decoded(path: Path, *, convert: bool) -> Iterator[Any]:
-    """Each frame of a file; of a film a function that makes a picture of it, as only those that are
-    wanted need be made.
-    """
+def _moving(path: Path) -> Iterator[Callable[[], Any]]:
+    """What makes each frame of a file."""
     from PIL import Image, ImageSequence, UnidentifiedImageError
 
+    count = 0
     try:
         with Image.open(path) as file:
             for frame in ImageSequence.Iterator(file):
-                yield frame.convert("RGB") if convert else None
+                count += 1
+                yield partial(frame.convert, "RGB")
     except FileNotFoundError:
         raise FileError(f"The video {path} does not exist") from None
     except UnidentifiedImageError:
-        yield from _of_film(path)
+        for frame in _of_film(path):
+            count += 1
+            yield frame
     except (OSError, EOFError) as error:
         raise FileError(f"Cannot read the video {path}: {error}") from None
+    if count < 2:
+        raise FileError(f"{path} holds {count} frames and is no video; give a picture as image=")
 
 
 def _of_film(path: Path) -> Iterator[Callable[[], Any]]:
