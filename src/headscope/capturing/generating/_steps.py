@@ -159,7 +159,7 @@ class LayerSteps:
         self._weights: list[torch.Tensor] | None = [] if holds_weights else None
         self._follows = True
         self._lost: list[torch.Tensor] = []
-        self._moved: dict[str, list[torch.Tensor]] = {name: [] for name in CACHED}
+        self._cache: dict[str, torch.Tensor | None] = {}
 
     @property
     def bytes_held(self) -> int:
@@ -197,7 +197,7 @@ class LayerSteps:
             self._note(name, getattr(call, name), axis, slice(None))
         new = slice(self._known - step.offset, step.kept)
         for name, axis in CACHED.items():
-            self._note_moved(name, getattr(call, name), step.offset)
+            self._cache[name] = getattr(call, name)
             if new.start < new.stop:
                 self._note(name, getattr(call, name), axis, new)
         self._steps.append(step)
@@ -305,15 +305,6 @@ class LayerSteps:
             tensor = tensor.reshape(self._heads[0], -1, tensor.shape[-1])
         held.append(tensor[(slice(None),) * axis + (part,)].detach().clone())
 
-    def _note_moved(self, name: str, tensor: torch.Tensor | None, offset: int) -> None:
-        """Note how far the first keys of the cache are from what they were."""
-        held = self._parts[name]
-        count = min(held[0].shape[2] - offset, ROWS_CHECKED) if held else 0
-        if held and tensor is not None and count > 0:
-            known = held[0][:, :, offset : offset + count]
-            within = SAME_WITHIN * known.abs().max() if known.dtype in EXACT else 0
-            self._moved[name].append((tensor[:, :, :count] - known).abs().max() - within)
-
     def _note_lost(self, call: Call, step: Step) -> None:
         """Note whether weight lies on places of the cache that no token has filled."""
         keys = call.size[3]
@@ -336,8 +327,14 @@ class LayerSteps:
                 "cache, which this model does not hide; its steps are no causal attention over the "
                 "text. Generate without cache_implementation"
             )
-        for name, moved in self._moved.items():
-            if moved and float(torch.stack(moved).max()) > 0:
+        last = self._steps[-1]
+        for name, now in self._cache.items():
+            held = self._parts[name]
+            if held is None or now is None:
+                continue
+            known = torch.cat(held, CACHED[name])[:, :, last.offset :]
+            within = SAME_WITHIN * known.abs().max() if known.dtype in EXACT else 0
+            if (now[:, :, : last.kept] - known).abs().max() > within:
                 raise CaptureError(
                     f"{self.call.name}: the cache returns other {name}s than it was given, as one "
                     "that quantises or moves them does; such steps cannot be joined. If you chose "
