@@ -35,7 +35,10 @@ export const FACTS: LiveFacts = {
 
 /** The page of a text: its words between [CLS] and [SEP]. */
 export function pageOf(text: string): Example {
-  const example = examplePage({ query: tokens(["[CLS]", ...text.split(" "), "[SEP]"]) });
+  const example = examplePage({
+    query: tokens(["[CLS]", ...text.split(" "), "[SEP]"]),
+    kinds: () => ({ kind: 1, score: 0.5 }),
+  });
   return { ...example, page: { ...example.page, title: text } };
 }
 

@@ -282,20 +282,14 @@ def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values,
     assert printed(said.split("correlation")[1]) == pytest.approx(rank, abs=0.03)
 
 
-def test_value_norms_stand_beside_the_keys(opened, record):
-    norms = record["cross"].layer(1).value_norms[[3]].mean(axis=0)
-    wanted = pytest.approx(norms / norms.max(), abs=1e-4)
-    for view in ("head", "text"):
-        page = opened(view, "weight", layer=1, heads=[3])
-        read = (
-            "elements => elements.map(element => "
-            "parseFloat(element.style.getPropertyValue('--norm')))"
-        )
-        assert page.page.locator('[data-side="key"][data-token]').evaluate_all(read) == wanted
-        assert f"value norm, up to {norms.max():.2f}" in page.page.locator("main").inner_text()
-    page = opened("matrix", "weight", layer=1, heads=[3])
-    assert page.colours("norms") == 2
-    assert f"value norm, up to {norms.max():.2f}" in page.page.locator("main").inner_text()
+def test_value_norms_stand_under_numbers(opened, record):
+    norms = record["cross"].layer(1).value_norms[3]
+    page = opened("head", "weight", layer=1, heads=[3])
+    numbers = page.page.locator("details[data-norms]")
+    assert f"up to {norms.max():.2f}" in numbers.locator("summary").inner_text()
+    numbers.locator("summary").click()
+    told = numbers.locator(".number").all_inner_texts()
+    assert [printed(text) for text in told] == pytest.approx(list(norms), abs=0.006)
 
 
 def test_only_what_the_page_has_is_offered(show, rng):
@@ -303,7 +297,7 @@ def test_only_what_the_page_has_is_offered(show, rng):
     sides = {"encoder_tokens": list("abcdefg"), "decoder_tokens": list("vwxyz")}
     page = show(hs.from_weights(cross=weights, **sides))
     assert page.page.locator("[data-quantities]").count() == 0
-    assert page.page.locator("[data-quantity-note], [data-norm-name]").count() == 0
+    assert page.page.locator("[data-quantity-note], [data-norms]").count() == 0
 
 
 def test_a_layer_without_it_shows_weights_and_says_so(show, record, given):

@@ -144,6 +144,7 @@ function shownState(first: Answered, { answer, problem, history }: Signals) {
       const before = answer.peek().source.header;
       const quantity = quantityFor(next.asked);
       const changed = next.asked.changes.at(-1);
+      if (next.asked.input !== answer.peek().asked.input) store.holdKinds();
       const follow = (now: Selection) => {
         const moved = { ...movedPins(now, before, next.source.header), quantity };
         // An overview in which no head is kept goes on showing the one that was changed, not the clearest.

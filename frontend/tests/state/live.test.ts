@@ -37,6 +37,17 @@ test("a text is run once the keys rest, and only the newest of them", async () =
   expect([live.busy.value, live.problem.value]).toEqual([false, ""]);
 });
 
+test("kinds are counted anew once typing rests", async () => {
+  const { live, store } = started();
+  await soon(() => expect(store.kinds.value?.left).toBe(0));
+  const before = store.kinds.value?.stack;
+  live.type({ text: "we went" });
+  await soon(() => expect(store.page.title).toBe("we went"));
+  expect(store.kinds.value?.stack).toBe(before);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect(store.kinds.value?.stack).toBe(store.pieceStack.value);
+});
+
 test("a newer text ends the request of an older one", async () => {
   const ended: string[] = [];
   const { live, store } = started(

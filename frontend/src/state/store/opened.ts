@@ -12,6 +12,9 @@ import type { TokenState } from "./tokens";
 /** Which layer and heads are looked at, and what each head does. */
 export type Opened = ReturnType<typeof openedState>;
 
+/** Milliseconds without a key after which a text is taken as written. */
+const QUIET = 1000;
+
 /** The layer and head that are shown: chosen, or the clearest. */
 export function openedState(
   { selection, view, peeked, origin, fail }: Chosen,
@@ -26,13 +29,16 @@ export function openedState(
     return known && !key.areas && !isOneText({ key, ...of }) ? aligningHead(thumbs.lifts, key.special) : null;
   });
   const loadedKinds = signal<LoadedKinds | null>(null);
+  /** Those of the text before, while a new one is being typed. */
+  const held = signal<LoadedKinds | null>(null);
+  let quiet: ReturnType<typeof setTimeout> | undefined;
   const over = computed(() => {
     const known = evidence.value;
     return known?.stack === stack.value && known.said.texts > 1 ? kindsOverTexts(known) : undefined;
   });
   const kinds = computed((): LoadedKinds | null => {
     const now = loadedKinds.value?.stack === stack.value ? loadedKinds.value : null;
-    return now && over.value ? { ...now, over: over.value } : now;
+    return held.value ?? (now && over.value ? { ...now, over: over.value } : now);
   });
   /** What a page opens on: the clearest head, or the first of the layer until that is known. */
   const opening = computed(() => {
@@ -59,6 +65,14 @@ export function openedState(
     loadKinds(origin.peek().source, wantedStack, first, show).catch((error) => current() && fail(error));
   });
   return {
+    /** Counts the kinds anew only once nothing was typed for a while: else names and colours change with each key. */
+    holdKinds(): void {
+      held.value = kinds.peek();
+      clearTimeout(quiet);
+      quiet = setTimeout(() => {
+        held.value = null;
+      }, QUIET);
+    },
     /** What each head of the chosen stack does on this text, as far as it is known yet. */
     kinds,
     opening,

@@ -197,7 +197,7 @@ function Story({ store }: { store: Store }) {
   const clauses = clausesOf(kinds);
   const heads = clauses.reduce((sum, clause) => sum + clause.count, 0);
   const chosen = store.selection.value.kind;
-  const { key } = store.pieceStack.value;
+  const { key } = kinds.stack;
   const tokens = key.count ?? key.labels.length;
   return (
     <p class="story" data-story>

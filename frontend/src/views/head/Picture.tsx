@@ -9,10 +9,10 @@ import { FEW_QUERIES } from "../../state/places";
 import { isShare } from "../../state/quantity";
 import { directionOf, isUpright } from "../../state/script";
 import type { Hover, Shown, Store } from "../../state/store";
-import { amount, counted, percent } from "../../state/words";
+import { counted, percent } from "../../state/words";
 import { createLayout, type Layout } from "./geometry";
 import { paintAll, paintToken } from "./paint";
-import { markFocus, markHidden, tokenElements, writeNorms, writeReadouts } from "./readouts";
+import { markFocus, markHidden, tokenElements, writeReadouts } from "./readouts";
 
 /** Above this, style transitions cost more than all drawing. */
 const MOST_ANIMATED = 96;
@@ -63,7 +63,6 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
       data-rows={rows.value || undefined}
       dir={rows.value ? directionOf(stack.query) : undefined}
       data-pair={pair || undefined}
-      data-norms={store.valueNorms.value !== null || undefined}
       style={{ "--pitch": `${pitch}px`, "--height": `${height}px`, "--longest": `${longest}px` }}
       onScroll={(event) => {
         layout.scroll.value = scrolled(event.currentTarget, layout);
@@ -80,7 +79,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
           <div class="column-names">
             <span>from (query)</span>
             <Summary store={store} />
-            <NormName store={store} received={received} />
+            <span title="share that each gets">to (key){received && <small> · share</small>}</span>
           </div>
           <div class="picture">
             <TokenColumn
@@ -187,10 +186,6 @@ function useReadouts(root: Root, store: Store, { geometry }: Layout, received: b
     else if (!store.kinds.value?.said.causal)
       writeReadouts(root.current, store, geometry.value, EVERY_QUERY, store.overall.value);
   });
-  useEffect(() => {
-    const keys = root.current && tokenElements(root.current, "key");
-    return keys ? store.valueNorms.subscribe((norms) => writeNorms(keys, norms)) : undefined;
-  }, [root, store, stack]);
   // Needs the elements of the new stack, which are there only after rendering.
   useEffect(() => {
     const sides = root.current && {
@@ -297,17 +292,6 @@ function Summary({ store }: { store: Store }) {
       {store.stack.value.query.labels.length >= FEW_QUERIES
         ? "point at a token for its lines"
         : `${counted(lines, "line")}${above} · ${percent(part)} of the ${massWord(store.quantity.value)}`}
-    </span>
-  );
-}
-
-/** What stands above the keys, and what their strips are. */
-function NormName({ store, received = false }: { store: Store; received?: boolean }) {
-  const norms = store.valueNorms.value;
-  if (!norms) return <span title="share that each gets">to (key){received && <small> · share</small>}</span>;
-  return (
-    <span title="Norm of what a key adds at weight 1, mean of the chosen heads">
-      to (key) <small data-norm-name>value norm, up to {amount(norms.most)}</small>
     </span>
   );
 }

@@ -1,9 +1,7 @@
 import { type Focus, otherSide, type Side, visibleTokens } from "../../draw/columns";
 import { signColors } from "../../draw/palette";
 import { largest } from "../../draw/values";
-import { LONG_LABEL } from "../../parts/TokenColumn";
 import type { Store } from "../../state/store";
-import { amount } from "../../state/words";
 import type { Geometry } from "./geometry";
 
 // What a hover changes at the tokens is written here, straight to the elements: with hundreds of tokens the virtual
@@ -82,18 +80,10 @@ function writeReadout(element: HTMLElement, store: Store, attention: Float32Arra
   const color = quantity.value.signed ? signColors(dark.value)[attention[token] < 0 ? 1 : 0] : mapColor.value;
   bar.style.setProperty("--length", `${(100 * Math.abs(attention[token])) / full}%`);
   bar.style.setProperty("--parts", `linear-gradient(${color} 0 0)`);
-  number.textContent = store.told.value(attention[token], store.evenAttention.value[token]);
+  const [text, beside] = store.numbers.value(attention[token], store.evenAttention.value[token]);
+  number.textContent = text;
+  setAttribute(number, "data-beside", store.focus.value && beside ? beside : null);
   element.setAttribute("data-lit", "");
-}
-
-/** Writes the length of what each key adds beside it. */
-export function writeNorms(elements: readonly HTMLElement[], norms: Store["valueNorms"]["value"]): void {
-  elements.forEach((element, key) => {
-    element.style.setProperty("--norm", norms ? String(norms.values[key] / (norms.most || 1)) : "0");
-    const label = element.querySelector(".label")?.textContent ?? "";
-    const cut = label.length > LONG_LABEL ? label : "";
-    element.title = norms ? `${label} · value norm ${amount(norms.values[key])}` : cut;
-  });
 }
 
 /** The bar and the number of a token, made when first needed. */

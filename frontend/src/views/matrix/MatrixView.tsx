@@ -1,8 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../contract/page";
-import { hangingBars } from "../../draw/bars";
-import { parseHex } from "../../draw/color";
 import type { Side } from "../../draw/columns";
 import { heat, levelFor } from "../../draw/heat";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
@@ -13,7 +11,7 @@ import { pairValues } from "../../state/pair";
 import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { amount, signedNumber } from "../../state/words";
+import { signedNumber } from "../../state/words";
 import { gestures } from "./gestures";
 import { createPicture, type Picture } from "./picture";
 import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } from "./viewport";
@@ -29,7 +27,7 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
     const [rows, columns] = [query.labels.length, key.labels.length];
     const full = {
       width: Math.max(20, width.value - axisSize(query, axis.query)),
-      height: room.value - (names ? 8 : store.valueNorms.value ? 120 : 96),
+      height: room.value - (names ? 8 : 96),
       rows,
       columns,
     };
@@ -108,7 +106,6 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
           <WrittenRules stack={stack} view={view.value} />
           <Cross store={store} view={view} size={size} />
         </div>
-        <NormStrip store={store} view={view} width={planeWidth} />
       </div>
       {!plain && <Legend store={store} picture={picture.value} view={view} />}
     </div>
@@ -244,40 +241,6 @@ function Legend({ store, picture, view }: LegendProps) {
         label={isShare(facts) ? "times the even share" : facts.label}
       />
     </div>
-  );
-}
-
-interface NormStripProps {
-  store: Store;
-  view: ReadonlySignal<View>;
-  width: ReadonlySignal<number>;
-}
-
-const HEIGHT = 16;
-const INK = { light: "#9aa1ac", dark: "#5a626d" };
-
-/** Below each key of a matrix: the length of what it adds when it has all the weight. */
-function NormStrip({ store, view, width: room }: NormStripProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useSignalEffect(() => {
-    const norms = store.valueNorms.value;
-    const [width, { left, cell }, scale] = [room.value, view.value, density()];
-    if (!canvas.current || !norms || width <= 0) return;
-    const strip = { width: Math.round(width * scale), height: Math.round(HEIGHT * scale), left, cell: cell * scale };
-    const ink = parseHex(INK[store.dark.value ? "dark" : "light"]);
-    putPixels(canvas.current, hangingBars(norms.values, norms.most, strip, ink), strip);
-  });
-  const norms = store.valueNorms.value;
-  if (!norms) return null;
-  return (
-    <>
-      <small class="norm-name" title="Norm of what a key adds at weight 1">
-        value norm, up to {amount(norms.most)}
-      </small>
-      <div class="norm-strip" aria-hidden="true">
-        <canvas ref={canvas} data-canvas="norms" />
-      </div>
-    </>
   );
 }
 

@@ -11,13 +11,24 @@ export function Headline({ store, children }: { store: Store; children?: Compone
   const at = full.value;
   const known = kinds.value;
   const kind = known && kindOf(known, at);
-  const words = known ? headWords(known, at) : { does: "", more: "" };
+  const { moved, heads } = stack.value;
+  // Its weights are those that it would have: nothing of them reaches the output as it did.
+  const changed = moved?.changed[Math.floor(at / heads)][at % heads];
+  const words = changed
+    ? { does: "is changed on purpose", more: "" }
+    : known
+      ? headWords(known, at)
+      : { does: "", more: "" };
   const labels = evidence.value ? labelWords(evidence.value, at) : "";
   const more = [words.more && `here ${words.more}`, labels && `over many texts: ${labels}`].filter(Boolean).join(" · ");
   return (
-    <div class="headline" style={{ "--kind": kind ? kindColor(kind, dark.value) : undefined }}>
+    <div
+      class="headline"
+      data-changed={changed || undefined}
+      style={{ "--kind": kind && !changed ? kindColor(kind, dark.value) : undefined }}
+    >
       <h2 data-headline>
-        {kind && <KindIcon kind={kind} />}
+        {kind && !changed && <KindIcon kind={kind} />}
         Head {headName({ stack: stack.value }, at)} <span>{words.does}</span>
       </h2>
       <div class="headline-tools">

@@ -16,7 +16,7 @@ import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/pla
 import { isShare } from "../../state/quantity";
 import type { View } from "../../state/selection";
 import { openDrawing, type Store } from "../../state/store";
-import { counted, shortWeight } from "../../state/words";
+import { amount, counted, shortWeight } from "../../state/words";
 import { HeadView } from "../head/Picture";
 import { LongText, SentenceCard } from "../long/LongText";
 import { SentenceMap } from "../long/SentenceMap";
@@ -125,6 +125,7 @@ function PinCard({ store }: { store: Store }) {
         {sentence(store, focus)}
       </p>
       <TokenList store={store} attention={attention} />
+      <ValueNorms store={store} />
       {!focus && <p class="hint">Point at a token to follow its attention, click to pin it, Esc to unpin.</p>}
       <p class="spoken" aria-live="polite">
         {focus ? spoken(store, focus, attention) : ""}
@@ -174,6 +175,26 @@ function TokenList({ store, attention: mean }: { store: Store; attention: Float3
       })}
       <Missing store={store} full={full} />
     </ol>
+  );
+}
+
+/** The length of what each key adds at weight 1, where the record has it. */
+function ValueNorms({ store }: { store: Store }) {
+  const norms = store.valueNorms.value;
+  if (!norms) return null;
+  return (
+    <details data-norms>
+      <summary>numbers: value norms, up to {amount(norms.most)}</summary>
+      <ol class="token-list">
+        {[...norms.values].map((norm, token) => (
+          <li key={token}>
+            <ListedToken store={store} place={{ side: "key", token }} />
+            <span class="bar" style={{ "--length": `${(100 * norm) / (norms.most || 1)}%` }} />
+            <span class="number">{amount(norm)}</span>
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }
 

@@ -39,12 +39,6 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
     paint(root.current, store, both || now.side === side ? now : null);
     reportDrawn(root.current, store, shown);
   });
-  const normed = both || side === "key";
-  useSignalEffect(() => {
-    const norms = store.valueNorms.value;
-    void [store.shownStack.value, rendered.value];
-    if (root.current && normed) hangNorms(root.current, norms);
-  });
   // The same element again and again, so that nothing of it is rendered twice.
   const words = useMemo(
     () => <Words side={side} tokens={tokens} pictures={pictures} title={title} />,
@@ -208,14 +202,6 @@ function paint(root: HTMLElement, store: Store, heat: Heat | null): void {
     element.toggleAttribute("data-lit-self", pinned || Boolean(focus?.side === side && focus.tokens.includes(token)));
     element.toggleAttribute("data-hidden", Boolean(heat && mask && !mask[heat.side][token]));
   }
-}
-
-/** Hangs the length of what each key adds under its word. */
-function hangNorms(root: HTMLElement, norms: Store["valueNorms"]["value"]): void {
-  root.toggleAttribute("data-norms", norms !== null);
-  root.querySelectorAll<HTMLElement>("[data-token]").forEach((element, key) => {
-    element.style.setProperty("--norm", String(norms ? norms.values[key] / (norms.most || 1) : 0));
-  });
 }
 
 function colour(element: HTMLElement, heat: Heat | null, token: number): void {

@@ -22,7 +22,6 @@ import { isOneText } from "../../state/places";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
 import type { Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { amount } from "../../state/words";
 import { TextBlock } from "./TextBlock";
 
 type Direction = Selection["direction"];
@@ -68,7 +67,6 @@ export function TextView({ store, room, plain = false }: ViewParts) {
           }}
         />
         <small class="view-note">{noteOf(store, direction)}</small>
-        <NormNote store={store} />
         {heat.value && <HeatScale heat={heat.value} />}
       </div>
       <Scrolling
@@ -246,15 +244,6 @@ function noteOf(store: Store, direction: Direction): string {
   const focus = store.focus.value;
   if (focus) return `${what}: ${focus.side === "query" ? "where it looks" : "who looks at it"}${who}`;
   return `${direction === "received" ? `${what} received, mean over queries` : `strongest ${label} given`}${who}`;
-}
-
-function NormNote({ store: { valueNorms } }: { store: Store }) {
-  if (!valueNorms.value) return null;
-  return (
-    <small class="norm-note" title="Norm of what a key adds at weight 1, mean of the chosen heads">
-      under the words: value norm, up to {amount(valueNorms.value.most)}
-    </small>
-  );
 }
 
 function HeatScale({ heat: { ticks, label, ramp } }: { heat: Heat }) {
