@@ -45,6 +45,17 @@ def test_heads_are_compared_by_layer_head_and_pattern(tmp_path):
     assert str(hs.load(hs.save(found, tmp_path / "c.safetensors"))) == str(found)
 
 
+def test_the_rows_that_differ_most_are_drawn(tmp_path):
+    found = hs.compare(heads_of(0), heads_of(20))
+    drawn = found.figure(measure="score").save(tmp_path / "compared.svg").read_text()
+    most = found.to_pandas().query("measure == 'score'")
+    most = most.loc[most["difference"].abs().idxmax()]
+    assert f"{most['layer']}-{most['head']}-{most['pattern']}" in drawn
+    assert "score, B less A" in drawn
+    with pytest.raises(hs.FigureError, match="no measure 'size' in both; there are score,"):
+        found.figure(measure="size")
+
+
 @pytest.mark.parametrize("name", ["ablation", "alignment", "coref", "mechanism", "relations"])
 def test_results_of_every_study_are_compared(name):
     result = hs.load(KEPT / f"{name}.safetensors")

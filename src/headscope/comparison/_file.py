@@ -9,13 +9,14 @@ import numpy as np
 
 from headscope.comparison._compare import Comparison, grid_of
 from headscope.comparison._grid import Cell, Grid, MatchedHeads, cells_of
-from headscope.comparison.effect import Effect, OutputChange
+from headscope.comparison.effect import SAYS, Effect, OutputChange
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
 from headscope.results import Kept
 from headscope.storage import array_of, arrays_below, record_of, record_parts
 
-KINDS = ("tokens", "classes", "states", "number")
+PLAIN = ("name", "spread_of", "candidates", "confidence")
+"""Fields of a stack that JSON can hold as they are."""
 
 
 def kept_of(comparison: Comparison) -> Kept:
@@ -58,17 +59,14 @@ def effect_of(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Effect
 
 def _document_of(stack: StackComparison) -> dict[str, Any]:
     """What is no array of how far the heads of a stack are apart."""
-    grid, groups = stack.grid, stack.groups
+    groups = stack.groups
     # JSON has no numbers of NumPy.
     plain = [int(g) if isinstance(g, int | np.integer) else str(g) for g in groups or ()]
     return {
-        "name": stack.name,
-        "other": grid.b.name,
-        "spread_of": stack.spread_of,
-        "candidates": stack.candidates,
+        **{name: getattr(stack, name) for name in PLAIN},
+        "other": stack.grid.b.name,
         "changed": sorted(stack.changed),
         "can_move": None if stack.can_move is None else sorted(stack.can_move),
-        "confidence": stack.confidence,
         "groups": None if groups is None else plain,
         "nulls": len(stack.nulls),
         "texts": len(stack.matched),
@@ -109,14 +107,11 @@ def _stack(
     heads = (len(matched[0].cells),)
     nulls = [array_of(arrays, f"nulls.{number}", "f", heads) for number in range(entry["nulls"])]
     return StackComparison(
-        name=entry["name"],
+        **{name: entry[name] for name in PLAIN},
         grid=grid,
         matched=matched,
         spread=array_of(arrays, "spread", "f", heads),
-        spread_of=entry["spread_of"],
-        candidates=entry["candidates"],
         changed=frozenset(_pairs(entry["changed"])),
-        confidence=entry["confidence"],
         groups=None if entry["groups"] is None else tuple(entry["groups"]),
         nulls=tuple(nulls),
         can_move=None if entry["can_move"] is None else frozenset(_pairs(entry["can_move"])),
@@ -134,7 +129,7 @@ def _matched(arrays: dict[str, np.ndarray], number: int, grid: Grid) -> MatchedH
 
 
 def _output(entry: dict[str, Any], arrays: dict[str, np.ndarray], name: str) -> OutputChange:
-    if entry["kind"] not in KINDS:
+    if entry["kind"] not in SAYS:
         raise ValueError(f"an output is of the kind {entry['kind']!r}")
     labels = tuple(entry["labels"])
     before, after = (

@@ -46,21 +46,29 @@ class ResultComparison(Result):
         """
         return self._table
 
+    def most(self, measure: str, count: int) -> list[dict[str, Any]]:
+        """The rows of a measure that differ most; a number may stand in several rows of a head, and
+        is given once.
+        """
+        own = [row for row in _rows(self) if row["measure"] == measure]
+        own.sort(key=lambda row: abs(row["difference"]))
+        return list({(row["a"], row["b"]): row for row in own}.values())[: -count - 1 : -1]
+
+    def named(self, row: dict[str, Any]) -> str:
+        """What a row is of, such as ``"2-8-next"``."""
+        return "-".join(str(row[key]) for key in self._keys)
+
     def __repr__(self) -> str:
         return f"<ResultComparison: {self._said}>"
 
     def _blocks(self) -> list[TextTable | str]:
-        lines: dict[str, dict] = {name: {} for name in self._table["measure"]}
-        for row in sorted(_rows(self), key=lambda row: -abs(row["difference"])):
-            own, numbers = lines[row["measure"]], (row["a"], row["b"])
-            # A number of a head may stand in several of its rows.
-            if len(own) < SHOWN and numbers not in own:
+        listed = [("measure", "row", "A", "B", "difference")]
+        for measure in dict.fromkeys(self._table["measure"]):
+            for row in self.most(measure, SHOWN):
                 ends = "" if isnan(row["low"]) else f" [{row['low']:+.3g}, {row['high']:+.3g}]"
-                head = "-".join(str(row[key]) for key in self._keys)
-                written = [f"{number:.3g}" for number in numbers]
-                own[numbers] = row["measure"], head, *written, f"{row['difference']:+.3g}{ends}"
-        listed = [line for own in lines.values() for line in own.values()]
-        return [TextTable.of_rows([("measure", "row", "A", "B", "difference"), *listed], says=SAYS)]
+                numbers = f"{row['a']:.3g}", f"{row['b']:.3g}", f"{row['difference']:+.3g}{ends}"
+                listed.append((measure, self.named(row), *numbers))
+        return [TextTable.of_rows(listed, says=SAYS)]
 
     def _kept(self) -> Kept:
         return {"said": self._said, "keys": self._keys, "table": self._table}, {}

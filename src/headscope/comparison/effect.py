@@ -80,10 +80,6 @@ class OutputChange:
                 table[f"{name}_probabilities"] = [[share for _, share in each] for each in guesses]
         return table
 
-    def lines(self) -> list[str]:
-        """The output and the positions that moved most, in words."""
-        return "\n".join(map(str, (self.description(), *self.guesses()))).split("\n")
-
     def description(self) -> str:
         """How far the output moved, in words."""
         unit = SAYS[self.kind][1]

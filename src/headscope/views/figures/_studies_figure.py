@@ -53,6 +53,8 @@ NORMS_TALL, PROBING_TALL = 52.0, 36.0
 """Height of lines in millimetres."""
 PROBES = ("probe", "both directions")
 """Scores that are drawn as a probe; all others are controls."""
+MOST_COMPARED = 20
+"""Rows of two results that are drawn."""
 NOT_BARS = ("selectivity",)
 """Scores without a bar: this one is the difference of two bars that are drawn."""
 BAR_ROW, BAR = 2.1, 0.57
@@ -176,6 +178,53 @@ def _best_heads(
         return draw_dots(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
 
     return draw_result(study, options, draw, texts=study.names, **words)
+
+
+@draws("result comparison")
+def compared_figure(
+    comparison: Any, *, measure: str | None = None, **options: Unpack[ResultOptions]
+) -> Figure:
+    """How far a measure of two results is apart, B less A: the rows that differ most, with their
+    intervals.
+
+    Args:
+        comparison: what `headscope.compare` gives of two results.
+        measure: one that both have; by default the first.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: both have no such measure, an unknown option, or matplotlib is missing.
+
+    Example:
+        >>> compared_figure(compare(heads_a, heads_b), measure="score").save("compared.pdf")
+    """
+    there = list(dict.fromkeys(comparison.columns()["measure"]))
+    name = there[0] if measure is None else measure
+    if not (own := comparison.most(name, MOST_COMPARED)):
+        raise FigureError(f"There is no measure {name!r} in both; there are {', '.join(there)}")
+    rows, ends = [], [1e-9]
+    for each in own:
+        value = Value(each["difference"], each["low"], each["high"])
+        note = f"{each['a']:.3g} to {each['b']:.3g}"
+        rows.append(Row(comparison.named(each), {f"{name}, B less A": value}, note))
+        ends += [abs(end) for end in (value.value, value.low, value.high) if np.isfinite(end)]
+    reach = 1.05 * max(ends)
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        y = draw_dots(sheet, rows, y, ends=(-reach, reach))
+        lines = "lines: interval of the difference, where both have one"
+        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", lines]
+
+    cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
+    return draw_result(
+        comparison,
+        options,
+        draw,
+        title=comparison.summary.partition(":")[0],
+        cells=cells,
+        texts=(),
+        chosen=f", measure={name!r}",
+    )
 
 
 @draws(Groups.KIND)
