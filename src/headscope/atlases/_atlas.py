@@ -336,9 +336,8 @@ class Atlas(Result):
         number = {word: at for at, word in enumerate(words)}
         ends = [[head, number[pair.query], number[pair.key], pair.is_words] for head, pair in flat]
         shares = [[pair.share, pair.even] for _, pair in flat]
-        kept = {f"{HEADS}{name}": each for name, each in arrays.items()}
-        kept |= {f"counts.{name}": each for name, each in self.counts.items()}
-        kept |= {f"sample.{name}": each for name, each in self.examples.items()}
+        places = {HEADS: arrays, "counts.": self.counts, "sample.": self.examples}
+        kept = {f"{at}{name}": each for at, own in places.items() for name, each in own.items()}
         kept["pairs.ends"] = np.array(ends, np.int32).reshape(-1, 4)
         kept["pairs.shares"] = np.array(shares, np.float64).reshape(-1, 2)
         return {"heads": heads, "scores": list(self.scores), "words": words}, kept

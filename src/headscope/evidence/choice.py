@@ -4,7 +4,6 @@ choice is made again on other documents.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -213,7 +212,7 @@ def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
     heads, rules = (each[: held.count] for each in held.sums)
     whole = held.wholes.sum()
     nothing = not len(heads)
-    most = [None if nothing else _most(each[:, : held.count]) for each in held.choices]
+    (best, often), (rule, _) = (_most(each[:, : held.count]) for each in held.choices)
     of_heads, of_rules = heads.sum(axis=1) / whole, rules.sum(axis=1) / whole
     share, above = (_over(each, np.mean) for each in (of_heads, of_heads - of_rules))
     errors = [
@@ -230,9 +229,9 @@ def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
     )[0]
     reach = student_reach(errors[1], held.wholes, confidence)
     return {
-        "held_best": None if most[0] is None else most[0][0],
-        "held_rule": None if most[1] is None else most[1][0],
-        "held_out_chosen": float("nan") if most[0] is None else most[0][1],
+        "held_best": best,
+        "held_rule": rule,
+        "held_out_chosen": often,
         "held_out_count": 0 if nothing else int(whole),
         "held_out_accuracy": share,
         "held_out_low": float(low),
@@ -246,10 +245,12 @@ def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
     }
 
 
-def _most(choices: Int[np.ndarray, "2 split"]) -> tuple[int, float]:
+def _most(choices: Int[np.ndarray, "2 split"]) -> tuple[int | None, float]:
     """What was chosen most often, of equal ones the first, and its part in all choices."""
-    ranked = sorted(Counter(choices.ravel().tolist()).items(), key=lambda each: (-each[1], each[0]))
-    return ranked[0][0], ranked[0][1] / choices.size
+    if not choices.size:
+        return None, float("nan")
+    times = np.bincount(choices.ravel())
+    return int(times.argmax()), float(times.max() / choices.size)
 
 
 def _over(values: np.ndarray, what: Any) -> float:

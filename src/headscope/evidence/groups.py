@@ -41,11 +41,8 @@ def parse_groups(
             f"{len(listed)} groups were given for {count} {what}s; give one for each {what}"
         )
     numbers: dict[Any, int] = {}
-    names: list[Any] = []
-    for index, each in enumerate(listed):
-        name = group_of(each)
-        # A pair, which no document's name can be.
-        names.append(("alone", index) if name is None else name)
+    # A pair stands for a text of no document: no document's name can be one.
+    names = [group_of(each) or ("alone", index) for index, each in enumerate(listed)]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 
