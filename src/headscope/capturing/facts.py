@@ -71,11 +71,15 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
+    return "absolute" if _has_positions(model) else ""
+
+
+def _has_positions(model: nn.Module) -> bool:
+    """Whether a model has an embedding named like one of positions; GPT-2 calls it ``wpe``."""
     for name, module in model.named_modules():
-        # GPT-2 calls it wpe.
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
-            return "absolute"
-    return ""
+            return True
+    return False
 
 
 def _falls_with_distance(layer: Layer) -> bool:

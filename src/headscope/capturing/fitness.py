@@ -168,13 +168,8 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
         # All are the same token; a neighbour in the vocabulary is another one.
         other = first[-1] - 1 if first[-1] else 1
     given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
-    arguments: dict[str, Any] = {}
-    if "attention_mask" in arguments_of(model):
-        arguments["attention_mask"] = torch.ones_like(given[:1])
-    if hasattr(getattr(model, "config", None), "use_cache"):
-        arguments["use_cache"] = False
     with at_rest(model), uncompiled(model):
-        outputs = [model(input_ids=ids[None], **arguments) for ids in given]
+        outputs = [model(**_arguments(model, ids[None])) for ids in given]
     one, two = (logits_of(output, model, asks)[0, :-1].double() for output in outputs)
     kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
     rounding = max(MOVED, 4 * torch.finfo(kinds[0] if kinds else torch.float32).eps)
@@ -274,14 +269,17 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], tuple[i
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
         # An alphabet may have no token for what is unknown, and use a letter.
-        is_letter = len(piece) == 1 and piece.isalnum()
-        if is_letter:
-            words = (each for each, at in tokenizer.get_vocab().items() if at not in special)
-            is_letter = all(len(each) == 1 for each in words)
+        is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
         if number in special or (piece and not is_letter):
             unknown.add(number)
     others = special - unknown - {getattr(tokenizer, "mask_token_id", None)}
     return frozenset(unknown), frozenset(others), tuple(tokenizer("")["input_ids"])
+
+
+def _is_alphabet(tokenizer: Any) -> bool:
+    """Whether a vocabulary is of single letters, but for the special tokens."""
+    special = set(tokenizer.all_special_ids)
+    return all(len(piece) == 1 for piece, at in tokenizer.get_vocab().items() if at not in special)
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
@@ -301,6 +299,15 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
     )
+
+
+def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"input_ids": ids}
+    if "attention_mask" in arguments_of(model):
+        arguments["attention_mask"] = torch.ones_like(ids)
+    if hasattr(getattr(model, "config", None), "use_cache"):
+        arguments["use_cache"] = False
+    return arguments
 
 
 def random_twin(model: Any, *, seed: int = 0) -> Any:

@@ -303,12 +303,7 @@ class PromptRunner:
         numbered = iter(prompts.items())
         with shown:
             while ahead := dict(islice(numbered, AT_ONCE)):
-                read: dict[int, tuple[str, Any]] = {}
-                for index, prompt in ahead.items():
-                    try:
-                        read[index] = self._read(prompt)
-                    except HeadscopeError as error:
-                        report(index, error)
+                read = self._all_read(ahead, report)
                 # What is to be written takes room too.
                 sizes = {index: len(each["input_ids"]) for index, (_, each) in read.items()}
                 lengths = {index: size + self._length(size) for index, size in sizes.items()}
@@ -319,6 +314,18 @@ class PromptRunner:
                     shown.step()
                     if index in done:
                         yield done[index]
+
+    def _all_read(
+        self, prompts: Mapping[int, ParsedInput], report: Report
+    ) -> dict[int, tuple[str, Any]]:
+        """Text and encoding of the prompts that can be read; the others are reported."""
+        read: dict[int, tuple[str, Any]] = {}
+        for index, prompt in prompts.items():
+            try:
+                read[index] = self._read(prompt)
+            except HeadscopeError as error:
+                report(index, error)
+        return read
 
     def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""

@@ -211,15 +211,7 @@ class LayerSteps:
             CaptureError: where not each of them was read once, the cache changed what it was given,
                 or weight lies on its empty places.
         """
-        for what, seen, wanted in zip(
-            ("queries", "keys"), (self._read, self._known), size, strict=True
-        ):
-            # A model may run one pass more than it takes, before it sees that the text has ended.
-            if not wanted <= seen <= wanted + (wanted > 1):
-                raise CaptureError(
-                    f"{self.call.name} worked on {seen} {what} in all steps together, but {wanted} "
-                    "tokens were read; steps that add, drop or repeat tokens cannot be joined"
-                )
+        self._check_sizes(size)
         self._check_cache()
         parts: dict[str, Any] = {}
         for names, count in zip((READ, CACHED), size, strict=True):
@@ -318,6 +310,17 @@ class LayerSteps:
             least = 0 if empty.dtype == torch.bool else torch.finfo(empty.dtype).min / 2
             lost = (empty > least).any()
         self._lost.append(lost.float())
+
+    def _check_sizes(self, size: tuple[int, int]) -> None:
+        for what, seen, wanted in zip(
+            ("queries", "keys"), (self._read, self._known), size, strict=True
+        ):
+            # A model may run one pass more than it takes, before it sees that the text has ended.
+            if not wanted <= seen <= wanted + (wanted > 1):
+                raise CaptureError(
+                    f"{self.call.name} worked on {seen} {what} in all steps together, but {wanted} "
+                    "tokens were read; steps that add, drop or repeat tokens cannot be joined"
+                )
 
     def _check_cache(self) -> None:
         lost = float(torch.stack(self._lost).max()) if self._lost else 0.0

@@ -49,17 +49,22 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     for what, what_is_given, names in kinds:
         if what_is_given and not names & reads:
             raise CaptureError(f"{name} reads no {what}; give it {_wanted(reads)}")
-    has_text, takes_text = given.text is not None, "input_ids" in reads
-    if given.has_media and takes_text and not has_text:
+    takes_text = "input_ids" in reads
+    if given.has_media and takes_text and given.text is None:
         raise CaptureError(f"{name} reads a text too; give one with it, such as 'a photo of a cat'")
-    if given.has_media and has_text and not takes_text:
+    if given.text is not None and not takes_text:
+        _refuse_text(name, reads, beside=given.has_media)
+
+
+def _refuse_text(name: str, reads: set[str], *, beside: bool) -> None:
+    if beside:
         # The text of a model that writes one belongs to its decoder and has its own option.
         target = ""
         if "decoder_input_ids" in reads:
             target = ", or pass target= (--target) for what its decoder reads"
         raise CaptureError(f"{name} reads no text with it; leave text out{target}")
     # A model that names none of these arguments may take anything, so nothing is held against it.
-    if has_text and not takes_text and MEDIA & reads:
+    if MEDIA & reads:
         raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
 
 
