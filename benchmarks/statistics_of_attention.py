@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.statistics import Marks, statistics_of_call
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.keep import KeepChoice
 from headscope.record import Tokens
 

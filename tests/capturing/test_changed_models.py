@@ -14,8 +14,8 @@ from transformers.models.bert.modeling_bert import BertSelfOutput
 import headscope as hs
 from headscope.capturing import capture_encoded
 from headscope.capturing.entry import capture_ids
-from headscope.capturing.watching.model_modules import ModelModules
-from headscope.capturing.watching.modes import innermost_mode
+from headscope.capturing.observers import innermost_mode
+from headscope.capturing.walk import ModelModules
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

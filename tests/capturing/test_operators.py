@@ -15,7 +15,7 @@ from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.building._build import Builder
 from headscope.capturing.calls.attention import difference, recomputed, weights_of
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import visibility_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.watching._watch import Watch

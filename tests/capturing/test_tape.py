@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call, Layout
+from headscope.capturing.walk import ModelModules, WatchedModules
 from headscope.capturing.watching._before_positions import (
     BeforePositions,
     find_before,
@@ -15,7 +16,6 @@ from headscope.capturing.watching._before_positions import (
 )
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching._routers import find_routers, scores_of, scores_of_steps
-from headscope.capturing.watching.model_modules import ModelModules, WatchedModules
 from headscope.capturing.watching.tape import ModuleOutputs, ModuleUse, PassReader, Tape
 from headscope.errors import CaptureError
 

@@ -25,11 +25,10 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, naming_memory, not_compiling, one_at_a_time
-from headscope.capturing.walk import arguments_of, modules_of, one_pass
+from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import OtherPass, Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
-from headscope.capturing.watching.model_modules import ModelModules
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
@@ -106,7 +105,7 @@ def _run(
     facts = facts_of(model)  # before the pass, while all modules are in the processor's cache
 
     def passed(inputs: Inputs) -> Builder:
-        return _passed(model, inputs, lambda: Builder(inputs, keeping, model), keeping, note)
+        return _passed(model, inputs, lambda: Builder(inputs, keeping, model), keeping, note=note)
 
     try:
         builder = passed(inputs)
@@ -148,13 +147,14 @@ def _passed(
     inputs: Inputs,
     make: Callable[[], MadeBuilder],
     keeping: KeepChoice,
+    *,
     note: Callable[[Call], None] | None = None,
 ) -> MadeBuilder:
     """A builder, once it was given everything that was seen in one pass."""
     try:
-        return _watched(model, inputs, make(), keeping, note)
+        return _watched(model, inputs, make(), keeping, note=note)
     except OtherPass:
-        return _watched(model, inputs, make(), keeping, note)
+        return _watched(model, inputs, make(), keeping, note=note)
 
 
 def _watched(
@@ -162,6 +162,7 @@ def _watched(
     inputs: Inputs,
     builder: MadeBuilder,
     keeping: KeepChoice,
+    *,
     note: Callable[[Call], None] | None,
 ) -> MadeBuilder:
     options = _without_cache(model, inputs)

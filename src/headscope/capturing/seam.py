@@ -19,8 +19,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.attention import visible_of, weights_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility, visibility_of
+from headscope.capturing.calls.call import Call, Visibility, visibility_of
 from headscope.capturing.device import full_precision
 from headscope.capturing.media.position_marks import MARK
 from headscope.capturing.observers import look_again, look_away, observers, observing

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing.building.stacks import group_of, role_of
+from headscope.capturing.building.layers import group_of, role_of
 from headscope.capturing.calls.call import Call, Layout
 from headscope.capturing.device import device_of
 from headscope.capturing.inputs.inputs import Inputs

@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.device import device_of
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs
@@ -24,13 +23,11 @@ from headscope.capturing.media.input_positions import (
     has_more_than_text,
     origins_of,
 )
-from headscope.capturing.observers import observing
+from headscope.capturing.observers import looking_away, mode_off, observing
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
-from headscope.capturing.walk import reads_target
+from headscope.capturing.walk import ModelModules, WatchedModules, reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.model_modules import ModelModules, WatchedModules
-from headscope.capturing.watching.modes import looking_away, mode_off
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import InterventionError

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from headscope.capturing.building._side_tokens import SideTokens
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.building.layers import SideTokens
+from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.contributions._path import (
     FunctionUse,
     NormUse,

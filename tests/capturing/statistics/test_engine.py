@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from headscope.capturing.building._side_tokens import SideTokens
+from headscope.capturing.building.layers import SideTokens
 from headscope.capturing.building.statistics import Marks, sampled, statistics_of_call
 from headscope.capturing.calls import blocks
 from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError
 from headscope.record import STATISTICS, Tokens, statistics_of

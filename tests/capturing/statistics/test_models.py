@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.building.stacks import group_of, name_groups
+from headscope.capturing.building.layers import group_of, name_groups
 from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import visibility_of
 from headscope.capturing.watching._watch import Watch
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer

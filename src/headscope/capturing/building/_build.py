@@ -33,20 +33,19 @@ from headscope.capturing.building._real_tokens import (
     stored,
 )
 from headscope.capturing.building._rotation import Rotations
-from headscope.capturing.building._side_tokens import SideTokens
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     NO_ARRAYS,
     SeenLayer,
+    SideTokens,
     facts_of_call,
+    order_of,
     put_away,
 )
-from headscope.capturing.building.stacks import order_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.blocks import ChosenRows, fill
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility, state_of, visibility_of
+from headscope.capturing.calls.call import Call, Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import (
@@ -58,7 +57,7 @@ from headscope.capturing.keep import (
 )
 from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
-from headscope.capturing.watching._joined_heads import check_joined
+from headscope.capturing.watching._projection import check_joined
 from headscope.capturing.watching._routers import routers_of
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import Contributions, HeldHeads, ModelFacts, Record, Stack, Statistics, Tokens

@@ -22,8 +22,7 @@ from headscope.capturing.calls.attention import (
     recomputed,
     weights_of,
 )
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility, visibility_of
+from headscope.capturing.calls.call import Call, Visibility, visibility_of
 from headscope.capturing.device import allowed_apart
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError

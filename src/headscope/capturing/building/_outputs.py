@@ -24,9 +24,8 @@ from headscope.capturing.device import allowed_apart, full_precision
 from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.walk import block_of, modules_of
+from headscope.capturing.walk import block_of, is_affine, modules_of, names_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.model_modules import is_affine, names_of
 from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.errors import CaptureError
 

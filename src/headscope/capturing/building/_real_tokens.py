@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.calls.call import Call, Visibility
 from headscope.errors import CaptureError
 from headscope.record import Mask
 

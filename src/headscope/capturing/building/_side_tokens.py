@@ -10,28 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from headscope.capturing.building.stacks import group_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import state_of
+from headscope.capturing.building.layers import SideTokens, group_of
+from headscope.capturing.calls.call import Call, state_of
 from headscope.record import Tokens
-
-
-@dataclass(frozen=True)
-class SideTokens:
-    """The real tokens of one side of a call, for each example.
-
-    Args:
-        tokens: the tokens without padding.
-        positions: their positions among all that the model worked on.
-        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
-            time or space; empty in models of text alone.
-        fits: for each example, whether its patches are equal parts of its pictures.
-    """
-
-    tokens: tuple[Tokens, ...]
-    positions: tuple[torch.Tensor, ...]
-    kind: str = ""
-    fits: tuple[bool, ...] = ()
 
 
 @dataclass

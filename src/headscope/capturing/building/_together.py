@@ -9,12 +9,10 @@ import torch
 
 from headscope.capturing.building._build import Builder, Computed
 from headscope.capturing.building._real_tokens import RealTokens
-from headscope.capturing.building._side_tokens import SideTokens
-from headscope.capturing.building.stacks import order_of
+from headscope.capturing.building.layers import SideTokens, order_of
 from headscope.capturing.calls.attention import QueryRows, has_own_weights
 from headscope.capturing.calls.blocks import fill
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.capturing.building._side_tokens import SideTokens
+from headscope.capturing.building.layers import SideTokens
 from headscope.capturing.calls.attention import QueryRows, check_lost, visible_of
 from headscope.capturing.calls.blocks import ChosenRows, WeightsBlock, blocks_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.device import full_precision
 from headscope.capturing.keep import KeepChoice
 from headscope.record import OFFSETS, Statistics

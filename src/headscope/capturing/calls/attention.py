@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
+from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
 

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from headscope.capturing.calls.attention import QueryRows, has_own_weights, scores_of
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import HIDDEN, Visibility
+from headscope.capturing.calls.call import HIDDEN, Call, Visibility
 from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
 

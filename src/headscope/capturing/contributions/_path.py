@@ -15,10 +15,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.building._side_tokens import SideTokens
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import Visibility
-from headscope.capturing.watching.model_modules import is_affine
+from headscope.capturing.building.layers import SideTokens
+from headscope.capturing.calls.call import Call, Visibility
+from headscope.capturing.walk import is_affine
 from headscope.capturing.watching.tape import ModuleUse
 from headscope.norms import Norm
 

@@ -24,7 +24,7 @@ from headscope.capturing.contributions._path import (
 )
 from headscope.capturing.observers import observers
 from headscope.capturing.seam import unseen, unwatched
-from headscope.capturing.watching.model_modules import ModelModules, is_affine
+from headscope.capturing.walk import ModelModules, is_affine
 from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
 from headscope.norms import Norm
 

@@ -33,7 +33,13 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time
-from headscope.capturing.walk import arguments_of, reads_target
+from headscope.capturing.walk import (
+    ModelModules,
+    WatchedModules,
+    arguments_of,
+    names_of,
+    reads_target,
+)
 from headscope.capturing.watching._routers import (
     Router,
     check_routers,
@@ -41,7 +47,6 @@ from headscope.capturing.watching._routers import (
     scores_of_steps,
 )
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.model_modules import ModelModules, WatchedModules, names_of
 from headscope.capturing.watching.tape import ModuleOutputs, Tape
 from headscope.errors import CaptureError
 from headscope.record import Candidate, Generation, Record, Stack, Tokens

@@ -12,10 +12,9 @@ import torch
 
 from headscope.capturing.building._checks import explained
 from headscope.capturing.building._real_tokens import ROWS_CHECKED
-from headscope.capturing.building.stacks import group_of, role_of
+from headscope.capturing.building.layers import group_of, role_of
 from headscope.capturing.calls.attention import EXACT, LOST_AT_MOST, QueryRows
-from headscope.capturing.calls.call import Call
-from headscope.capturing.calls.visibility import visibility_of
+from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
 from headscope.errors import CaptureError
 

@@ -12,11 +12,10 @@ from torch import nn
 from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import observing
 from headscope.capturing.seam import sessions
-from headscope.capturing.walk import block_of
+from headscope.capturing.walk import ModelModules, WatchedModules, block_of
 from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
-from headscope.capturing.watching.model_modules import ModelModules, WatchedModules
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
 from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
 from headscope.errors import CaptureError

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 
 from headscope.capturing.calls.call import Call, layout_of, split
-from headscope.capturing.observers import observers
+from headscope.capturing.observers import WatchMode, looking_away, observers
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions, unseen
 from headscope.capturing.watching._added_scores import (
     AddedScores,
@@ -24,7 +24,6 @@ from headscope.capturing.watching._added_scores import (
     queries_and_keys,
     visible_in,
 )
-from headscope.capturing.watching._operands import operands_of_multi_head, with_operands
 from headscope.capturing.watching._products import (
     FUSED,
     MATMUL,
@@ -36,8 +35,13 @@ from headscope.capturing.watching._products import (
     product_of,
 )
 from headscope.capturing.watching._score_trace import Product, ScoreTrace, ScoreTraces, addition
-from headscope.capturing.watching._whole_attention import is_flex, seen_in_flex, seen_in_multi_head
-from headscope.capturing.watching.modes import WatchMode, looking_away
+from headscope.capturing.watching._whole_attention import (
+    is_flex,
+    operands_of_multi_head,
+    seen_in_flex,
+    seen_in_multi_head,
+    with_operands,
+)
 from headscope.capturing.watching.tape import Tape
 from headscope.errors import CaptureError
 

@@ -19,9 +19,8 @@ from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.capturing.walk import arguments_of
+from headscope.capturing.walk import ATTENTION_NAME, WatchedModules, arguments_of
 from headscope.capturing.watching._score_trace import storage_of
-from headscope.capturing.watching.model_modules import ATTENTION_NAME, WatchedModules
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)

@@ -20,10 +20,10 @@ from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
+from headscope.capturing.observers import mode_off
 from headscope.capturing.run import run, uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
-from headscope.capturing.watching.modes import mode_off
 from headscope.errors import CaptureError, FileError, InterventionError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.copies import in_copies, may_be_copied
