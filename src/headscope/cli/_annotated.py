@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli._files import RECORD, check_suffix, check_writable, layer_number
-from headscope.cli._run import Flag, ModelOptions, Paths, left_out, note_where, quiet, status
+from headscope.cli._run import Flag, ModelOptions, Paths, left_out, load
 from headscope.cli._signature import EVERY_STACK, hyphenated, made_from
 from headscope.cli._study import Study
 from headscope.errors import FileError, ModelError, RecordError, RunError, TextError
@@ -44,15 +44,10 @@ def relations(
         **options: Of `headscope.relations`.
     """
     from headscope.linguistics import read_treebank
-    from headscope.studies import relations as relations_of
 
-    asked.results.check(folder=True)
     bank = read_treebank(treebank)
     bank = bank if sentences is None else bank.take(sentences)
-    left_out.begin("sentence", len(bank))
-    with asked.reading() as (source, how):
-        result = relations_of(*source, bank, **options, **how)
-    asked.tell(result)
+    asked.tell(asked.run("relations", bank, what="sentence", **options))
 
 
 @made_from(
@@ -75,14 +70,10 @@ def coref(asked: Study, *, data: Path, **options: Any) -> None:
         **options: Of `headscope.coref` and `headscope.linguistics.read_coreference`.
     """
     from headscope.linguistics import read_coreference, source_name
-    from headscope.studies import coref as coref_of
 
-    asked.results.check(folder=True)
     read = {name: options.pop(name) for name in ("window", "every_window") if name in options}
     passages = read_coreference(data, **read)
-    left_out.begin("passage", len(passages))
-    with asked.reading() as (source, how):
-        result = coref_of(*source, passages, **options, **how)
+    result = asked.run("coref", passages, what="passage", **options)
     result.source = source_name(data)
     asked.tell(result)
 
@@ -124,7 +115,6 @@ def probe(
         raise TextError(
             "--target, --target-tokenizer and --truncate do not apply to a treebank; remove them"
         )
-    asked.results.check(folder=True)
     model.check()
     from headscope.linguistics import read_treebank
 
@@ -132,7 +122,7 @@ def probe(
     if asked.in_parts and layer is not None and layer < 0:
         raise RecordError(f"Expected a layer from 0 on for --layer in a run, got {layer}")
     left_out.begin("sentence")
-    with asked.reading() as (source, how):
+    with asked.reading(what="sentence") as (source, how):
         from headscope.studies import probe as probe_of
 
         for name in ("truncate", "batch_size"):
@@ -173,7 +163,6 @@ def align(
     """
     from headscope.studies import AlignmentStudy, read_aligned_pairs
 
-    asked.results.check(folder=True)
     confidence = options.pop("confidence", 0.95)
     # Made only to check the confidence level before any long work.
     AlignmentStudy(confidence=confidence)
@@ -208,7 +197,7 @@ def _aligned(asked: Study, listed: list[Any], **options: Any) -> Any:
     if not asked.in_parts:
         target = model.tokenizer_of_target()
         asked = replace(asked, model=replace(model, target_tokenizer=None))
-    with asked.reading() as (source, how):
+    with asked.reading(what="sentence") as (source, how):
         from headscope.studies import alignment_study
 
         reads = how if asked.in_parts else {"allow_unfit": model.allow_unfit}
@@ -271,7 +260,6 @@ def ablate(
     from headscope.storage import read_rows
     from headscope.tasks import check_task
 
-    asked.results.check(data, folder=True)
     if data is not None and not data.is_file():
         raise FileError(f"{data} does not exist")
     if "resume" in options:
@@ -322,17 +310,15 @@ def _at_once(
     threads: int | None,
 ) -> Any:
     """The ablation of all examples, held in this process."""
-    with status("Loading PyTorch and transformers"):
-        import torch
+    masked = given.pop("masked")
+    network, tokenizer = _with_head(task, model, masked=masked)
+    import torch
 
-        from headscope.studies import ablate as ablated
-        from headscope.tasks import NAMES, named_task
+    from headscope.studies import ablate as ablated
+    from headscope.tasks import NAMES, named_task
+
     if threads is not None:
         torch.set_num_threads(threads)
-    masked = given.pop("masked")
-    with status(f"Loading {model.model or 'the demo model'}"), quiet():
-        network, tokenizer = _with_head(task, model, masked=masked)
-    note_where(network)
     # A function of the user's own gets model and tokenizer only.
     reads: dict[str, Any] = {"batch": model.batch_size or 16} if ":" not in task else {}
     if task == "minimal-pairs":
@@ -351,20 +337,14 @@ def _at_once(
 
 def _with_head(task: str, model: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:
     """The model with the head that the task needs, and its tokenizer."""
-    from headscope.capturing import (
-        load_bare_model,
-        load_classifier,
-        load_masked_model,
-        load_tokenizer,
-    )
-
-    name, loading = model.model, model.loading
-    tokenizer = load_tokenizer(name, **loading)
+    tokenizer = load("load_tokenizer", model.model, **model.loading)
     # Where the user does not say, a tokenizer with a mask token means a masked model.
     is_masked = tokenizer.mask_token_id is not None if masked is None else masked
-    loading["allow_unfit"] = model.allow_unfit
+    loading, how = model.loading | {"allow_unfit": model.allow_unfit}, "load_bare_model"
     if task == "masked-word" or (task == "minimal-pairs" and is_masked):
-        return load_masked_model(name, **loading), tokenizer
-    if task == "classification":
-        return load_classifier(name, **loading), tokenizer
-    return load_bare_model(name, writes=task in WRITING, **loading), tokenizer
+        how = "load_masked_model"
+    elif task == "classification":
+        how = "load_classifier"
+    else:
+        loading["writes"] = task in WRITING
+    return load(how, model.model, **loading), tokenizer

@@ -30,7 +30,7 @@ from headscope.cli._run import (
     check_model,
     given_of,
     left_out,
-    note_where,
+    load,
     quiet,
     say,
     say_what,
@@ -113,10 +113,7 @@ def capture(
     parse_keep(**options)
     text = text_or_chat(text, chat, text_b, texts)
     if texts is not None:
-        beside: dict[str, Any] = {
-            "--target": model.target,
-            "--target-tokenizer": model.target_tokenizer,
-        }
+        beside = {"--target": model.target, "--target-tokenizer": model.target_tokenizer}
         beside |= {"a text": text, "a picture or sound": media.given}
         check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
         _capture_file(texts, Study(RunResults(out), corpus, model), options)
@@ -144,9 +141,8 @@ def _capture_file(texts: Path, asked: Study, options: dict[str, Any]) -> None:
     with asked.reading(given) as (source, how):
         from headscope.capturing import MOST_UNKNOWN, capture_many
 
-        how["max_unknown"] = 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN
-        how["progress"] = True
-        records: Any = capture_many(*source, given, **how, **options)
+        options |= {"max_unknown": 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN}
+        records: Any = capture_many(*source, given, progress=True, **how, **options)
     say(f"Wrote {len(records):,} records to {folder.resolve()}")
 
 
@@ -224,14 +220,12 @@ def generate(
     options |= writing.options | {"keep": "auto" if keep == ("auto",) else keep}
     options |= machine.read_many() | {"allow_unfit": machine.allow_unfit}
     left_out.begin("prompt", len(given))
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import load_model
-    named = ModelOptions(
-        target_tokenizer=target_tokenizer, trust_remote_code=machine.trust_remote_code
-    )
-    with status(f"Loading {model}"), quiet():
-        loaded = load_model(model, writes=True, allow_unfit=machine.allow_unfit, **machine.loading)
-        options["target_tokenizer"] = named.tokenizer_of_target()
+    loading = machine.loading | {"writes": True, "allow_unfit": machine.allow_unfit}
+    loaded = load("load_model", model, **loading)
+    if target_tokenizer is not None:
+        trusted = machine.trust_remote_code
+        tokenizer = load("load_tokenizer", target_tokenizer, trust_remote_code=trusted)
+        options["target_tokenizer"] = tokenizer
     with warnings_as_lines("one at a time"):
         _write_all(loaded, given, options, out if in_folder else None, out)
 
@@ -345,15 +339,11 @@ def answer(
     given = Media(image).parsed(question, None)
     check_model(model, machine.revision)
     given = given.in_memory()
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import load_for
-        from headscope.studies import answer as answer_of
-    with status(f"Loading {model}"), quiet():
-        loaded = load_for(
-            model, given, writes=True, allow_unfit=machine.allow_unfit, **machine.loading
-        )
-    note_where(loaded[0])
+    loading = machine.loading | {"writes": True, "allow_unfit": machine.allow_unfit}
+    loaded = load("load_for", model, given, **loading)
     with status("Answering"), quiet():
+        from headscope.studies import answer as answer_of
+
         result = answer_of(*loaded, None, given, **options)
     say(str(result))
     say_where()

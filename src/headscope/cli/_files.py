@@ -60,11 +60,10 @@ class Results:
         """The file of a table or page that ``--out`` names; None for a folder."""
         return None if is_folder(self.out) else self.out
 
-    def check(self, *read: Path | None, folder: bool = False) -> None:
-        """Raise where a result could not be written, or a file could not be read.
+    def check(self, *, folder: bool = False) -> None:
+        """Raise where a result could not be written.
 
         Args:
-            *read: files of texts.
             folder: whether ``--out`` may be the folder of a run.
 
         Raises:
@@ -74,12 +73,11 @@ class Results:
         check_suffix("--out", self.file if folder else self.out, (*TABLES, PAGE))
         check_suffix("--plot", self.plot, PICTURES)
         check_suffix("--save", self.save, (RECORD,))
-        for path in (self.file, *read):
-            if path is not None and path.suffix == ".parquet" and find_spec("pyarrow") is None:
-                raise FileError(
-                    f"{path} needs pyarrow, which is not installed: pip install "
-                    "'headscope[tables]', or use .csv"
-                )
+        if str(self.file).endswith(".parquet") and find_spec("pyarrow") is None:
+            raise FileError(
+                f"{self.file} needs pyarrow, which is not installed: pip install "
+                "'headscope[tables]', or use .csv"
+            )
         if self.plot is not None and find_spec("matplotlib") is None:
             raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
 

@@ -66,10 +66,8 @@ class MachineOptions:
     @property
     def loading(self) -> dict[str, Any]:
         """The options of `headscope.capturing.LoadOptions`."""
-        return {
-            name: getattr(self, name)
-            for name in ("device", "dtype", "revision", "trust_remote_code")
-        }
+        names = ("device", "dtype", "revision", "trust_remote_code")
+        return {name: getattr(self, name) for name in names}
 
     def read_many(self) -> dict[str, Any]:
         """The options of `headscope.capture_many` that say how many texts run at once."""
@@ -140,11 +138,8 @@ class ModelOptions(FitOptions):
         """The tokenizer of the target side, loaded; None where it has none of its own."""
         if self.target_tokenizer is None:
             return None
-        from headscope.capturing import load_tokenizer
-
         trusted = self.trust_remote_code
-        with quiet():
-            return load_tokenizer(self.target_tokenizer, trust_remote_code=trusted)
+        return load("load_tokenizer", self.target_tokenizer, trust_remote_code=trusted)
 
 
 @Parameter(name="*")
@@ -182,8 +177,8 @@ class Media:
             raise CycloptsError(
                 msg="Expected a text, or a picture, video or sound with --image, --video or --sound"
             )
-        others = (("video", self.video), ("sound", self.sound))
-        for what, path in (*(("picture", path) for path in self.image), *others):
+        pictures = [("picture", path) for path in self.image]
+        for what, path in (*pictures, ("video", self.video), ("sound", self.sound)):
             if path is not None and not path.exists():
                 raise FileError(f"The {what} {path} does not exist")
         if text_b is not None and self.given:
@@ -206,24 +201,20 @@ def captured(given: ParsedInput, options: ModelOptions, out: Path | None, **more
         HeadscopeError: errors of the input, the model or the file to write.
     """
     options.check()
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import budget, capture, load_for
     # Pictures and sound are read while the model is not loaded yet, so that a broken file is
     # reported soon.
     given = given.in_memory()
-    with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        model, tokenizer = load_for(options.model, given, **options.loading)
-    reads: dict[str, Any] = {
-        "truncate": options.truncate,
-        "target_tokenizer": options.tokenizer_of_target(),
-    }
+    source = load("load_for", options.model, given, **options.loading)
+    from headscope.capturing import budget, capture
+
+    more |= {"truncate": options.truncate, "target_tokenizer": options.tokenizer_of_target()}
     if out is not None:
         with status("Counting what is kept"), quiet():
-            counted = budget(model, tokenizer, given, **reads, **more)
+            counted = budget(*source, given, **more)
         say(f"This {counted}")
         more["out"] = out
     with status("Capturing"), quiet():
-        return capture(model, tokenizer, given, **reads, **more)
+        return capture(*source, given, **more)
 
 
 def say(line: str) -> None:
@@ -251,12 +242,26 @@ def say_what(record: Record, *, checked: bool = True) -> None:
         say(record.verification)
 
 
-def note_where(model: Any) -> None:
-    """Note which model was loaded, and where and how it runs, for `say_where`."""
-    from headscope.capturing import facts_of
+def load(how: str, name: str | None, *given: Any, **options: Any) -> Any:
+    """A model or tokenizer that was loaded; where and how a model runs is noted for `say_where`.
 
-    facts = facts_of(model)
-    ran.set(f"{facts.name} ran on {facts.ran}")
+    Args:
+        how: function of `headscope.capturing`.
+        name: of what is loaded.
+        *given: further arguments.
+        **options: of the function.
+    """
+    with status("Loading PyTorch and transformers"):
+        from headscope import capturing
+
+        function = getattr(capturing, how)
+    with status(f"Loading {name or 'the demo model'}"), quiet():
+        loaded = function(name, *given, **options)
+    model = loaded[0] if isinstance(loaded, tuple) else loaded
+    if how != "load_tokenizer":
+        facts = capturing.facts_of(model)
+        ran.set(f"{facts.name} ran on {facts.ran}")
+    return loaded
 
 
 def say_where() -> None:

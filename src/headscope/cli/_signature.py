@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_origin
@@ -21,6 +23,7 @@ from headscope.views.options import Option, PageOptions
 SOURCE = Path(__file__).parents[2]
 ARGUMENT = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 SENTENCE = re.compile(r".+?(?=\.\s+[A-Z`]|\.?$)")
+CHOICES = re.compile(r"Literal\[(.+)\]")
 CODE = re.compile(r"``(.+?)``|`(.+?)`")
 PLAIN_TYPES = {
     "bool": bool,
@@ -42,31 +45,28 @@ class Argument(NamedTuple):
     help: str
 
 
-SHARED = {
-    "stack": Argument(
-        str, None, "Attention stack of the model, such as decoder or cross; by default the first."
-    ),
-    "confidence": Argument(float, None, "Confidence level of the intervals; 0.95 by default."),
-    "alpha": Argument(float, None, "Significance level, over all tests together; 0.05 by default."),
-    "correction": Argument(
-        Literal["holm", "benjamini-hochberg"],
-        None,
-        "Correction for multiple tests: holm (default) controls the family-wise error rate, "
-        "benjamini-hochberg the false discovery rate.",
-    ),
-    "random_weights": Argument(
-        bool, None, "Repeat with the same architecture and random weights, as a baseline."
-    ),
-    "resume": Argument(
-        Path,
-        None,
-        "Save intermediate results to this file (.safetensors), and continue from it if it exists.",
-    ),
-    "seed": Argument(int, None, "Random seed."),
-}
-"""Options that mean the same in many functions, most of which take them among ``**options``."""
+class Shared:
+    """Options that mean the same in many functions, most of which take them among ``**options``."""
+
+    stack: str | None = None
+    """Attention stack of the model, such as decoder or cross; by default the first."""
+    confidence: float | None = None
+    """Confidence level of the intervals; 0.95 by default."""
+    alpha: float | None = None
+    """Significance level, over all tests together; 0.05 by default."""
+    correction: Literal["holm", "benjamini-hochberg"] | None = None
+    """Correction for multiple tests: holm (default) controls the family-wise error rate,
+    benjamini-hochberg the false discovery rate.
+    """
+    random_weights: bool | None = None
+    """Repeat with the same architecture and random weights, as a baseline."""
+    resume: os.PathLike[str] | None = None
+    """Save intermediate results to this file (.safetensors), and continue from it if it exists."""
+    seed: int | None = None
+    """Random seed."""
 
 
+@dataclass(eq=False)
 class Command:
     """A function of the command line whose ``**options`` are read from other signatures.
 
@@ -78,18 +78,16 @@ class Command:
         helps: the help of options whose docstring does not fit the command line.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        sources: Sequence[str],
-        takes: str,
-        helps: Mapping[str, str],
-    ) -> None:
-        self.function, self.sources, self.helps = function, sources, dict(helps)
-        pairs = [each.partition("=") for each in takes.split()]
-        self.names = {given: python or given for given, _, python in pairs}
+    function: Callable[..., Any]
+    sources: Sequence[str]
+    takes: str
+    helps: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        # "given=python" where the name is another in Python
+        self.names = {each.split("=")[0]: each.split("=")[-1] for each in self.takes.split()}
         for name in ("__name__", "__doc__", "__module__"):
-            setattr(self, name, getattr(function, name))
+            setattr(self, name, getattr(self.function, name))
         self.__annotations__ = {}
 
     @cached_property
@@ -102,48 +100,43 @@ class Command:
             elif parameter.kind is not parameter.VAR_KEYWORD:
                 listed.append(parameter)
         known: dict[str, Argument] = {}
-        for source in reversed(self.sources):
+        for source in (*reversed(self.sources), f"{__name__}:Shared"):
             known |= options_of(*source.split(":"))
-        known |= SHARED
         listed += [self._parameter(given, known[name]) for given, name in self.names.items()]
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
 
     def _parameter(self, name: str, option: Argument) -> inspect.Parameter:
-        is_on = option.type is bool and option.default is True
-        more: dict[str, Any] = {} if is_on else {"negative": ""}
-        if get_origin(option.type) is tuple:
-            more["consume_multiple"] = True
         kind: Any = option.type | None if option.default is None else option.type
         help_ = self.helps.get(name) or option.help
-        told = Parameter(help=help_, show_default="default" not in help_, **more)
+        told = Parameter(
+            help=help_,
+            show_default="default" not in help_,
+            negative=None if option.default is True else "",
+            consume_multiple=get_origin(option.type) is tuple,
+        )
+        by_name = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
-            annotation=Annotated[kind, told],
+            name, by_name, default=option.default, annotation=Annotated[kind, told]
         )
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         """Run the command with its options by their names in Python; those not given are left out,
         so that the defaults of the function hold.
         """
-        options = {}
-        for name, python in self.names.items():
-            if given.get(name) is not None:
-                options[python] = given[name]
-            given.pop(name, None)
+        options = {python: given.pop(name, None) for name, python in self.names.items()}
+        options = {name: value for name, value in options.items() if value is not None}
         asked = inspect.signature(self.function, eval_str=True).parameters.get("asked")
         if asked is None:
             return self.function(*args, **given, **options)
         names = [each.name for each in _fields(asked.annotation)]
         texts = dict(zip(("text", "text_b"), args, strict=False))
         held = texts | {name: given.pop(name) for name in names if name in given}
-        return self.function(asked.annotation(**held), **given, **options)
+        study = asked.annotation(**held)
+        study.results.check(folder=True)
+        return self.function(study, **given, **options)
 
 
-def made_from(
-    *sources: str, takes: str = "", **helps: str
-) -> Callable[[Callable[..., Any]], Command]:
+def made_from(*sources: str, takes: str = "", **helps: str) -> Callable[..., Command]:
     """Make a `Command` of a function."""
     return lambda function: Command(function, sources, takes, helps)
 
@@ -233,23 +226,13 @@ def _definition(module: str, name: str) -> tuple[str, ast.AST | None]:
 
 def _type_of(annotation: ast.AST | None, module: str) -> Any:
     """The type of an option: of a union the first of `PLAIN_TYPES` that it has."""
-    parts = _parts(annotation)
-    for node in parts:
-        defined = _definition(module, node.id)[1] if isinstance(node, ast.Name) else node
-        if isinstance(defined, ast.Subscript) and ast.unparse(defined.value) == "Literal":
-            return Literal.__getitem__(ast.literal_eval(defined.slice))
-    texts = [ast.unparse(node) for node in parts]
-    for word, kind in PLAIN_TYPES.items():
-        if word in texts:
-            return kind
-    return str
-
-
-def _parts(annotation: ast.AST | None) -> list[ast.AST]:
-    """The types of a union."""
-    if isinstance(annotation, ast.BinOp):
-        return [*_parts(annotation.left), *_parts(annotation.right)]
-    return [] if annotation is None else [annotation]
+    texts = [] if annotation is None else ast.unparse(annotation).split(" | ")
+    for text in texts:
+        defined = _definition(module, text)[1]
+        choices = CHOICES.fullmatch(text if defined is None else ast.unparse(defined))
+        if choices:
+            return Literal.__getitem__(ast.literal_eval(choices[1]))
+    return next((kind for word, kind in PLAIN_TYPES.items() if word in texts), str)
 
 
 def _value(node: ast.AST | None, module: str) -> Any:
@@ -307,15 +290,12 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
     """
     fields = {}
     for name, option in options.items():
-        kind = option.written
-        is_list = get_origin(kind) is list
-        help_ = helps.get(name) or plain_help(option.help)
-        fields[name] = Annotated[
-            kind,
-            Parameter(
-                help=help_, negative=_off(option) if kind is bool else "", consume_multiple=is_list
-            ),
-        ]
+        told = Parameter(
+            help=helps.get(name) or plain_help(option.help),
+            negative=_off(option),
+            consume_multiple=get_origin(option.written) is list,
+        )
+        fields[name] = Annotated[option.written, told]
     return fields
 
 
@@ -339,6 +319,6 @@ def plain_help(text: str) -> str:
 
 def _off(option: Option) -> str:
     """The name that turns a switch off; empty where it is off by default."""
-    if option.default is None or not option.default.value:
+    if option.written is not bool or option.default is None or not option.default.value:
         return ""
-    return option.default.off or f"--no-{option.name.replace('_', '-')}"
+    return option.default.off or flag(f"no_{option.name}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,9 @@ from headscope.cli._run import (
     Count,
     ModelOptions,
     left_out,
-    note_where,
-    quiet,
+    load,
     say,
     say_where,
-    status,
 )
 from headscope.errors import FileError, HeadscopeError, RunError, TextError
 
@@ -97,23 +95,19 @@ class Study:
 
     @contextmanager
     def reading(
-        self,
-        given: list[Any] | None = None,
-        groups: Any = None,
-        *,
-        what: str = "text",
-        **needs: bool,
+        self, given: Any = (), groups: Any = None, *, what: str = "text", classifies: bool = False
     ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
         """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
         of the model where the study runs in parts; and how it reads.
 
         Args:
-            given: the texts; None for texts that are annotated.
+            given: what it reads; empty where that is not known yet.
             groups: the documents of the texts, where these are known.
-            what: one of them is called.
-            **needs: what the model must have, as of `loaded`.
+            what: one of them is called; a text that cannot be read is reported here, and else by
+                the result.
+            classifies: whether the model must have a trained classifier.
         """
-        if given is not None:
+        if given:
             left_out.begin(what, len(given))
         how: dict[str, Any] = self.model.for_many() | ({} if groups is None else {"groups": groups})
         if self.in_parts:
@@ -121,17 +115,21 @@ class Study:
             with self.corpus.running(self.results.folder) as more:
                 yield (self.model.model, None), how | self.model.loading | more
             return
-        source = loaded(self.model, **needs)
+        source = loaded(self.model, classifies=classifies)
         how["progress"] = True
-        if given is not None:
+        if what == "text":
             # One of many texts may be left out; a single one that cannot be read is an error.
             how["on_error"] = _stop if len(given) == 1 else left_out.number
         yield source, how
 
-    def run(self, study: Callable[..., Any], given: list[Any], groups: Any, **options: Any) -> Any:
-        """What a function of studies finds in texts."""
-        with self.reading(given, groups) as (source, how):
-            return study(*source, given, **how, **options)
+    def run(
+        self, study: str, given: Any, groups: Any = None, *, what: str = "text", **options: Any
+    ) -> Any:
+        """What the function of `headscope.studies` of this name finds; see `reading`."""
+        with self.reading(given, groups, what=what) as (source, how):
+            from headscope import studies
+
+            return getattr(studies, study)(*source, given, **how | options)
 
     def tell(self, result: Any, **look: Any) -> None:
         """Print a result, and write its files.
@@ -168,7 +166,6 @@ class TextStudy(Study):
         """The texts, parsed, and the documents that they are of, where these are known."""
         from headscope.capturing import groups_in
 
-        self.results.check(self.texts, folder=True)
         parsed = parse_texts(self.text, self.text_b, self.texts, self.chat)
         return parsed, groups_in(self.texts)
 
@@ -254,16 +251,10 @@ def loaded(options: ModelOptions, *, classifies: bool = False) -> tuple[Any, Any
             "--target and --target-tokenizer are for commands that read one text; remove them"
         )
     options.check()
-    with status("Loading PyTorch and transformers"):
-        from headscope.capturing import load_classifier, load_model, load_tokenizer
-    with status(f"Loading {options.model or 'the demo model'}"), quiet():
-        if classifies:
-            model = load_classifier(options.model, **options.loading)
-            tokenizer = load_tokenizer(options.model, **options.loading)
-        else:
-            model, tokenizer = load_model(options.model, **options.loading)
-    note_where(model)
-    return model, tokenizer
+    if not classifies:
+        return load("load_model", options.model, **options.loading)
+    model = load("load_classifier", options.model, **options.loading)
+    return model, load("load_tokenizer", options.model, **options.loading)
 
 
 @contextmanager

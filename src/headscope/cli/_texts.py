@@ -41,8 +41,6 @@ def heads(asked: TextStudy, *, battery: bool = True, classes: Flag = False, **op
             bars.
         **options: Of `headscope.heads`.
     """
-    from headscope.studies import heads as heads_of
-
     plot = asked.results.plot
     if classes and plot is None:
         raise FigureError(
@@ -51,7 +49,7 @@ def heads(asked: TextStudy, *, battery: bool = True, classes: Flag = False, **op
     given, groups = asked.given()
     options |= {"battery": battery, "distances": _adds_distances(asked.results.folder, plot)}
     with warnings_as_lines(FEW):
-        result = asked.run(heads_of, given, groups, **options)
+        result = asked.run("heads", given, groups, **options)
     asked.tell(result, **({"classes": True} if classes else {}))
 
 
@@ -80,9 +78,7 @@ def norms(asked: TextStudy, **options: Any) -> None:
 
     headscope norms --texts texts.txt --plot shares.svg
     """
-    from headscope.studies import norm_study
-
-    asked.tell(asked.run(norm_study, *asked.given(), **options))
+    asked.tell(asked.run("norm_study", *asked.given(), **options))
 
 
 @made_from(
@@ -104,25 +100,24 @@ def mechanism(asked: TextStudy, *, at: Words = (), **options: Any) -> None:
             heads, which are grouped by their labels.
         **options: Of `headscope.mechanism`.
     """
-    from headscope.studies import heads as heads_of
-    from headscope.studies import mechanism as mechanism_of
-
     by_layer = parse_places(at, "--at")
-    is_every_named = all(numbers for _, numbers in by_layer)
+    whole = [layer for layer, numbers in by_layer if not numbers]
     count = sum(len(numbers) for _, numbers in by_layer)
     given, groups = asked.given()
-    if asked.results.plot is not None and not (0 < count <= MOST_DRAWN and is_every_named):
+    if asked.results.plot is not None and (whole or not 0 < count <= MOST_DRAWN):
         raise RecordError(
             f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
             f"{' '.join(at) or 'none'}"
         )
-    if asked.in_parts and not is_every_named:
-        whole = next(layer for layer, numbers in by_layer if not numbers)
+    if asked.in_parts and whole:
         raise RecordError(
-            f"Expected layer and heads for --at, such as {whole}-0,1, got layer {whole} alone; a "
-            "run names its heads before a model is loaded"
+            f"Expected layer and heads for --at, such as {whole[0]}-0,1, got layer {whole[0]} "
+            "alone; a run names its heads before a model is loaded"
         )
     with asked.reading(given, groups) as (source, how):
+        from headscope.studies import heads as heads_of
+        from headscope.studies import mechanism as mechanism_of
+
         cells = [
             (layer, head)
             for layer, numbers in by_layer
@@ -212,11 +207,7 @@ def atlas(
     """
     if not is_folder(out):
         raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
-    options |= {} if battery else {"battery": False}
-    options |= {"norms": True} if norms else {}
     asked = TextStudy(RunResults(out), corpus, model, texts=texts)
-    from headscope.studies import atlas as atlas_of
-
-    result = asked.run(atlas_of, *asked.given(), **options)
+    result = asked.run("atlas", *asked.given(), battery=battery, norms=norms, **options)
     say(str(result))
     say(f"Wrote {result.view().save(out / 'page').resolve()}")
