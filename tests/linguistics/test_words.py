@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from headscope import RecordError, Tokens
 from headscope.linguistics import Words, word_attention, words_at
-from headscope.measures import word_maps
+from headscope.record import word_maps
 from headscope.testing import random_weights
 
 ROWS = [

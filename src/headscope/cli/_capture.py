@@ -113,7 +113,10 @@ def capture(
     parse_keep(**options)
     text = text_or_chat(text, chat, text_b, texts)
     if texts is not None:
-        beside = {"--target": model.target, "--target-tokenizer": model.target_tokenizer}
+        beside: dict[str, Any] = {
+            "--target": model.target,
+            "--target-tokenizer": model.target_tokenizer,
+        }
         beside |= {"a text": text, "a picture or sound": media.given}
         check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
         _capture_file(texts, Study(RunResults(out), corpus, model), options)

@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -204,17 +205,17 @@ def captured(given: ParsedInput, options: ModelOptions, out: Path | None, **more
     # Pictures and sound are read while the model is not loaded yet, so that a broken file is
     # reported soon.
     given = given.in_memory()
-    source = load("load_for", options.model, given, **options.loading)
+    model, tokenizer = load("load_for", options.model, given, **options.loading)
     from headscope.capturing import budget, capture
 
     more |= {"truncate": options.truncate, "target_tokenizer": options.tokenizer_of_target()}
     if out is not None:
         with status("Counting what is kept"), quiet():
-            counted = budget(*source, given, **more)
+            counted = budget(model, tokenizer, given, **more)
         say(f"This {counted}")
         more["out"] = out
     with status("Capturing"), quiet():
-        return capture(*source, given, **more)
+        return capture(model, tokenizer, given, **more)
 
 
 def say(line: str) -> None:
@@ -252,8 +253,7 @@ def load(how: str, name: str | None, *given: Any, **options: Any) -> Any:
         **options: of the function.
     """
     with status("Loading PyTorch and transformers"):
-        from headscope import capturing
-
+        capturing = import_module("headscope.capturing")
         function = getattr(capturing, how)
     with status(f"Loading {name or 'the demo model'}"), quiet():
         loaded = function(name, *given, **options)

@@ -202,13 +202,16 @@ def _of_function(node: ast.FunctionDef, module: str, told: dict[str, str]) -> di
 def _statements(module: str) -> dict[str, ast.AST | str]:
     """What a module defines, by name: the statement, or the module that it is imported from."""
     path = SOURCE.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    stub, file = path / "__init__.pyi", path.with_suffix(".py")
+    if path.is_dir():
+        file = stub if stub.exists() else path / "__init__.py"
     named: dict[str, ast.AST | str] = {}
     body = ast.parse(file.read_text(encoding="utf-8")).body
     checked = [inner for node in body if isinstance(node, ast.If) for inner in node.body]
     for node in body + checked:
         if isinstance(node, ast.ImportFrom):
-            named |= {each.asname or each.name: node.module or "" for each in node.names}
+            origin = f"{module}.{node.module}" if node.level else node.module or ""
+            named |= {each.asname or each.name: origin for each in node.names}
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
             named[node.name] = node
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from headscope.capturing import Outcome
 
 FAILED = "failed.jsonl"
+TEXT = "text"
 
 
 @Parameter(name="*", group=Group("Many texts"))
@@ -95,7 +97,7 @@ class Study:
 
     @contextmanager
     def reading(
-        self, given: Any = (), groups: Any = None, *, what: str = "text", classifies: bool = False
+        self, given: Any = (), groups: Any = None, *, what: str = TEXT, classifies: bool = False
     ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
         """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
         of the model where the study runs in parts; and how it reads.
@@ -117,19 +119,18 @@ class Study:
             return
         source = loaded(self.model, classifies=classifies)
         how["progress"] = True
-        if what == "text":
+        if what == TEXT:
             # One of many texts may be left out; a single one that cannot be read is an error.
             how["on_error"] = _stop if len(given) == 1 else left_out.number
         yield source, how
 
     def run(
-        self, study: str, given: Any, groups: Any = None, *, what: str = "text", **options: Any
+        self, study: str, given: Any, groups: Any = None, *, what: str = TEXT, **options: Any
     ) -> Any:
         """What the function of `headscope.studies` of this name finds; see `reading`."""
         with self.reading(given, groups, what=what) as (source, how):
-            from headscope import studies
-
-            return getattr(studies, study)(*source, given, **how | options)
+            function = getattr(import_module("headscope.studies"), study)
+            return function(*source, given, **how | options)
 
     def tell(self, result: Any, **look: Any) -> None:
         """Print a result, and write its files.

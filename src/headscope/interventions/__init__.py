@@ -1,39 +1,6 @@
 """Changing what attention does, and asking what it matters."""
 
-from headscope.interventions._intervention import Intervention
-from headscope.interventions._patch import Patch
-from headscope.interventions._replaced import Cut, Mean, MeanOutput, SetWeights, Uniform, Zero
-from headscope.interventions.importance import (
-    Importance,
-    PruningCurve,
-    confidence_importance,
-    gradient_importance,
-    greedy_pruning,
-    leave_one_out,
-    pruning_curve,
-)
-from headscope.interventions.objective import Objective, classification, masked_word, next_word
-from headscope.interventions.session import intervene
+import lazy_loader
 
-__all__ = [
-    "Cut",
-    "Importance",
-    "Intervention",
-    "Mean",
-    "MeanOutput",
-    "Objective",
-    "Patch",
-    "PruningCurve",
-    "SetWeights",
-    "Uniform",
-    "Zero",
-    "classification",
-    "confidence_importance",
-    "gradient_importance",
-    "greedy_pruning",
-    "intervene",
-    "leave_one_out",
-    "masked_word",
-    "next_word",
-    "pruning_curve",
-]
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

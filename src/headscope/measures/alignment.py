@@ -25,7 +25,7 @@ def aligned_words(
     looked at most, and gives no link.
 
     Args:
-        maps: see `word_maps`.
+        maps: see `headscope.record.word_maps`.
         words: how many of the key words are words; those after them, which stand for special
             tokens, may have the largest value too, and a row that does so gives no link. By default
             all.

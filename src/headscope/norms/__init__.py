@@ -5,50 +5,7 @@ NumPy arrays or as tensors on the model's own device; `headscope.capture` with `
 finds all of it in the running model and keeps the maps.
 """
 
-from headscope.norms._block import Block
-from headscope.norms._contributions import (
-    attention_norms,
-    effective_weights,
-    expansion_rate,
-    globenc_norms,
-    head_norms,
-    mixing,
-    output_norms,
-    own_norms,
-    residual_norms,
-    value_norms,
-)
-from headscope.norms._flow import alti, flow, rollout
-from headscope.norms._maps import Quantity
-from headscope.norms._norm import Norm
-from headscope.norms._vectors import (
-    ContributionVectors,
-    attention_vectors,
-    globenc_vectors,
-    output_vectors,
-    residual_vectors,
-)
+import lazy_loader
 
-__all__ = [
-    "Block",
-    "ContributionVectors",
-    "Norm",
-    "Quantity",
-    "alti",
-    "attention_norms",
-    "attention_vectors",
-    "effective_weights",
-    "expansion_rate",
-    "flow",
-    "globenc_norms",
-    "globenc_vectors",
-    "head_norms",
-    "mixing",
-    "output_norms",
-    "output_vectors",
-    "own_norms",
-    "residual_norms",
-    "residual_vectors",
-    "rollout",
-    "value_norms",
-]
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

@@ -1,22 +1,6 @@
 """Common parts of all results of studies: tables, files, figures, pages."""
 
-from headscope.results._registry import EVERY_KIND, drawing_of, draws, shows, view_of
-from headscope.results._result import Kept, Result, check_conserved, load, no_figure, save
-from headscope.results._table import Column, TextTable, wrapped
+import lazy_loader
 
-__all__ = [
-    "EVERY_KIND",
-    "Column",
-    "Kept",
-    "Result",
-    "TextTable",
-    "check_conserved",
-    "drawing_of",
-    "draws",
-    "load",
-    "no_figure",
-    "save",
-    "shows",
-    "view_of",
-    "wrapped",
-]
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

@@ -25,10 +25,9 @@ from headscope.measures import (
     aligned_words,
     alignment_counts,
     alignment_error_rate,
-    word_maps,
 )
 from headscope.measures.alignment import Link
-from headscope.record import Layer, Record, Stack, Tokens
+from headscope.record import Layer, Record, Stack, Tokens, word_maps
 
 BY = ("weight", "norm")
 STATES = ("output", "input")
@@ -76,7 +75,7 @@ def word_alignment(
 ) -> WordAlignment:
     """Link each target word to the source word that it takes most from.
 
-    Rows of a word's tokens are averaged, columns summed (`headscope.measures.word_maps`), and the
+    Rows of a word's tokens are averaged, columns summed (`headscope.record.word_maps`), and the
     largest is taken. Words are what white space separates in the text; where a record has no text
     or offsets, what its word numbers say.
 

@@ -1,0 +1,34 @@
+"""The public names of `headscope.linguistics`, each once; `lazy_loader` reads them from here."""
+
+from ._coreference_files import read_coreference as read_coreference
+from ._coreference_files import source_name as source_name
+from ._treebank import Sentence as Sentence
+from ._treebank import Treebank as Treebank
+from ._treebank import read_treebank as read_treebank
+from .dependencies import DIRECTIONS as DIRECTIONS
+from .dependencies import NEAREST_STANFORD as NEAREST_STANFORD
+from .dependencies import OFFSETS as OFFSETS
+from .dependencies import OffsetBaseline as OffsetBaseline
+from .dependencies import offset_baseline as offset_baseline
+from .dependencies import offset_heads as offset_heads
+from .dependencies import predicted_heads as predicted_heads
+from .mentions import Mention as Mention
+from .mentions import Passage as Passage
+from .mentions import Question as Question
+from .mentions import head_match as head_match
+from .mentions import nearest as nearest
+from .mentions import sieves as sieves
+from .probes import centre_of_gravity as centre_of_gravity
+from .probes import control_heads as control_heads
+from .probes import control_labels as control_labels
+from .probes import control_tree as control_tree
+from .probes import expected_layer as expected_layer
+from .probes import read_vectors as read_vectors
+from .trees import decode_tree as decode_tree
+from .trees import power2_embedding as power2_embedding
+from .trees import spanning_tree as spanning_tree
+from .trees import tree_depths as tree_depths
+from .trees import tree_distances as tree_distances
+from .words import Words as Words
+from .words import word_attention as word_attention
+from .words import words_at as words_at
