@@ -13,15 +13,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from headscope._missing_packages import missing_package
 from headscope.cli._files import overwriting, without_force
 from headscope.cli._run import left_out
 from headscope.errors import HeadscopeError
-
-if TYPE_CHECKING:
-    pass
 
 DEBUG = "HEADSCOPE_DEBUG"
 PACKAGE = Path(__file__).parents[1]

@@ -41,28 +41,35 @@ from headscope.cli._signature import parameters
 from headscope.cli._study import Study, parse_texts, text_or_chat
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
-from headscope.views.options import MOVED_VIEWS, TOKEN_OPTIONS, ViewName, WrittenOptions, declared
+from headscope.views.options import (
+    MOVED_VIEWS,
+    TOKEN_OPTIONS,
+    Option,
+    ViewName,
+    WrittenOptions,
+    declared,
+)
 
 if TYPE_CHECKING:
     from headscope.record import Record
     from headscope.views import View
 
 TRAY = 'Pictures side by side: 2-0 7-3, or quoted "7-3 query=store view=matrix"'
-AT = Annotated[
-    Words,
-    Parameter(
-        help="Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for "
-        "--layer and --heads."
-    ),
-]
+AT = (
+    "Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; short for --layer and "
+    "--heads."
+)
+OF_A_FIGURE = "up to six; or kinds for the clearest head of each kind on this text"
 OF_ONE = ("treebank", "links", "comparison", "quantities")
 """Files of one text."""
 
 
-def _declared(name: str, kind: type, more: Mapping[str, Any], tray: str) -> Any:
+def _declared(group: str, kind: type, tray: str, **more: Option) -> Any:
     """The declared options as a type that cyclopts reads."""
-    fields: Any = parameters({**declared(kind), **more}, tray=tray) | {"at": AT}
-    return TypedDict(name, fields, total=False)  # ty: ignore[invalid-argument-type]
+    fields: Any = parameters({**declared(kind), **more}, tray=tray)
+    fields["at"] = Annotated[Words, Parameter(help=AT)]
+    kind: Any = TypedDict(group, fields, total=False)  # ty: ignore
+    return Annotated[kind, Parameter(name="*", group=group)]
 
 
 VIEW = declared(WrittenOptions)["view"]
@@ -72,19 +79,8 @@ if TYPE_CHECKING:
     PageChoices = dict[str, Any]
     FigureChoices = dict[str, Any]
 else:
-    PageChoices = Annotated[
-        _declared("PageChoices", WrittenOptions, {"view": EVERY_VIEW}, f"{TRAY}."),
-        Parameter(name="*", group="Page"),
-    ]
-    FigureChoices = Annotated[
-        _declared(
-            "FigureChoices",
-            WrittenFigureOptions,
-            {},
-            f"{TRAY}, up to six; or kinds for the clearest head of each kind on this text.",
-        ),
-        Parameter(name="*", group="Figure"),
-    ]
+    PageChoices = _declared("Page", WrittenOptions, f"{TRAY}.", view=EVERY_VIEW)
+    FigureChoices = _declared("Figure", WrittenFigureOptions, f"{TRAY}, {OF_A_FIGURE}.")
 
 
 def shown_page(record: Record, choices: Mapping[str, Any], files: Mapping[str, Any]) -> View:

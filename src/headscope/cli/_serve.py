@@ -21,7 +21,6 @@ from headscope.cli._run import (
     Count,
     ModelOptions,
     check_model,
-    given_of,
     quiet,
     say,
     say_what,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     import uvicorn
 
     from headscope.live.serving import UnloadedModel
-    from headscope.results import Result
     from headscope.views import View
 
 NOT_OF_MODELS = "Options of a page are for a record file; in the page of a model choose them there"
@@ -66,8 +64,8 @@ class LiveChoices:
     @property
     def limits(self) -> dict[str, Any]:
         """Those that were given."""
-        names = {"max_tokens": "tokens", "seconds": "seconds"}
-        return {names[name]: value for name, value in given_of(self).items() if name in names}
+        limits = {"tokens": self.max_tokens, "seconds": self.seconds}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def serve(
@@ -105,6 +103,8 @@ def serve(
         live: What is typed, and what is shown next to it; of a model.
         open_: Open the page in the browser.
     """
+    from headscope.storage import load
+
     check_server()
     if record is not None and model.model is None and os.path.isdir(record):  # noqa: PTH112
         with listening_on(port) as listening:
@@ -131,7 +131,10 @@ def serve(
     # The port is opened first: if it is taken, that is reported before the model is loaded.
     with listening_on(port) as listening:
         if record is not None and is_file:
-            view = _view_of(Path(record), page or {}, files, model)
+            files.check()
+            loaded = load(Path(record))
+            view = shown_page(loaded, page or {}, files.given(loaded, model))
+            say_what(loaded)
             token = new_token()
             _say_listening(address_of(listening, token), open_)
             server_of(view, token).run(sockets=[listening])
@@ -156,19 +159,21 @@ def _second_model(files: PageFiles) -> str | None:
         raise HeadscopeError(
             f"Expected one model for --beside, got {', '.join(files.beside)}; give one"
         )
-    for name in files.beside:
-        check_model(name)
-        return name
-    return None
+    second = next(iter(files.beside), None)
+    check_model(second)
+    return second
 
 
 def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, opens: bool) -> None:
     """Serve the atlas of a run, compared with another or alone, or a tree of HeadVis; its page is
     written again, so that it fits this version.
     """
+    from headscope.results import load
     from headscope.views.atlas_server import atlas_application
 
-    atlas = _atlas_of(folder) if other is None else compared_atlases(folder, other)
+    atlas = load(folder) if other is None else compared_atlases(folder, other)
+    if getattr(atlas, "KIND", "") not in ("atlas", "atlas comparison", "headvis"):
+        raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
     say(atlas.summary)
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
         with status("Writing the page"):
@@ -177,27 +182,6 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
         host, port = listening.getsockname()[:2]
         _say_listening(f"http://{host}:{port}/{token}/", opens)
         quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
-
-
-def _atlas_of(folder: Path) -> Result:
-    """An atlas, or a tree of HeadVis."""
-    from headscope.results import load
-
-    atlas = load(folder)
-    if getattr(atlas, "KIND", "") not in ("atlas", "headvis"):
-        raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
-    return atlas
-
-
-def _view_of(file: Path, choices: Any, files: PageFiles, options: ModelOptions) -> View:
-    """The view of a record file; its model and text are printed."""
-    from headscope.storage import load
-
-    files.check()
-    loaded = load(file)
-    view = shown_page(loaded, choices, files.given(loaded, options))
-    say_what(loaded)
-    return view
 
 
 def _serve_model(

@@ -23,7 +23,7 @@ from headscope.views.options import Option, PageOptions
 SOURCE = Path(__file__).parents[2]
 ARGUMENT = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 SENTENCE = re.compile(r".+?(?=\.\s+[A-Z`]|\.?$)")
-CHOICES = re.compile(r"Literal\[(.+)\]")
+CHOICES = re.compile(r"Literal\[([^][]+)\]")
 CODE = re.compile(r"``(.+?)``|`(.+?)`")
 PLAIN_TYPES = {
     "bool": bool,

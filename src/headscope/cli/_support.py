@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headscope._progress import counted
 from headscope.cli._files import check_suffix
-from headscope.cli._run import Count, MachineOptions, check_model, quiet, say, status
+from headscope.cli._run import Count, MachineOptions, check_model, load, quiet, say, status
 
 if TYPE_CHECKING:
     from headscope.testing import Support
@@ -29,17 +29,6 @@ REFUSED = """\
 
 | family | model type | class | reason |
 | --- | --- | --- | --- |"""
-KINDS = (
-    "Text",
-    "Pictures",
-    "Video",
-    "Sound",
-    "Time series",
-    "Pictures and text",
-    "Pairs of models",
-)
-"""Headings of the tables, by what a model reads."""
-
 EXAMPLES = 2
 """Default for how many made-up texts each model is given at once."""
 HEADER = """\
@@ -75,8 +64,11 @@ def support(
         rows = try_every_type(size, workers or os.cpu_count() or 1)
     else:
         check_model(model, machine.revision)
+        loaded = load("load_bare_model", model, **machine.loading)
         with status(f"Trying {model}"), quiet():
-            rows = [_one(model, machine, size)]
+            from headscope.testing import examine
+
+            rows = [examine(loaded, batch_size=size)]
     text = tables_of(rows)
     say(text)
     if out is None:
@@ -88,13 +80,6 @@ def support(
     with written_whole(out) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     say(f"Wrote {out.resolve()}")
-
-
-def _one(name: str, machine: MachineOptions, size: int) -> Support:
-    from headscope.capturing import load_bare_model
-    from headscope.testing import examine
-
-    return examine(load_bare_model(name, **machine.loading), batch_size=size)
 
 
 def try_every_type(size: int, workers: int) -> list[Support]:
@@ -112,6 +97,8 @@ def tables_of(rows: Sequence[Support]) -> str:
     """
     if len(rows) == 1 and not rows[0].refused:
         return f"{HEADER}\n{_row(rows[0])}"
+    from headscope.testing import KINDS
+
     captured = [row for row in rows if not row.refused and not row.unbuilt]
     parts = [(f"## {kind}\n\n{HEADER}", [r for r in captured if r.reads == kind]) for kind in KINDS]
     parts.append((REFUSED, [row for row in rows if row.refused]))
@@ -138,10 +125,8 @@ def _row(row: Support) -> str:
         short = why if len(why) <= MOST_OF_A_REASON else f"{why[:MOST_OF_A_REASON]} ..."
         cells += [short] if row.unbuilt else [row.class_name, short]
     else:
-        numbers = [
-            "-" if number is None else f"{number:.0e}"
-            for number in (row.output_difference, row.weights_difference)
-        ]
-        numbers[1] += f" ({row.remark})" if row.remark else ""
-        cells += [row.class_name, "; ".join(row.stacks), ", ".join(row.routes), *numbers]
+        cells += [row.class_name, "; ".join(row.stacks), ", ".join(row.routes)]
+        for number in (row.output_difference, row.weights_difference):
+            cells.append("-" if number is None else f"{number:.0e}")
+        cells[-1] += f" ({row.remark})" if row.remark else ""
     return f"| {' | '.join(cells)} |"

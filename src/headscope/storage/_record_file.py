@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from headscope.storage.atomic import fetched, is_address, local_path, saved_at, 
 from headscope.storage.npz import UNREADABLE, arrays_below
 
 Array = np.ndarray | StoredArray
+Made = TypeVar("Made")
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
 LAYER_FACTS = (
@@ -158,7 +159,9 @@ def _layer_facts(layer: Layer) -> dict[str, Any]:
     facts |= {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
     if layer.held_heads is not None:
         facts["held_heads"] = dataclasses.asdict(layer.held_heads)
-    facts["rotary"] = _turning(layer.rotary)
+    rotary, facts["rotary"] = layer.rotary, None
+    if rotary is not None:
+        facts["rotary"] = dataclasses.asdict(rotary) | {"frequencies": rotary.frequencies.tolist()}
     facts["statistics"] = layer.statistics and layer.statistics.queries
     return facts
 
@@ -233,11 +236,7 @@ def check_record(file: RecordFile, record: Record) -> None:
     Raises:
         FileError: naming the first array that is not what was written.
     """
-    for name, array in file.arrays.items():
-        if checksum_of(array.read()) != file.checksums[name]:
-            raise FileError(
-                f"{file.path} is damaged: {name} is not what was written; capture the record again"
-            )
+    file.check()
     try:
         _check_values(record)
     except RecordError as error:
@@ -270,9 +269,7 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
         RecordError: where they are no record.
     """
     check_document(document)
-    # A later version may say more of a model; what this one does not know is passed over.
-    known = {each.name for each in dataclasses.fields(ModelFacts)}
-    model = ModelFacts(**{name: fact for name, fact in document["model"].items() if name in known})
+    model = _made(ModelFacts, document["model"])
     stacks = [_stack(entry, tensors) for entry in document["stacks"]]
     generation = _generation(document["generation"]) if "generation" in document else None
     # A damaged file may claim any number; one more than there are tensors makes it fail by name.
@@ -286,45 +283,49 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
 
 def _stack(entry: dict, tensors: Mapping[str, Array]) -> Stack:
     # In self-attention both sides are one object, which is compared and held once.
-    query = _tokens(entry["query"])
-    key = query if entry["key"] == "query" else _tokens(entry["key"])
+    query = _made(Tokens, entry["query"])
+    key = query if entry["key"] == "query" else _made(Tokens, entry["key"])
     layers = []
     for facts in entry["layers"]:
         prefix = f"{entry['name']}.{facts['layer']}."
         arrays = {name: tensors[prefix + name] for name in ARRAYS if prefix + name in tensors}
-        layers.append(
-            Layer(
-                **{name: facts[name] for name in LAYER_FACTS},
-                changes=tuple(facts.get("changes", ())),
-                partial=bool(facts.get("partial", False)),
-                turned=facts.get("turned", ""),
-                verified_against=facts.get("verified_against", ""),
-                verified_limit=facts.get("verified_limit"),
-                **arrays,
-                held_heads=_held_heads(facts),
-                visible=_mask(tensors, prefix, len(key)),
-                rotary=_rotary(facts["rotary"]),
-                statistics=_statistics(tensors, prefix, facts["statistics"]),
-                contributions=_contributions(tensors, prefix, facts.get("contributions")),
-            )
-        )
-    return Stack(
-        name=entry["name"],
-        query=query,
-        key=key,
-        layers=tuple(layers),
-        others={int(number): what for number, what in entry["others"].items()},
-        routers=StoredArrays(
-            {number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}
-        ),
-    )
+        parts = _parts_of(facts, tensors, prefix) | {"visible": _mask(tensors, prefix, len(key))}
+        layers.append(_made(Layer, facts, **arrays, **parts))
+    routers = {number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}
+    others = {int(number): what for number, what in entry["others"].items()}
+    more = {"others": others, "routers": StoredArrays(routers)}
+    return Stack(name=entry["name"], query=query, key=key, layers=tuple(layers), **more)
 
 
-def _held_heads(facts: dict[str, Any]) -> HeldHeads | None:
-    if "held_heads" not in facts:
-        return None
-    message = facts["held_heads"]
-    return HeldHeads(tuple(message["numbers"]), message["heads"], message["kv_heads"])
+def _made(kind: type[Made], facts: dict[str, Any], **parts: Any) -> Made:
+    """An object of its fields as JSON has them, lists for tuples, and of parts in place of others.
+
+    A later version may say more; what this one does not know is passed over.
+    """
+    known = {each.name for each in dataclasses.fields(kind)}  # ty: ignore[invalid-argument-type]
+    given = {name: _with_tuples(facts[name]) for name in known & facts.keys()}
+    return kind(**given | parts)
+
+
+def _with_tuples(value: Any) -> Any:
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _parts_of(facts: dict[str, Any], tensors: Mapping[str, Array], prefix: str) -> dict[str, Any]:
+    """The objects that a layer holds."""
+    parts: dict[str, Any] = dict.fromkeys(("held_heads", "rotary", "statistics", "contributions"))
+    if "held_heads" in facts:
+        parts["held_heads"] = _made(HeldHeads, facts["held_heads"])
+    if facts["rotary"] is not None:
+        frequencies = np.array(facts["rotary"]["frequencies"])
+        parts["rotary"] = _made(Rotary, facts["rotary"], frequencies=frequencies)
+    if facts["statistics"] is not None:
+        arrays = arrays_below(tensors, f"{prefix}statistics.")
+        parts["statistics"] = Statistics(**arrays, queries=facts["statistics"])
+    if facts.get("contributions") is not None:
+        arrays = arrays_below(tensors, f"{prefix}contributions.")
+        parts["contributions"] = _made(Contributions, facts["contributions"], **arrays)
+    return parts
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
@@ -338,53 +339,14 @@ def _described(tokens: Tokens) -> dict[str, Any]:
     return fields
 
 
-def _tokens(entry: dict) -> Tokens:
-    fields: dict[str, Any] = {"numbered": entry.get("numbered", "")}
-    for name, values in entry.items():
-        if name == "numbered":
-            continue
-        fields[name] = None
-        if values is not None:
-            fields[name] = tuple(tuple(part) if isinstance(part, list) else part for part in values)
-    return Tokens(**fields)
-
-
 def _generation(entry: dict) -> Generation:
-    alternatives = tuple(
-        tuple(Candidate(**candidate) for candidate in offered) for offered in entry["alternatives"]
-    )
-    fields: dict[str, Any] = {
-        name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
-    }
-    fields |= {"tokens": _tokens(entry["tokens"]), "alternatives": alternatives}
-    return Generation(**fields)
+    offers = [tuple(Candidate(**each) for each in offered) for offered in entry["alternatives"]]
+    tokens = _made(Tokens, entry["tokens"])
+    return _made(Generation, entry, tokens=tokens, alternatives=tuple(offers))
 
 
 def _read(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.read()
-
-
-def _turning(rotary: Rotary | None) -> dict[str, Any] | None:
-    if rotary is None:
-        return None
-    return dataclasses.asdict(rotary) | {"frequencies": rotary.frequencies.tolist()}
-
-
-def _rotary(facts: dict[str, Any] | None) -> Rotary | None:
-    if facts is None:
-        return None
-    frequencies = np.array(facts["frequencies"])
-    return Rotary(
-        frequencies=frequencies, **{name: facts[name] for name in ("style", "first", "start")}
-    )
-
-
-def _statistics(
-    tensors: Mapping[str, Array], prefix: str, queries: int | None
-) -> Statistics | None:
-    if queries is None:
-        return None
-    return Statistics(**arrays_below(tensors, f"{prefix}statistics."), queries=queries)
 
 
 def _facts_of(contributions: Contributions | None) -> dict[str, Any]:
@@ -392,17 +354,6 @@ def _facts_of(contributions: Contributions | None) -> dict[str, Any]:
         return {}
     facts = {name: getattr(contributions, name) for name in CONTRIBUTION_FACTS}
     return {"contributions": facts | {"missing": dict(contributions.missing)}}
-
-
-def _contributions(
-    tensors: Mapping[str, Array], prefix: str, facts: dict | None
-) -> Contributions | None:
-    if facts is None:  # not kept, or written before there were any
-        return None
-    arrays = arrays_below(tensors, f"{prefix}contributions.")
-    return Contributions(
-        **arrays, **{name: facts[name] for name in (*CONTRIBUTION_FACTS, "missing")}
-    )
 
 
 def _runs(layer: Layer) -> dict[str, np.ndarray]:

@@ -76,6 +76,18 @@ class RecordFile:
         self.document: dict[str, Any] = self._document(text)
         self.checksums: dict[str, int] = self._checksums(text)
 
+    def check(self) -> None:
+        """Read every array, some MB at once, and compare it with its checksum.
+
+        Raises:
+            FileError: naming the first array that is not what was written.
+        """
+        for name, array in self.arrays.items():
+            if array.checksum() != self.checksums[name]:
+                raise FileError(
+                    f"{self.path} is damaged: {name} is not what was written; {self.again}"
+                )
+
     def _document(self, text: str) -> dict[str, Any]:
         try:
             document = json.loads(text)
@@ -309,9 +321,7 @@ def load_stored(
                 f"{path} was written by a newer headscope (format {version}, this one reads "
                 f"{VERSION})"
             )
-        for name, array in file.arrays.items():
-            if array.checksum() != file.checksums.get(name):
-                raise FileError(f"{path} is damaged: {name} is not what was written; {RUN_AGAIN}")
+        file.check()
     return document, file.arrays
 
 
