@@ -5,6 +5,7 @@ from ._patch import Patch as Patch
 from ._replaced import Cut as Cut
 from ._replaced import Mean as Mean
 from ._replaced import MeanOutput as MeanOutput
+from ._replaced import RecordMeans as RecordMeans
 from ._replaced import SetWeights as SetWeights
 from ._replaced import Uniform as Uniform
 from ._replaced import Zero as Zero

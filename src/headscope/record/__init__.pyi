@@ -3,6 +3,7 @@
 from ._batch import BatchLayer as BatchLayer
 from ._batch import BatchStack as BatchStack
 from ._batch import TextBatch as TextBatch
+from ._checks import ARRAYS as ARRAYS
 from ._checks import check_finite as check_finite
 from ._contributions import CONTRIBUTION_KINDS as CONTRIBUTION_KINDS
 from ._contributions import CONTRIBUTIONS as CONTRIBUTIONS
@@ -17,7 +18,6 @@ from ._generation import Candidate as Candidate
 from ._generation import Generation as Generation
 from ._held_heads import HeldHeads as HeldHeads
 from ._layer import Layer as Layer
-from ._layer_checks import ARRAYS as ARRAYS
 from ._mask import Mask as Mask
 from ._record import Record as Record
 from ._stack import Stack as Stack

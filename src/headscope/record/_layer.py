@@ -11,18 +11,26 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.record._checks import check_finite, check_number, check_weights, frozen, is_on_disk
+from headscope.record._checks import (
+    ARRAYS,
+    AXES,
+    check_finite,
+    check_number,
+    check_shapes,
+    check_values,
+    check_weights,
+    frozen,
+    is_on_disk,
+)
 from headscope.record._contributions import Contributions
 from headscope.record._facts import AGAINST
 from headscope.record._held_heads import HeldHeads
-from headscope.record._layer_checks import ARRAYS, AXES, check_shapes, check_values
 from headscope.record._mask import Mask
 from headscope.record._rebuilt import RebuiltWhenCopied
-from headscope.record._room import RECOMPUTED, SCORED, room_for
 from headscope.record._statistics import Statistics
 from headscope.record._stored import Array, array_field, held, part_of
 from headscope.record._weight_blocks import WeightBlock, exact_rows, weight_blocks
-from headscope.record.recompute import scores_of, softmax_of
+from headscope.record.recompute import RECOMPUTED, SCORED, room_for, scores_of, softmax_of
 from headscope.record.rotary import Rotary
 
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types

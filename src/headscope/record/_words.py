@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.record._layer_checks import ARRAYS
+from headscope.record._checks import ARRAYS
 
 if TYPE_CHECKING:
     from headscope.record._layer import Layer

@@ -23,8 +23,7 @@ from headscope.errors import HeadscopeError, InterventionError, RecordError
 from headscope.evidence import parse_groups
 from headscope.evidence.chance import CORRECTIONS
 from headscope.evidence.groups import group_of
-from headscope.interventions import Mean, MeanOutput, Uniform, Zero
-from headscope.interventions.means import RecordMeans
+from headscope.interventions import Mean, MeanOutput, RecordMeans, Uniform, Zero
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablate._result import Ablation, Cell, counts_of

@@ -16,7 +16,7 @@ from headscope.capturing.run import at_rest
 from headscope.capturing.threads import one_at_a_time
 from headscope.corpus import WHOLE, CorpusText, Counted, Kept, Sums
 from headscope.errors import InterventionError
-from headscope.interventions.means import RecordMeans
+from headscope.interventions import RecordMeans
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.storage import load_kept

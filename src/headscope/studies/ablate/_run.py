@@ -25,10 +25,9 @@ from headscope.capturing.run import run, uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
 from headscope.errors import CaptureError, FileError, InterventionError
-from headscope.interventions import Intervention, intervene
+from headscope.interventions import Intervention, RecordMeans, intervene
 from headscope.interventions.copies import in_copies, may_be_copied
 from headscope.interventions.importance import gate_slopes, one_of
-from headscope.interventions.means import RecordMeans
 from headscope.interventions.plan import ModelPlan
 from headscope.storage import array_of, check_document, load_kept, reading, save_kept
 from headscope.studies.ablate._result import Cell
