@@ -17,6 +17,8 @@ from headscope.record.recompute import scores_of, softmax_of
 TOLERANCE = 1e-4
 HALF_TOLERANCE = 3e-2
 """As `headscope.capture` allows: of a weight, or of the largest output."""
+SAME = ("layer", "route", "weights", "queries", "keys", "values", "visible", "bias", "sinks")
+"""Fields that a layer has as they are."""
 FAR = 10
 """How many times nearer a fitted scale or a mask with holes must come than a likely one, so as not
 to follow noise.
@@ -87,21 +89,9 @@ def layer_of(kept: LayerArrays) -> Layer:
         raise RecordError(
             f"{kept.name} holds neither weights nor queries and keys; save the attention weights"
         )
-    return Layer(
-        layer=kept.layer,
-        weights=kept.weights,
-        queries=kept.queries,
-        keys=kept.keys,
-        values=kept.values,
-        scale=kept.scales[0] if kept.scales else 1.0,
-        visible=kept.visible,
-        bias=kept.bias,
-        soft_cap=kept.soft_cap,
-        sinks=kept.sinks,
-        module=kept.name,
-        route=kept.route,
-        **_verified(kept),
-    )
+    parts = {name: getattr(kept, name) for name in SAME} | {"soft_cap": kept.soft_cap}
+    scale = kept.scales[0] if kept.scales else 1.0
+    return Layer(scale=scale, module=kept.name, **parts, **_verified(kept))
 
 
 def _explained(kept: LayerArrays) -> LayerArrays:

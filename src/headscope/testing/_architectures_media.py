@@ -92,19 +92,7 @@ PICTURES: dict[str, Sizes] = {
     | {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3]},
     "segformer": PYRAMID | {"strides": [4, 2], "decoder_hidden_size": 8},
     "pvt_v2": PYRAMID | {"strides": [4, 2]},
-    "glpn": {
-        "num_encoder_blocks": 2,
-        "depths": [1, 2],
-        "sr_ratios": [2, 1],
-        "hidden_sizes": [12, 24],
-    }
-    | {
-        "num_attention_heads": [2, 3],
-        "mlp_ratios": [2, 2],
-        "patch_sizes": [7, 3],
-        "strides": [4, 2],
-    }
-    | {"decoder_hidden_size": 8},
+    "glpn": PYRAMID | {"strides": [4, 2], "decoder_hidden_size": 8},
     "siglip_vision_model": VISION | SQUARE,
     "mobilevitv2": {"image_size": 64, "width_multiplier": 0.125, "n_attn_blocks": [1, 1, 1]}
     | {"base_attn_unit_dims": [64, 64, 64]},
