@@ -89,9 +89,9 @@ def layer_of(kept: LayerArrays) -> Layer:
         raise RecordError(
             f"{kept.name} holds neither weights nor queries and keys; save the attention weights"
         )
-    parts = {name: getattr(kept, name) for name in SAME} | {"soft_cap": kept.soft_cap}
+    parts: dict[str, Any] = {name: getattr(kept, name) for name in SAME} | _verified(kept)
     scale = kept.scales[0] if kept.scales else 1.0
-    return Layer(scale=scale, module=kept.name, **parts, **_verified(kept))
+    return Layer(scale=scale, module=kept.name, soft_cap=kept.soft_cap, **parts)
 
 
 def _explained(kept: LayerArrays) -> LayerArrays:
