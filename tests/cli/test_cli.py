@@ -230,7 +230,7 @@ def broken_record():
         ),
         (
             ["view", "a", "--model", "FOLDER", "--layer", "5"],
-            "headscope: Stack 'self' has layers 0, 1, not 5",
+            "headscope: layer=[5]: this view holds 0 to 1; choose at least one",
         ),
         (
             ["view", "a", "--out", "no/page.html"],

@@ -1,7 +1,7 @@
 """The public names of `headscope.storage`, each once; `lazy_loader` reads them from here."""
 
-from ._document import Finite as Finite
 from ._document import PAIR as PAIR
+from ._document import Finite as Finite
 from ._document import Seed as Seed
 from ._document import check_document as check_document
 from ._file_array import FileArray as FileArray
@@ -12,8 +12,8 @@ from ._record_file import record_of as record_of
 from ._record_file import record_parts as record_parts
 from ._record_file import save as save
 from ._record_folder import INDEX as INDEX
-from ._record_folder import IndexLine as IndexLine
 from ._record_folder import RECORDS as RECORDS
+from ._record_folder import IndexLine as IndexLine
 from ._record_folder import RecordFolder as RecordFolder
 from ._record_folder import write_index as write_index
 from ._safetensors import RECORD as RECORD
