@@ -26,7 +26,7 @@ class Lengths(Result):
 @pytest.fixture
 def entered(monkeypatch):
     """Entries that a test makes are gone after it."""
-    monkeypatch.setattr(hs.results._registry, "_ENTRIES", dict(hs.results._registry._ENTRIES))
+    monkeypatch.setattr(hs.results._result, "_ENTRIES", dict(hs.results._result._ENTRIES))
 
 
 def test_every_kind_that_is_drawn_is_that_of_a_result():

@@ -48,10 +48,10 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(FileError, match=r"a\.safetensors is cut or no \.safetensors file"):
         load_kept(path, "counts")
-    monkeypatch.setattr("headscope.storage._safetensors.VERSION", 2)
+    monkeypatch.setattr("headscope.storage._safetensors.FORMAT", 3)
     newer = save_kept(tmp_path / "c.safetensors", "counts", {}, {})
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"was written by a newer headscope \(format 2, this one"):
+    with pytest.raises(FileError, match="has format 3, .* reads format 2; update headscope"):
         load_kept(newer, "counts")
     with pytest.raises(FileError, match=r"A result is a \.safetensors file, .* name it .*n\.saf"):
         save_kept(tmp_path / "n.npz", "counts", {}, {})

@@ -218,7 +218,7 @@ def read_quantities(file: Path) -> dict[str, Any]:
     Raises:
         FileError: where it cannot be read.
     """
-    from headscope.storage.npz import read_npz, reading
+    from headscope.storage import read_npz, reading
 
     with reading(file, "arrays"):
         arrays = read_npz(file)

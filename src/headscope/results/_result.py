@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -15,7 +18,6 @@ import headscope.storage as files
 from headscope._missing_packages import library
 from headscope.errors import FigureError, FileError, HeadscopeError, PageError
 from headscope.record import Record
-from headscope.results._registry import KINDS, class_of, drawing_of, view_of
 from headscope.results._table import TextTable, wrapped
 
 LEFT_OUT = "left out of"
@@ -209,13 +211,13 @@ def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable 
     shown: list[TextTable | str] = []
     for block in blocks:
         if isinstance(block, TextTable):
-            columns = []
-            for column in block.columns:
-                again = (column.name, column.says) in explained
-                columns.append(replace(column, says="") if again else column)
+            known = [(column.name, column.says) in explained for column in block.columns]
             explained |= {(column.name, column.says) for column in block.columns}
-            block = replace(block, columns=tuple(columns))  # noqa: PLW2901
-        shown.append(block)
+            pairs = zip(block.columns, known, strict=True)
+            again = [replace(column, says="") if told else column for column, told in pairs]
+            shown.append(replace(block, columns=tuple(again)))
+        else:
+            shown.append(block)
     return shown
 
 
@@ -318,3 +320,82 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
             f"install 'headscope[{kind}]' where it is of an extra"
         )
     return result.load(local)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PLUGINS: dict[str, tuple[str, ...]] = {
+    "figure": ("headscope.views.figures",),
+    "view": (
+        "headscope.views.opening",
+        "headscope.views.atlas_comparison_page",
+        "headscope.views.atlas_page",
+        "headscope.headvis",
+    ),
+    "file": ("headscope.atlases", "headscope.comparison", "headscope.headvis", "headscope.studies"),
+}
+"""Packages with functions for each use of a result. Names and not imports, because these packages
+import this one.
+"""
+EVERY_KIND = "*"
+"""A function for this kind serves all kinds that have none of their own."""
+_ENTRIES: dict[tuple[str, str], Callable[..., Any]] = {}
+KINDS: dict[str, type] = {}
+"""The class of each kind of result, which `Result` enters here."""
+
+
+def draws(kind: str) -> Callable[[Function], Function]:
+    """Decorate a function that draws results of a kind: ``function(result, **options)`` gives a
+    figure.
+
+    Args:
+        kind: the ``KIND`` of a `Result`, such as ``"relations"``.
+
+    Example:
+        >>> @draws("lengths")
+        ... def lengths_figure(lengths, **options): ...
+    """
+    return partial(_enter, ("figure", kind))
+
+
+def shows(kind: str) -> Callable[[Function], Function]:
+    """Decorate a function that shows results of a kind: ``function(result, **options)`` gives a
+    view. An entry for `EVERY_KIND` shows those that have none of their own.
+    """
+    return partial(_enter, ("view", kind))
+
+
+def drawing_of(result: Any) -> Callable[..., Any] | None:
+    """The function that draws this result; None where there is none."""
+    return _entry("figure", result)
+
+
+def view_of(result: Any) -> Callable[..., Any] | None:
+    """The function that shows this result; None where there is none."""
+    return _entry("view", result)
+
+
+def class_of(kind: str) -> Any:
+    """The class of results of this kind; None where there is none."""
+    _import("file")
+    return KINDS.get(kind)
+
+
+def _enter(entry: tuple[str, str], function: Function) -> Function:
+    _ENTRIES[entry] = function
+    return function
+
+
+def _entry(use: str, result: Any) -> Callable[..., Any] | None:
+    kind = getattr(result, "KIND", None)
+    if kind is None:
+        return None
+    _import(use)
+    return _ENTRIES.get((use, kind), _ENTRIES.get((use, EVERY_KIND)))
+
+
+def _import(use: str) -> None:
+    # Importing registers; after the first time it costs nothing.
+    for package in PLUGINS[use]:
+        if find_spec(package) is not None:  # that of an extra may be missing
+            importlib.import_module(package)

@@ -1,9 +1,15 @@
 """The public names of `headscope.storage`, each once; `lazy_loader` reads them from here."""
 
-from ._document import PAIR as PAIR
-from ._document import Finite as Finite
-from ._document import Seed as Seed
-from ._document import check_document as check_document
+from ._checks import PAIR as PAIR
+from ._checks import UNREADABLE as UNREADABLE
+from ._checks import Finite as Finite
+from ._checks import Seed as Seed
+from ._checks import array_of as array_of
+from ._checks import arrays_below as arrays_below
+from ._checks import check_document as check_document
+from ._checks import read_npz as read_npz
+from ._checks import reading as reading
+from ._checks import words_of as words_of
 from ._file_array import FileArray as FileArray
 from ._record_file import NoRecord as NoRecord
 from ._record_file import check_record as check_record
@@ -22,7 +28,7 @@ from ._safetensors import kind_of as kind_of
 from ._safetensors import load_kept as load_kept
 from ._safetensors import load_stored as load_stored
 from ._safetensors import save_kept as save_kept
-from ._temporary_arrays import BoundedArrays as BoundedArrays
+from ._temporary_arrays import ArraysInFile as ArraysInFile
 from ._temporary_arrays import CapturedArrays as CapturedArrays
 from .atomic import check_parent as check_parent
 from .atomic import fetched as fetched
@@ -30,12 +36,6 @@ from .atomic import is_address as is_address
 from .atomic import local_path as local_path
 from .atomic import saved_at as saved_at
 from .atomic import written_whole as written_whole
-from .npz import UNREADABLE as UNREADABLE
-from .npz import array_of as array_of
-from .npz import arrays_below as arrays_below
-from .npz import read_npz as read_npz
-from .npz import reading as reading
-from .npz import words_of as words_of
 from .rows import FIRST as FIRST
 from .rows import SECOND as SECOND
 from .rows import SUFFIXES as SUFFIXES

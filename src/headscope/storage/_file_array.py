@@ -45,7 +45,7 @@ class OpenFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._absolute = path.absolute()
-        self._there = self._stat(self._handle())
+        self._there = os.fstat(self._handle().number)
 
     @property
     def size(self) -> int:
@@ -86,11 +86,8 @@ class OpenFile:
                 _OPEN.popitem(last=False)
         return handle
 
-    def _stat(self, handle: _Handle) -> os.stat_result:
-        return os.fstat(handle.number)
-
     def _check(self, handle: _Handle) -> None:
-        now, then = self._stat(handle), self._there
+        now, then = os.fstat(handle.number), self._there
         is_as_it_was = (now.st_size, now.st_mtime_ns) == (then.st_size, then.st_mtime_ns)
         # The same file as well: one that was closed and opened anew may be another of that name.
         if not os.path.samestat(now, then) or not is_as_it_was:

@@ -43,7 +43,7 @@ from headscope.record import (
     check_finite,
     held,
 )
-from headscope.storage._document import check_document
+from headscope.storage._checks import UNREADABLE, arrays_below, check_document
 from headscope.storage._file_array import checksum_of
 from headscope.storage._safetensors import (
     FORMAT,
@@ -54,24 +54,13 @@ from headscope.storage._safetensors import (
 )
 from headscope.storage._temporary_arrays import TemporaryArray
 from headscope.storage.atomic import fetched, is_address, local_path, saved_at, written_whole
-from headscope.storage.npz import UNREADABLE, arrays_below
 
 Array = np.ndarray | StoredArray
 Made = TypeVar("Made")
 MASK_ARRAYS = ("runs", "firsts")
 CONTRIBUTION_FACTS = ("expansion", "decomposes", "verified")
-LAYER_FACTS = (
-    "layer",
-    "scale",
-    "soft_cap",
-    "module",
-    "projection",
-    "route",
-    "verified",
-    "norm",
-    "latent",
-)
-RARE_FACTS = ("changes", "partial", "turned", "verified_against", "verified_limit")
+FACTS = ("layer", "scale", "soft_cap", "module", "projection", "route", "verified", "norm")
+RARE_FACTS = ("changes", "latent", "partial", "turned", "verified_against", "verified_limit")
 """Written only where there is something to tell."""
 
 
@@ -155,7 +144,10 @@ def _stack_facts(stack: Stack) -> dict[str, Any]:
 
 
 def _layer_facts(layer: Layer) -> dict[str, Any]:
-    facts = {name: getattr(layer, name) for name in LAYER_FACTS} | _facts_of(layer.contributions)
+    facts, added = {name: getattr(layer, name) for name in FACTS}, layer.contributions
+    if added is not None:
+        facts["contributions"] = {name: getattr(added, name) for name in CONTRIBUTION_FACTS}
+        facts["contributions"]["missing"] = dict(added.missing)
     facts |= {name: getattr(layer, name) for name in RARE_FACTS if getattr(layer, name)}
     if layer.held_heads is not None:
         facts["held_heads"] = dataclasses.asdict(layer.held_heads)
@@ -182,7 +174,8 @@ def _tensors_of(record: Record) -> dict[str, Array]:
 
 def _arrays_of(layer: Layer) -> dict[str, Array]:
     arrays: dict[str, Array] = {name: held(layer, name) for name in ARRAYS if layer.has(name)}
-    arrays |= _runs(layer)
+    if not layer.visible.is_full:
+        arrays |= {f"visible.{name}": getattr(layer.visible, name) for name in MASK_ARRAYS}
     for name, array in _held(layer.statistics, (*STATISTICS, "rows")).items():
         arrays[f"statistics.{name}"] = array
     for name, array in _held(layer.contributions, CONTRIBUTIONS).items():
@@ -330,13 +323,9 @@ def _parts_of(facts: dict[str, Any], tensors: Mapping[str, Array], prefix: str) 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
     """The fields of tokens; roles, frames and reasons only where there are some."""
-    fields = dataclasses.asdict(tokens)
-    if tokens.roles is None:
-        del fields["roles"]
-    for name in ("numbered", "frames"):
-        if not fields[name]:
-            del fields[name]
-    return fields
+    rare = ("roles", "numbered", "frames")
+    fields = dataclasses.asdict(tokens).items()
+    return {name: value for name, value in fields if value or name not in rare}
 
 
 def _generation(entry: dict) -> Generation:
@@ -347,18 +336,6 @@ def _generation(entry: dict) -> Generation:
 
 def _read(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.read()
-
-
-def _facts_of(contributions: Contributions | None) -> dict[str, Any]:
-    if contributions is None:
-        return {}
-    facts = {name: getattr(contributions, name) for name in CONTRIBUTION_FACTS}
-    return {"contributions": facts | {"missing": dict(contributions.missing)}}
-
-
-def _runs(layer: Layer) -> dict[str, np.ndarray]:
-    mask = layer.visible
-    return {} if mask.is_full else {f"visible.{name}": getattr(mask, name) for name in MASK_ARRAYS}
 
 
 def _mask(tensors: Mapping[str, Array], prefix: str, keys: int) -> Mask | None:

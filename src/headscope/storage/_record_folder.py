@@ -12,9 +12,9 @@ from typing import Any, overload
 
 from headscope.errors import RecordError
 from headscope.record import Record
+from headscope.storage._checks import reading
 from headscope.storage._record_file import load
 from headscope.storage.atomic import written_whole
-from headscope.storage.npz import reading
 
 INDEX = "records.jsonl"
 RECORDS = "records"

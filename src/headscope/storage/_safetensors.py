@@ -1,7 +1,7 @@
 """Files of records and results (.safetensors): a document as JSON, arrays, checksums.
 
 The metadata hold the document under ``headscope``, with CRC-32 of each array. In the file of a
-result its ``kind`` is that of the result, ``version`` the version of that kind's document.
+result its ``kind`` is that of the result.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 from headscope._version import __version__
 from headscope.errors import FileError
 from headscope.record import StoredArray
+from headscope.storage._checks import UNREADABLE, reading
 from headscope.storage._file_array import FileArray, OpenFile, checksum_of
 from headscope.storage.atomic import reason, regular_or_none, written_whole
-from headscope.storage.npz import UNREADABLE, reading
 
 FORMAT = 2
 DTYPES = {
@@ -244,7 +244,6 @@ def check_path(path: Path, what: str = "record") -> None:
         )
 
 
-VERSION = 1
 RECORD = "record"
 RUN_AGAIN = "run the study again, or take a copy"
 
@@ -265,13 +264,7 @@ def save_kept(
     """
     path = Path(path)
     check_path(path, "result")
-    header = {
-        "format": FORMAT,
-        "kind": kind,
-        "version": VERSION,
-        "headscope": __version__,
-        "said": document,
-    }
+    header = {"format": FORMAT, "kind": kind, "headscope": __version__, "said": document}
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     sums = {name: checksum_of(array) for name, array in tensors.items()}
     with written_whole(path) as temporary:
@@ -311,16 +304,9 @@ def load_stored(
         file = RecordFile(Path(path), again=RUN_AGAIN)
         if file.document.get("kind") != kind:
             raise FileError(f"{path} holds no {kind}")
-        document, version = file.document["said"], file.document["version"]
+        document = file.document["said"]
         if not isinstance(document, dict):
             raise TypeError(f"its document is {str(document)[:40]!r}")
-        if not isinstance(version, int):
-            raise TypeError(f"format {version!r} is none")
-        if version > VERSION:
-            raise FileError(
-                f"{path} was written by a newer headscope (format {version}, this one reads "
-                f"{VERSION})"
-            )
         file.check()
     return document, file.arrays
 

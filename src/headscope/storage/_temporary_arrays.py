@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
@@ -56,13 +55,16 @@ class ArraysInFile:
     Args:
         folder: where the file is; by default that for temporary files.
         what: cannot be written where the disk is full.
+        most: bytes that are held in memory before the file is used.
 
     Raises:
         FileError: where nothing can be written there.
     """
 
-    def __init__(self, folder: Path | None = None, what: str = "a temporary file") -> None:
-        self._what = what
+    def __init__(
+        self, folder: Path | None = None, what: str = "a temporary file", *, most: int = 0
+    ) -> None:
+        self._what, self._left = what, most
         try:
             # Without a buffer: an array is written in one go.
             self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
@@ -76,12 +78,15 @@ class ArraysInFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def put(self, array: np.ndarray) -> TemporaryArray:
-        """The same array, in the file and no longer in memory.
+    def put(self, array: np.ndarray) -> np.ndarray | StoredArray:
+        """The same array, in the file and no longer in memory unless there is room for it.
 
         Raises:
-            FileError: where the disk is full.
+            FileError: where the disk is full; TMPDIR says which it is.
         """
+        if array.nbytes <= self._left:
+            self._left -= array.nbytes
+            return array
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         written = TemporaryArray((self._file, self._lock), self._end, array)
         data = array.reshape(-1).view(np.uint8).data
@@ -99,39 +104,6 @@ class ArraysInFile:
 
     def _failed(self, error: OSError) -> FileError:
         return FileError(f"Cannot write {self._what}: {reason(error)}; choose another place")
-
-
-class BoundedArrays:
-    """A context that takes arrays and holds them while they fit in memory; the others it gives back
-    as ones in a temporary file.
-
-    Args:
-        most: bytes that are held.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-        self._file: ArraysInFile | None = None
-        self._stack = ExitStack()
-
-    def __enter__(self) -> BoundedArrays:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def put(self, array: np.ndarray) -> np.ndarray | StoredArray:
-        """The same array, in memory or in the file.
-
-        Raises:
-            FileError: where the disk is full; TMPDIR says which it is.
-        """
-        if array.nbytes <= self._left:
-            self._left -= array.nbytes
-            return array
-        if self._file is None:
-            self._file = self._stack.enter_context(ArraysInFile())
-        return self._file.put(array)
 
 
 class CapturedArrays(ArraysInFile):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, RecordError
-from headscope.storage.npz import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
+from headscope.storage._checks import MOST_PACKED_RATIO, MOST_UNPACKED, UNREADABLE
 
 ROWS_AT_ONCE = 1024
 """Rows of a .parquet file that are unpacked together."""

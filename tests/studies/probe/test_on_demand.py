@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.storage import BoundedArrays
+from headscope.storage import ArraysInFile
 from headscope.studies.probe import KINDS, _data, _spans
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
@@ -73,7 +73,7 @@ def test_memory_does_not_grow_with_what_was_read(reads, which, sentence_of, rng,
     for count in (40, 160):
         sentences = [sentence_of(number) for number in range(count)]
         parts = parts_of(sentences, (0.6, 0.2, 0.2), 0)
-        with BoundedArrays(0) as arrays:
+        with ArraysInFile() as arrays:
             items = [wide_item(sentence, rng, reads, arrays.put) for sentence in sentences]
             data = ProbeData(items, None, parts)
             tracemalloc.start()

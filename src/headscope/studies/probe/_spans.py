@@ -20,7 +20,7 @@ from headscope.errors import TextError
 from headscope.linguistics import centre_of_gravity, control_labels, expected_layer
 from headscope.linguistics.probes import pair_distances, unrelated_pairs
 from headscope.record import part_of
-from headscope.storage import BoundedArrays
+from headscope.storage import ArraysInFile
 from headscope.studies.probe import _data
 from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
@@ -197,7 +197,7 @@ class PairFeatures:
         arrays: hold them in memory, or in a file where they do not fit.
     """
 
-    def __init__(self, vectors: Iterable[np.ndarray], arrays: BoundedArrays) -> None:
+    def __init__(self, vectors: Iterable[np.ndarray], arrays: ArraysInFile) -> None:
         self._blocks, rows = [], iter(vectors)
         self.size: int = 0
         while some := list(islice(rows, AT_ONCE)):
@@ -267,7 +267,7 @@ def relation_scores(
         runs[DISTANCES] = pairs.distances
         for name, vectors in runs.items():
             labels = pairs.control() if name == CONTROL else pairs.labels
-            with BoundedArrays(_data.HELD) as arrays:
+            with ArraysInFile(most=_data.HELD) as arrays:
                 features = PairFeatures(vectors(), arrays)
                 make = partial(nn.Linear, features.size, int(labels.max()) + 1)
                 rows = features.scaled(pairs.parts[0])
