@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import pytest
 
@@ -87,7 +88,8 @@ def test_a_figure_is_drawn(here, folder, capsys):
 
 
 def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys):
-    monkeypatch.setattr("headscope.cli._files.find_spec", lambda name: None)
+    (here / "a.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
     assert capsys.readouterr().err.startswith(
         "headscope: a.parquet needs pyarrow, which is not installed: pip"

@@ -192,11 +192,12 @@ def compare(
     if not isinstance(first, Record):
         given = {"--spread": spread, "One of --stack, --match and --min-overlap": options}
         check_absent(given, "{} is for records; leave it out to compare two results")
-    # Files in pairs: the first and second, the third and fourth ...
-    pairs = zip(spread[::2], spread[1::2], strict=True)
-    nulls = [(load(first), load(second)) for first, second in pairs]
+    if spread:
+        # Files in pairs: the first and second, the third and fourth ...
+        pairs = zip(spread[::2], spread[1::2], strict=True)
+        options["spread"] = [(load(one), load(other)) for one, other in pairs]
     with status("Comparing"):
-        comparison = compared(first, second, spread=nulls, **options)
+        comparison = compared(first, second, **options)
     say(str(comparison))
     results.write(comparison)
 

@@ -151,7 +151,7 @@ def _each(kind: Any, *names: str) -> dict[str, Any]:
 TOKENS = (
     _each([str], "pieces", "texts", "labels")
     | _each(PLACED, "offsets", "places")
-    | _each([(int, None)], "words", "pictures")
+    | _each(([(int, None)], None), "words", "pictures")
     | {"ids": ([int], None), "special": [bool], "segments": [int], "grids": [PAIR]}
     | {"times": ([([float, float], None)], None), "roles": ([(str, None)], None)}
     | {"frames": [(PAIR, None)]}
