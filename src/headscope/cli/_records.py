@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +111,10 @@ def export(
     check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
     loaded = load(record)
     chosen = loaded[stack or next(iter(loaded.stacks))]
-    layer = None if layer is None else layer_number(layer, [each.layer for each in chosen])
-    chosen = chosen.words() if words else chosen
+    if layer is not None:
+        layer = layer_number(layer, list(map(attrgetter("layer"), chosen)))
+    if words:
+        chosen = chosen.words()
     with status("Writing"):
         if out.suffix in (".csv", ".parquet"):
             columns = chosen.columns(layer, head) if out.suffix == ".csv" else {}
@@ -127,7 +130,7 @@ def export(
                 # The engine that needs no further library than scipy.
                 chosen.to_xarray(layer, head).to_netcdf(temporary, engine="scipy")
         else:
-            query, key = (np.array(side.labels) for side in (chosen.query, chosen.key))
+            query, key = np.array(chosen.query.labels), np.array(chosen.key.labels)
             weights = chosen.weights(layer, head)
             # An open file: NumPy adds .npz to names that do not end so, as the temporary one.
             with written_whole(out) as temporary, temporary.open("wb") as file:
@@ -177,11 +180,7 @@ def compare(
             say(f"Wrote {page.resolve()}")
         results.write(comparison)
         return
-    for path in (a, b, *spread):
-        if path.suffix != RECORD:
-            raise FileError(
-                f"{path} is not a record or result; expected a {RECORD} file that headscope wrote"
-            )
+    _check_records(a, b, *spread)
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
     from headscope.comparison import compare as compared
@@ -200,6 +199,14 @@ def compare(
         comparison = compared(first, second, **options)
     say(str(comparison))
     results.write(comparison)
+
+
+def _check_records(*paths: Path) -> None:
+    for path in paths:
+        if path.suffix != RECORD:
+            raise FileError(
+                f"{path} is not a record or result; expected a {RECORD} file that headscope wrote"
+            )
 
 
 def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:

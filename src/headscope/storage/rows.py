@@ -228,7 +228,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(f"line {number}: {error}") from None
         if isinstance(row, str):
             row = {"text": row}
-        elif isinstance(row, list) and any(isinstance(each, dict) for each in row):
+        elif isinstance(row, list) and dict in map(type, row):
             row = {"messages": row}
         elif isinstance(row, list):
             if len(row) > 2:
