@@ -108,7 +108,8 @@ def test_what_is_wrong_is_one_line(here, capsys, arguments, said):
 def test_two_results_are_compared(here, capsys):
     kept = Path(__file__).parents[1] / "results" / "kept"
     files = [str(kept / f"{name}.safetensors") for name in ("tally", "relations")]
-    assert run(["compare", files[0], files[0], "--out", "c.csv"]) == 0
+    assert run(["compare", files[0], files[0], "--out", "c.csv", "--plot", "c.svg"]) == 0
+    assert "B less A" in (here / "c.svg").read_text()
     assert "heads, A " in capsys.readouterr().out
     assert (here / "c.csv").read_text().startswith("layer,head,pattern,measure,a,b,difference")
     assert run(["compare", *files]) == 1

@@ -229,7 +229,8 @@ def compare(
         <Comparison: 6 heads, 1 text, ranking only>
     """
     of_results = isinstance(a, Result) and isinstance(b, Result)
-    given: dict[str, Any] = {"stack": stack, "heads": heads, "spread": spread, "least": least}
+    given: dict[str, Any] = {"stack": stack, "heads": heads, "least": least}
+    given |= {"spread": tuple(spread)}
     for name, value in (given | over).items():
         if name not in UNASKED:
             raise RecordError(f"compare has no option {name!r}; there are {', '.join(UNASKED)}")

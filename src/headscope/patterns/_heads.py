@@ -330,10 +330,10 @@ class Heads(Result):
         wanted = texts_needed(tests, self.alpha, self.correction)
         if self.texts == 1 or not tests or self.documents >= wanted:
             return []
-        return [
-            f"{self.documents} {self._over} are too few to tell {tests} scores from chance; give "
-            f"{wanted} or more"
-        ]
+        count = f"{self.documents} {self._over} are"
+        if self.documents == 1:
+            count = f"1 {self._over.removesuffix('s')} is"
+        return [f"{count} too few to tell {tests} scores from chance; give {wanted} or more"]
 
     @property
     def _over(self) -> str:

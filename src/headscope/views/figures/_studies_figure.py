@@ -212,8 +212,9 @@ def compared_figure(
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
         y = draw_dots(sheet, rows, y, ends=(-reach, reach))
-        lines = "lines: interval of the difference, where both have one"
-        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", lines]
+        has_ends = any(np.isfinite(each["low"]) for each in own)
+        lines = ["lines: interval of the difference, where both have one"] * has_ends
+        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", *lines]
 
     cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
     return draw_result(
