@@ -170,7 +170,7 @@ def test_who_writes_about_no_pictures_says_so(page):
 
 def test_it_stops_when_it_is_told_to(llava):
     from headscope.live._answering import answer_question, parse_answer
-    from headscope.live._stop import StoppedError, StopSignal
+    from headscope.live._queue import StoppedError, StopSignal
 
     given = {"input": {"text": "no", "image": PICTURE}, "changes": [], "tokens": 40}
     signal, told = StopSignal(60), []

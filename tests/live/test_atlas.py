@@ -8,7 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope.errors import FileError, ModelError
-from headscope.live._atlas import check_atlas, parse_atlas
+from headscope.live._facts import check_atlas, parse_atlas
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import TEXT, page_of

@@ -10,8 +10,8 @@ import torch
 
 import headscope as hs
 from headscope.live import _model as live_model
+from headscope.live._queue import StoppedError, StopSignal, TooLongError, stoppable
 from headscope.live._server import LiveHost, live_application
-from headscope.live._stop import StoppedError, StopSignal, TooLongError, stoppable
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import TEXT, TOKEN, page_of

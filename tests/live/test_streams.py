@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.live import _matters as matters_module
+from headscope.live import _lens as matters_module
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import TEXT, masked_model, page_of

@@ -11,8 +11,8 @@ import headscope as hs
 from headscope import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights, tiny_model, tiny_tokenizer
-from headscope.views._download import figure_file
 from headscope.views._on_demand import OnDemand
+from headscope.views.answers import figure_file
 
 LAYERS, HEADS = 2, 3
 

@@ -12,7 +12,7 @@ from headscope import PageError
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
-from headscope.views import _evidence, _examples, _html
+from headscope.views import _evidence, _html
 
 from ..contracts import check_page
 
@@ -219,8 +219,8 @@ def test_examples_are_the_best_texts_each_kept_once(records, found):
 def test_examples_have_bounds(records, found, monkeypatch):
     long = Heads(load_like(found, "{} " + "word " * 500))
     evidence = hs.view(records[0], evidence=long).header["evidence"]
-    assert max(map(len, evidence["examples"])) == _examples.LONGEST + 1
-    monkeypatch.setattr(_examples, "MOST_TEXTS", 2)
+    assert max(map(len, evidence["examples"])) == _evidence.LONGEST + 1
+    monkeypatch.setattr(_evidence, "MOST_TEXTS", 2)
     monkeypatch.setattr(_evidence, "MOST_SHOWN", 3)
     evidence = hs.view(records[0], evidence=found).header["evidence"]
     assert len(evidence["examples"]) == 2

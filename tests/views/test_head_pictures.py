@@ -22,8 +22,7 @@ from headscope.views._head_pictures import head_pictures
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
 from headscope.views._payload import Chunks, HalfScores, made_layer
-from headscope.views._quantise import quantise
-from headscope.views._thumbs import pooled_lifts
+from headscope.views._thumbs import pooled_lifts, quantise
 
 TOKENS = 131
 

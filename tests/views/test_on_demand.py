@@ -12,8 +12,7 @@ from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, statistic
 from headscope.testing import random_record, random_weights
 from headscope.views import _head_pictures, _html, _on_demand
 from headscope.views._on_demand import BYTE_ERROR, OnDemand
-from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import pooled_lifts
+from headscope.views._thumbs import decoded, pooled_lifts, quantise
 
 QUERIES, KEYS, FEATURES, HEADS = 5, 7, 6, 4
 

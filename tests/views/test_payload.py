@@ -11,8 +11,7 @@ from headscope.record import HeldHeads, Layer, Mask, ModelFacts, Record, Rotary,
 from headscope.testing import random_weights
 from headscope.views import _page, _payload
 from headscope.views._payload import Chunks, HalfScores, made_layer
-from headscope.views._quantise import quantise
-from headscope.views._thumbs import pooled_lifts
+from headscope.views._thumbs import pooled_lifts, quantise
 
 HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.views._quantise import decoded, quantise
+from headscope.views._thumbs import decoded, quantise
 
 
 def test_every_byte_decodes_to_itself():

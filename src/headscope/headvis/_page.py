@@ -12,7 +12,7 @@ from typing import Any
 
 from headscope.headvis._tree import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
 from headscope.results import shows
-from headscope.views.atlas_folder import Data, short_number, write_page
+from headscope.views.atlas_page import Data, short_number, write_page
 
 DIGITS = 4
 

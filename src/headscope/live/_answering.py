@@ -16,9 +16,8 @@ from headscope.comparison import Comparison, compare
 from headscope.errors import CaptureError, RecordError, TextError
 from headscope.interventions.session import intervene
 from headscope.live._model import Asked, LiveModel
-from headscope.live._queue import Tell
+from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live._record_store import KeptRecord, KeptRecords, size_of
-from headscope.live._stop import StopSignal, stoppable
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
 from headscope.live.contract import AnswerEnd, SketchAnswer, SketchedHead
 from headscope.record import Record

@@ -18,16 +18,21 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live._answering import Partners, answer_question, compared, parse_answer, sketched
-from headscope.live._atlas import live_atlas
+from headscope.live._answering import (
+    Partners,
+    answer_question,
+    compared,
+    parse_answer,
+    sketched,
+)
 from headscope.live._changes import address_of, python_of
-from headscope.live._facts import LIMITS, loading_facts
-from headscope.live._lens import lens_of, parse_lens
-from headscope.live._matters import matters, parse_matters
+from headscope.live._facts import LIMITS, live_atlas, loading_facts
+from headscope.live._lens import lens_of, matters, parse_lens, parse_matters
 from headscope.live._model import LiveModel
 from headscope.live._queue import (
     LinesAnswer,
     ModelQueue,
+    StopSignal,
     TooLargeError,
     body_of,
     error_answer,
@@ -35,7 +40,6 @@ from headscope.live._queue import (
     refusal_of_post,
 )
 from headscope.live._record_store import KeptRecord
-from headscope.live._stop import StopSignal
 from headscope.live._writing import parse_write, write
 from headscope.live.contract import LiveFacts, LiveLimits
 from headscope.storage import save

@@ -15,8 +15,7 @@ from headscope.interventions.session import intervene
 from headscope.live._lens import LogitLens
 from headscope.live._model import Asked, LiveModel
 from headscope.live._output import SHOWN, Reader
-from headscope.live._queue import Tell
-from headscope.live._stop import StopSignal, stoppable
+from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live.contract import WriteEnd, WrittenToken
 from headscope.views import view
 

@@ -14,8 +14,7 @@ from starlette.types import Message
 
 from headscope.atlases import Atlas
 from headscope.errors import HeadscopeError, RecordError
-from headscope.live._atlas import atlas_for
-from headscope.live._facts import LIMITS
+from headscope.live._facts import LIMITS, atlas_for
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
 from headscope.live.contract import LiveLimits

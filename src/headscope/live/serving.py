@@ -18,10 +18,9 @@ import torch
 from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
 from headscope.capturing.loading.load import config_of, kept_arguments
 from headscope.errors import HeadscopeError
-from headscope.live._atlas import atlas_for, check_atlas, parse_atlas
-from headscope.live._facts import LIMITS
+from headscope.live._facts import LIMITS, atlas_for, check_atlas, parse_atlas
 from headscope.live._model import LiveModel
-from headscope.live._stop import StopSignal
+from headscope.live._queue import StopSignal
 from headscope.live.contract import LiveLimits
 from headscope.views.listening import (
     address_of,

@@ -328,7 +328,6 @@ PLUGINS: dict[str, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
     "view": (
         "headscope.views.opening",
-        "headscope.views.atlas_comparison_page",
         "headscope.views.atlas_page",
         "headscope.headvis",
     ),

@@ -94,7 +94,7 @@ def held_layers(record: Record, wanted: Any) -> dict[str, list[int]]:
     if wanted is None:
         return layers
     # A number is refused only if no stack has it: an encoder may be deeper than its decoder.
-    known = sorted({number for numbers in layers.values() for number in numbers})
+    known = sorted(set().union(*layers.values()))
     wanted = listed_numbers(wanted, known)
     check_numbers("include_layers", wanted, known, "this record has the layers")
     held = {name: [each for each in own if each in wanted] for name, own in layers.items()}

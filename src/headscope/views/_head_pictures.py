@@ -19,8 +19,15 @@ from headscope.patterns import (
 )
 from headscope.record import Layer, Record, Stack, WeightBlock, sampled_queries
 from headscope.views._grouped import GroupedWeights, source_of
-from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import Blocks, PooledRows, Starts, pooled_lifts, starts_of
+from headscope.views._thumbs import (
+    Blocks,
+    PooledRows,
+    Starts,
+    decoded,
+    pooled_lifts,
+    quantise,
+    starts_of,
+)
 from headscope.views.contract import PageStack
 
 MEASURED_QUERIES = 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from threading import Lock
@@ -18,9 +18,8 @@ import numpy as np
 
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.patterns import COLUMNS, text_facts
-from headscope.record import Layer, Record, Stack
-from headscope.record.recompute import scores_of, softmax_of
-from headscope.views._beside import PREFIX, options_beside, records_beside
+from headscope.record import Layer, Record
+from headscope.record.recompute import scores_of
 from headscope.views._grouped import blocks_of, in_groups
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._page import check_shown, later_stack, page_header
@@ -33,7 +32,6 @@ from headscope.views._payload import (
     layer_facts,
     scores_part,
 )
-from headscope.views._quantise import quantise
 from headscope.views._quantity_arrays import (
     CONTRIBUTION,
     Given,
@@ -44,6 +42,8 @@ from headscope.views._quantity_arrays import (
     stored_quantities,
     stored_quantity,
 )
+from headscope.views._thumbs import quantise
+from headscope.views._tray import PREFIX, options_beside, records_beside
 from headscope.views.contract import Page, PageLayer, PageStack
 from headscope.views.options import PageOptions
 
@@ -79,18 +79,15 @@ class PreparedLayer:
 
     def part(self, kind: str, at: int) -> bytes | None:
         """The bytes of one entry of an array's outermost axis; None where it does not exist."""
-        half = self.half
-        arrays = (
-            {} if half is None else {"queries": half.queries, "keys": half.keys, "bias": half.bias}
-        )
-        if (
-            kind == "weights"
-            and self.header["weights"] is not None
-            and at in held_positions(self.layer, self.heads)
-        ):
-            return quantise(self.layer.weights_of(self.heads[at])).tobytes()
-        make = arrays.get(kind)
-        return None if make is None or at >= len(make) else np.ascontiguousarray(make[at]).tobytes()
+        if kind == "weights":
+            is_there = self.header["weights"] and at in held_positions(self.layer, self.heads)
+            weights = quantise(self.layer.weights_of(self.heads[at])) if is_there else None
+            return None if weights is None else weights.tobytes()
+        if self.half is None or kind not in ("queries", "keys", "bias"):
+            return None
+        array = getattr(self.half, kind)
+        is_there = array is not None and at < len(array)
+        return np.ascontiguousarray(array[at]).tobytes() if is_there else None
 
 
 @dataclass
@@ -116,7 +113,7 @@ class OnDemand:
         init=False, default_factory=OrderedDict
     )
     _lock: Lock = field(init=False, default_factory=Lock)
-    _small: dict[tuple[str, int], LayerThumbs] = field(init=False, default_factory=dict)
+    _small: dict[tuple[str, int], dict[str, bytes]] = field(init=False, default_factory=dict)
     _making: Lock = field(init=False, default_factory=Lock)
     _beside: dict[str, OnDemand] = field(init=False)
 
@@ -156,27 +153,43 @@ class OnDemand:
         if kind == PREFIX:
             of, _, chunk = rest.partition("/")
             return self._beside[of].chunk(chunk) if of in self._beside else None
-        asked = self._asked(name)
-        return None if asked is None else ANSWERS.get(asked.kind, _part)(self, asked)
-
-    def _asked(self, name: str) -> Request | None:
-        """The parts of a chunk's name; None for a name that has no such form."""
-        kind, _, rest = name.partition("/")
         kind, _, quantity = kind.partition("-")
         # Read from the end, because the name of a stack may hold slashes itself.
-        stack, *numbers = rest.rsplit("/", 1 if kind in ENTIRE else 2)
-        if stack not in self._stacks or not numbers or not all(map(_is_index, numbers)):
+        parts = 1 if kind in ENTIRE else 2
+        stack, *numbers = rest.rsplit("/", parts)
+        if stack not in self._stacks or len(numbers) != parts or not all(map(_is_index, numbers)):
             return None
-        number, part = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else None)
-        return Request(kind, quantity, self._stacks[stack], number, part)
+        if bool(quantity) != (kind in ("quantity", "row")):
+            return None
+        number, *part = map(int, numbers)
+        return self._answer(kind, quantity, self._stacks[stack], number, part=sum(part))
 
-    def given(self, stack: str) -> Given:
-        """The quantities of one stack that were given with the call."""
-        return self._given[stack]
-
-    def quantity(self, stack: str, layer: Layer, name: str) -> np.ndarray | None:
-        """One quantity of a layer; not weights, scores or contributions from value norms."""
-        return quantity_of(layer, self._given[stack], name)
+    def _answer(
+        self, kind: str, quantity: str, stack: PageStack, number: int, *, part: int
+    ) -> bytes | None:
+        """The bytes of a chunk called KIND/STACK/NUMBER, KIND/STACK/NUMBER/PART, or
+        KIND-QUANTITY/...
+        """
+        if kind in ("thumbs", "kinds"):
+            return self._thumbs(stack, number).get(kind)
+        prepared = None if kind == "row" else self.prepared(stack, number)
+        if prepared is None:
+            return self._row(quantity, stack, number, part) if kind == "row" else None
+        name = stack["name"]
+        if kind == "layer":
+            return json.dumps(prepared.header).encode()
+        if kind == "quantity":
+            stored = stored_quantity(
+                prepared.layer,
+                prepared.heads,
+                self._given[name],
+                name=quantity,
+                prefix=f"{name}/{number}",
+            )
+            return None if stored is None else stored.numbers.tobytes()
+        if kind in ENTIRE:
+            return prepared.chunks.get(f"{kind}/{name}/{number}")
+        return prepared.part(kind, part)
 
     def prepared(self, stack: PageStack, number: int) -> PreparedLayer | None:
         """A layer in the form in which it is sent, made at the first request; None where the page
@@ -197,22 +210,43 @@ class OnDemand:
             self._kept.move_to_end(at)
             return self._kept[at]
 
-    def small(self, stack: PageStack, row: int) -> LayerThumbs | None:
-        """Thumbnails and kinds of the layer in this row, made at the first request; None where the
-        page has no such row.
+    def _thumbs(self, stack: PageStack, row: int) -> dict[str, bytes]:
+        """Thumbnails and kinds of the layer in this row, made at the first request in one pass over
+        its weights; empty where the page has no such row.
         """
         if row >= len(stack["layers"]):
-            return None
+            return {}
         at = (stack["name"], row)
         # Thumbnails and kinds are requested at the same time, and made only once.
         with self._making:
             if at not in self._small:
                 whole = self.record[stack["name"]]
                 layer = whole.layer(stack["layers"][row]["layer"])
-                self._small[at] = _make_small(
-                    whole, layer, _held(stack, layer), stack["thumbs"]["shape"][1:]
-                )
+                heads = _held(stack, layer)
+                made = head_pictures(layer, heads, text_facts(whole), blocks=blocks_of(whole))
+                thumbs = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)
+                kinds = np.full((len(thumbs), len(COLUMNS)), np.nan, np.float32)
+                # A layer with fewer heads than its stack leaves its last entries empty.
+                thumbs[: len(heads)], kinds[: len(heads)] = made.thumbs, made.kinds
+                self._small[at] = {"thumbs": thumbs.tobytes(), "kinds": kinds.tobytes()}
             return self._small[at]
+
+    def _row(self, quantity: str, stack: PageStack, number: int, query: int) -> bytes | None:
+        """The exact numbers of one query with every key, axes head, key; one head for a quantity of
+        all heads together.
+        """
+        name = stack["name"]
+        if not any(layer["layer"] == number for layer in stack["layers"]):
+            return None
+        layer = self.record[name].layer(number)
+        if query >= layer.size[0]:
+            return None
+        heads, further = _held(stack, layer), quantity_of(layer, self._given[name], quantity)
+        if further is not None:
+            values = further[None, query] if further.ndim == 2 else further[heads, query]
+        else:
+            values = _row_in(quantity, layer, heads, query)
+        return None if values is None else values.astype(np.float32).tobytes()
 
     def _open_small(self) -> None:
         """Let the page open with one head where all of them are too many bytes to send."""
@@ -277,110 +311,6 @@ def _held(stack: PageStack, layer: Layer) -> list[int]:
     return [head for head in stack["head_numbers"] if head < layer.heads]
 
 
-@dataclass(frozen=True)
-class Request:
-    """The parts of a chunk's name: KIND/STACK/NUMBER, KIND/STACK/NUMBER/PART, or
-    KIND-QUANTITY/...
-    """
-
-    kind: str
-    quantity: str
-    stack: PageStack
-    number: int
-    part: int | None
-
-    @property
-    def name(self) -> str:
-        return self.stack["name"]
-
-
-Answer = Callable[[OnDemand, Request], "bytes | None"]
-
-
-def _layer(given: OnDemand, asked: Request) -> bytes | None:
-    prepared = None if asked.quantity else given.prepared(asked.stack, asked.number)
-    return None if prepared is None else json.dumps(prepared.header).encode()
-
-
-def _whole(given: OnDemand, asked: Request) -> bytes | None:
-    """An array that is small enough to be kept together with its layer."""
-    prepared = None if asked.quantity else given.prepared(asked.stack, asked.number)
-    return (
-        None
-        if prepared is None
-        else prepared.chunks.get(f"{asked.kind}/{asked.name}/{asked.number}")
-    )
-
-
-def _part(given: OnDemand, asked: Request) -> bytes | None:
-    prepared = (
-        None if asked.part is None or asked.quantity else given.prepared(asked.stack, asked.number)
-    )
-    return None if prepared is None or asked.part is None else prepared.part(asked.kind, asked.part)
-
-
-def _quantity(given: OnDemand, asked: Request) -> bytes | None:
-    """A further quantity of a layer, of all heads that the page holds."""
-    prepared = given.prepared(asked.stack, asked.number)
-    if prepared is None:
-        return None
-    stored = stored_quantity(
-        prepared.layer,
-        prepared.heads,
-        given.given(asked.name),
-        name=asked.quantity,
-        prefix=f"{asked.name}/{asked.number}",
-    )
-    return None if stored is None else stored.numbers.tobytes()
-
-
-@dataclass(frozen=True)
-class LayerThumbs:
-    """Thumbnails and kinds of a layer's heads, made in one pass over their weights."""
-
-    thumbs: bytes
-    kinds: bytes
-
-
-def _thumbs(given: OnDemand, asked: Request) -> bytes | None:
-    """The thumbnails of all heads of the layer in this row."""
-    made = None if asked.quantity else given.small(asked.stack, asked.number)
-    return None if made is None else made.thumbs
-
-
-def _kinds(given: OnDemand, asked: Request) -> bytes | None:
-    """The kinds of all heads of the layer in this row, on the shown text."""
-    made = None if asked.quantity else given.small(asked.stack, asked.number)
-    return None if made is None else made.kinds
-
-
-def _make_small(stack: Stack, layer: Layer, heads: list[int], shape: list[int]) -> LayerThumbs:
-    pictures = head_pictures(layer, heads, text_facts(stack), blocks=blocks_of(stack))
-    thumbs = np.zeros(shape, np.uint8)
-    kinds = np.full((shape[0], len(COLUMNS)), np.nan, np.float32)
-    # A layer with fewer heads than its stack leaves its last entries empty.
-    thumbs[: len(heads)], kinds[: len(heads)] = pictures.thumbs, pictures.kinds
-    return LayerThumbs(thumbs.tobytes(), kinds.tobytes())
-
-
-def _row(given: OnDemand, asked: Request) -> bytes | None:
-    """The exact numbers of one query with every key, axes head, key; one head for a quantity of all
-    heads together.
-    """
-    stack, query = asked.stack, asked.part
-    if query is None or not any(layer["layer"] == asked.number for layer in stack["layers"]):
-        return None
-    layer = given.record[asked.name].layer(asked.number)
-    if query >= layer.size[0]:
-        return None
-    heads, further = _held(stack, layer), given.quantity(asked.name, layer, asked.quantity)
-    if further is not None:
-        values = further[None, query] if further.ndim == 2 else further[heads, query]
-    else:
-        values = _row_in(asked.quantity, layer, heads, query)
-    return None if values is None else values.astype(np.float32).tobytes()
-
-
 def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
     """The row of each head; NaN for heads that the record does not hold."""
     positions = held_positions(layer, heads)
@@ -393,22 +323,12 @@ def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.nda
 
 
 def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    if quantity == "weight":
-        return _weight_row(layer, heads, query)
     if quantity == "score":
         return _score_row(layer, heads, query)
-    if quantity != CONTRIBUTION or not layer.has("value_norms"):
+    if quantity != "weight" and (quantity != CONTRIBUTION or not layer.has("value_norms")):
         return None
-    weights = _weight_row(layer, heads, query)
-    return None if weights is None else weights * layer.part("value_norms", heads)
-
-
-def _weight_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    if layer.has("weights"):
-        return layer.part("weights", heads, query)
-    scores = _score_row(layer, heads, query)
-    sinks = layer.part("sinks", heads) if layer.has("sinks") else None
-    return None if scores is None else softmax_of(scores[:, None], sinks)[:, 0]
+    weights = np.stack([layer.weights_of(head, queries=[query])[0] for head in heads])
+    return weights if quantity == "weight" else weights * layer.part("value_norms", heads)
 
 
 def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
@@ -427,15 +347,3 @@ def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
         bias=bias,
         visible=None if layer.visible.is_full else layer.visible.dense(slice(query, query + 1)),
     )[:, 0]
-
-
-ANSWERS: dict[str, Answer] = {
-    "layer": _layer,
-    "visible": _whole,
-    "value_norms": _whole,
-    "quantity": _quantity,
-    "thumbs": _thumbs,
-    "kinds": _kinds,
-    "row": _row,
-}
-"""The answer to each kind of chunk; all other kinds are parts of an array."""

@@ -14,7 +14,6 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._beside import PREFIX, options_beside, records_beside
 from headscope.views._checked_options import (
     check_options,
     held_heads,
@@ -35,6 +34,7 @@ from headscope.views._quantity_arrays import (
     seen_names,
 )
 from headscope.views._selection import first_selection
+from headscope.views._tray import PREFIX, options_beside, records_beside
 from headscope.views.constants import valid
 from headscope.views.contract import (
     PAGE_FORMAT,

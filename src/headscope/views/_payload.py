@@ -25,8 +25,7 @@ from headscope.views._head_pictures import (
     HeadPictures,
     head_pictures,
 )
-from headscope.views._quantise import decoded, quantise
-from headscope.views._thumbs import Blocks
+from headscope.views._thumbs import Blocks, decoded, quantise
 from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255

@@ -10,8 +10,8 @@ import traitlets
 
 from headscope.errors import HeadscopeError, PageError
 from headscope.views import _html
-from headscope.views._download import figure_file
 from headscope.views._selection import changed_selection
+from headscope.views.answers import figure_file
 from headscope.views.options import PageOptions
 from headscope.views.widget_base import AnyWidget
 

@@ -1,4 +1,5 @@
-"""An atlas as a folder of files that any web server can host, and that opens by double click.
+"""An atlas, or two side by side, as a folder of files that any web server can host, and that opens
+by double click.
 
 A page opened from a disk may not fetch, so its data comes in scripts: each calls one function with
 its name and its JSON. ``data/index.js`` is read first and holds the data of the map of all heads;
@@ -8,8 +9,11 @@ the data of each head and the texts are read when a reader opens them.
 from __future__ import annotations
 
 import base64
+import html
+import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,23 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from headscope.atlases import CLASSES, SIDE, STEP, Atlas, AtlasHead, Stratum, bin_names
+from headscope.atlases import (
+    CLASSES,
+    PARTS,
+    SIDE,
+    STEP,
+    Atlas,
+    AtlasComparison,
+    AtlasHead,
+    Stratum,
+    bin_names,
+)
+from headscope.errors import FileError
 from headscope.patterns import MEASURES, Label
 from headscope.results import shows
-from headscope.views._quantise import quantise
-from headscope.views.atlas_folder import Data, short_number, write_page
+from headscope.storage import local_path, written_whole
+from headscope.views import _html
+from headscope.views._thumbs import quantise
 
 SEARCHED = 10
 """Number of pairs of words of each head that the index holds, for the search over all heads."""
@@ -218,3 +234,155 @@ def _indices(flags: tuple[bool, ...]) -> list[int]:
 
 def _base64(values: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+SCRIPT = "atlas.js"
+POLICY = (
+    "default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+</head>
+<body style="margin:0">
+<div id="headscope"></div>
+<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
+<script src="{script}" defer></script>
+</body>
+</html>
+"""
+Data = Mapping[str, Any] | list[Any]
+
+
+def write_page(
+    folder: str | os.PathLike[str], title: str, data: Iterable[tuple[str, Data]]
+) -> Path:
+    """Write the folder; files that are there are replaced.
+
+    Args:
+        folder: to write.
+        title: of the page.
+        data: name and content of each script, ``"index"`` last, so that what it names is there.
+
+    Returns:
+        The path of index.html.
+
+    Raises:
+        FileError: where it cannot be written.
+        PageError: where the viewer was not built.
+    """
+    folder = local_path(folder)
+    try:
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"Cannot make the folder {folder}: {error.strerror}; choose another place"
+        ) from None
+    _write(folder / SCRIPT, _html.bundle(SCRIPT))
+    for name, content in data:
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
+        _write(folder / "data" / f"{name}.js", script)
+    page = TEMPLATE.format(policy=POLICY, title=html.escape(title), script=SCRIPT)
+    _write(folder / "index.html", page)
+    return folder / "index.html"
+
+
+def short_number(value: float) -> float | None:
+    """As JSON has it: four digits, and nothing for what is not known."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _write(path: Path, content: str) -> None:
+    with written_whole(path) as temporary:
+        # Tokens may hold halves of characters, which no file can.
+        temporary.write_text(content, encoding="utf-8", errors="replace")
+
+
+@dataclass(frozen=True, repr=False)
+class AtlasComparisonPage:
+    """Page of two atlases, written as a folder. Made by `view`.
+
+    Args:
+        comparison: what is shown.
+    """
+
+    comparison: AtlasComparison
+
+    def __repr__(self) -> str:
+        return f"<AtlasComparisonPage of {self.comparison!r}: save(folder) writes it>"
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the folder: index.html, its script, and the data. Existing files are replaced.
+
+        Returns:
+            The path of index.html.
+
+        Raises:
+            FileError: where it cannot be written.
+            PageError: where the script of the viewer was not built.
+        """
+        names = [name or "a model" for name in self.comparison.names]
+        return write_page(folder, f"Atlases of {names[0]} and {names[1]}", self._data())
+
+    def _data(self) -> Iterator[tuple[str, Data]]:
+        """What each script holds: those of both atlases, and last what all pages need."""
+        indices: dict[str, Data] = {}
+        for side, atlas in (("a", self.comparison.a), ("b", self.comparison.b)):
+            for name, content in atlas_data(atlas):
+                if name == "index":
+                    indices[side] = content
+                else:
+                    yield f"{side}-{name}", content
+        yield "index", {"kind": "comparison", **indices, **_pairs_data(self.comparison)}
+
+
+@shows(AtlasComparison.KIND)
+def atlas_comparison_page(comparison: AtlasComparison) -> AtlasComparisonPage:
+    """The page of two atlases, which `AtlasComparisonPage.save` writes as a folder."""
+    return AtlasComparisonPage(comparison)
+
+
+def _pairs_data(comparison: AtlasComparison) -> dict[str, Any]:
+    """The pairs of heads, and the differences of their scores in the order of the result."""
+    pairs = []
+    for (at, to), pair in zip(comparison.matched, comparison.pairs, strict=True):
+        pairs.append(
+            {
+                "a": at,
+                "b": to,
+                "similarity": short_number(pair.similarity),
+                "chance": short_number(pair.chance),
+                "nextBest": short_number(pair.next_best),
+                "parts": [short_number(pair.parts[name]) for name in PARTS],
+                "gained": pair.gained,
+                "lost": pair.lost,
+            }
+        )
+    number_of = {pair.a: number for number, pair in enumerate(comparison.pairs)}
+    differences = []
+    for each in comparison.differences:
+        numbers = (each.before, each.after, each.low, each.high)
+        shown = [short_number(number) for number in numbers]
+        differences.append([number_of[each.layer, each.head], each.pattern, *shown])
+    return {
+        "names": comparison.names,
+        "matching": comparison.matching,
+        "summary": comparison.summary,
+        "caution": comparison.caution,
+        "parts": PARTS,
+        "similarity": short_number(comparison.mean_similarity),
+        "chance": short_number(comparison.chance),
+        "different": short_number(comparison.different_heads),
+        "confidence": comparison.a.heads.confidence,
+        "sameTexts": comparison.same_texts,
+        "pairs": pairs,
+        "differences": differences,
+    }

@@ -340,21 +340,22 @@ class Option:
         """Raise where this is not a value of the option; lists, which name what a record has, are
         checked where it is known.
         """
-        if get_origin(self.written) is list:
-            return
+        fits, words = self._fits(value)
+        if not fits and get_origin(self.written) is not list:
+            raise raises(f"{self.name} must be {words}, not {value!r}")
+
+    def _fits(self, value: Any) -> tuple[bool, str]:
+        if self.choices:
+            return value in self.choices, f"one of {', '.join(map(repr, self.choices))}"
         kinds = [kind for kind in KINDS if kind in (self.type, *get_args(self.type))]
         # True and False are integers in Python, but not for a reader of the error.
         is_bool = type(value).__name__ in ("bool", "bool_")
-        fits = is_bool == (kinds == [bool])
-        fits = fits and isinstance(value, tuple(KINDS[kind][0] for kind in kinds))
-        words = " or ".join(KINDS[kind][1] for kind in kinds)
-        if self.choices:
-            fits, words = value in self.choices, f"one of {', '.join(map(repr, self.choices))}"
+        fits = isinstance(value, tuple(KINDS[kind][0] for kind in kinds))
+        fits = fits and is_bool == (kinds == [bool])
         if self.default is not None and self.default.between is not None:
             low, high = self.default.between
-            fits, words = fits and low <= value <= high, f"a number from {low} to {high}"
-        if not fits:
-            raise raises(f"{self.name} must be {words}, not {value!r}")
+            return fits and low <= value <= high, f"a number from {low} to {high}"
+        return fits, " or ".join(KINDS[kind][1] for kind in kinds)
 
     @property
     def written(self) -> Any:

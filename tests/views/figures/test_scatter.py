@@ -7,7 +7,7 @@ import headscope as hs
 from headscope import FigureError
 from headscope.cli import run
 from headscope.testing import random_weights
-from headscope.views._download import figure_file
+from headscope.views.answers import figure_file
 from headscope.views.figures import _heads_plane
 from headscope.views.figures._heads_plane import axis_values
 

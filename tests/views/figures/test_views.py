@@ -5,7 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_record, random_weights
-from headscope.views.figures import _matrix, _overview
+from headscope.views.figures import _matrix
 from headscope.views.figures._style import parse_hex, short_weight, style_for
 
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
@@ -130,7 +130,7 @@ def test_heads_of_a_group_stand_closer(grouped, see):
 
 
 def test_thumbnails_are_mean_multiples_of_the_even_share(see, monkeypatch):
-    monkeypatch.setattr(_overview, "CELLS", 3)
+    monkeypatch.setattr(_matrix, "CELLS", 3)
     record = random_record(layers=2, heads=3, queries=5, keys=7)
     seen = see(hs.figure(record, view="model"))
     weights = 7 * record["cross"].weights(1, 2).astype(float)

@@ -5,9 +5,8 @@ from pkgutil import iter_modules
 
 from headscope.views.figure_options import FigureOptions
 from headscope.views.figures._answer_figure import answer_figure
-from headscope.views.figures._faithfulness_figure import faithfulness_figure
 from headscope.views.figures._figure import FORMATS, Figure, Recipe, ResultOptions, figure
-from headscope.views.figures._heads_figure import heads_figure
+from headscope.views.figures._heads_figure import groups_figure, heads_figure
 from headscope.views.figures._maps_figure import (
     ablation_figure,
     alignment_figure,
@@ -16,7 +15,7 @@ from headscope.views.figures._maps_figure import (
 )
 from headscope.views.figures._studies_figure import (
     coreference_figure,
-    groups_figure,
+    faithfulness_figure,
     norms_figure,
     probing_figure,
     relations_figure,

@@ -1,6 +1,4 @@
-"""The charts of results, on one sheet: matrices of heads, lines over layers, dots with intervals,
-and bars. A figure of a result says what they show.
-"""
+"""The charts of results: matrices of heads, lines over layers, dots with intervals, and bars."""
 
 from __future__ import annotations
 
@@ -11,11 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import (
-    POINT,
-    number_written,
-    text_on,
-)
+from headscope.views.figures._style import POINT, number_written, percent_written, text_on
 
 Cell = tuple[int, int]
 Look = tuple[str, str]
@@ -41,6 +35,8 @@ LARGEST_CELL = 7.0
 """Millimetres of a cell of a matrix."""
 COLOUR_BAR = 2.2
 """Height of a colour bar in millimetres."""
+NARROWEST = 15.0
+"""Millimetres of lines, below which panels are not side by side."""
 STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
 ZERO = 1e-9
 """Numbers nearer to 0 than this count as 0: they differ from it by rounding errors only."""
@@ -209,16 +205,9 @@ def draw_colour_bar(
     width: float,
     line: bool = False,
 ) -> float:
-    """Draw the bar with words below it; return the next y.
+    """Draw the bar with words below it, at parts of its width; return the next y.
 
-    Args:
-        sheet: what is drawn on.
-        rgb: its colours.
-        marks: a part of the width, and what stands there; the words of the second keep clear of
-            those at the ends.
-        at: its upper left corner.
-        width: in millimetres.
-        line: whether a line marks the place of the second.
+    The words of the second mark keep clear of those at the ends, and ``line`` draws a line there.
     """
     style, (x, y) = sheet.style, at
     sheet.framed_cells(rgb, at=at, size=(width, COLOUR_BAR))
@@ -322,8 +311,8 @@ def draw_dots(
         sheet: what is drawn on.
         rows: from above.
         y: where it begins.
-        ends: the numbers at the left and the right end of every line.
-        written: how numbers are written below.
+        ends: the numbers at the left and the right end.
+        written: how they are written.
     """
     style, series = sheet.style, list(dict.fromkeys(name for row in rows for name in row.values))
     # The first is a filled dot, its first baseline an upright line, and the others are hollow.
@@ -393,31 +382,73 @@ class Line:
     ends: Float[np.ndarray, "layer 2"]
 
 
-def draw_lines(
-    sheet: Sheet,
-    lines: Sequence[Line],
-    layers: Sequence[float],
-    box: Box,
-    *,
-    ends: tuple[float, float],
-    written: Callable[[float], str],
-    below: Mapping[float, str] | None = None,
-) -> float:
-    """Draw the lines; the numbers of the layers stand below. Give the next y.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinePanel:
+    """A panel of lines: its title and a note below it, what the lines are over, and its name.
 
     Args:
-        sheet: what is drawn on.
-        lines: the lines; the first is drawn last, over the others.
-        layers: numbers of the layers, or others that the lines are over.
-        box: rectangle of axes and lines, without numbers and names.
-        ends: the numbers at its lower and its upper edge.
-        written: how numbers are written on the left.
+        title: over the panel, in as many lines as it needs.
+        note: small, below the title.
+        lines: see `Line`.
+        over: numbers of the layers, or others.
+        under: name of what the lines are over.
         below: what is written below which of the numbers; the axis then begins at 0. By default
             the numbers of layers, or some of them.
+        ends: the numbers at the lower and the upper edge.
+    """
+
+    title: str = ""
+    note: str = ""
+    lines: Sequence[Line]
+    over: Sequence[float]
+    under: str
+    below: Mapping[float, str] | None = None
+    ends: tuple[float, float] = (0.0, 1.0)
+
+
+def draw_line_panels(
+    sheet: Sheet,
+    panels: Sequence[LinePanel | None],
+    y: float,
+    *,
+    tall: float,
+    gap: float = 1.0,
+    written: Callable[[float], str] = percent_written,
+) -> float:
+    """Draw panels side by side, or below each other where there is little room; return the next y.
+
+    A panel that is None leaves its place empty; the gap is in units of the font size.
+    """
+    em, pitch = sheet.style.em, (sheet.width + gap * sheet.style.em) / len(panels)
+    placed = [(number * pitch, each) for number, each in enumerate(panels) if each is not None]
+    side = sheet.widest(written(end) for _, each in placed for end in each.ends) + 0.8 * em
+    names = sheet.widest(line.name for _, each in placed for line in each.lines)
+    names += (1.4 if names else 1.2) * em
+    wide = pitch - gap * em - side - names
+    if wide < NARROWEST and len(panels) > 1:
+        for _, each in placed:
+            y = draw_line_panels(sheet, [each], y, tall=tall, written=written) + em
+        return y
+    titles = [(left + side, each.title) for left, each in placed if each.title]
+    y = bottom = sheet.titles(y, titles, wide + names) if titles else y
+    for left, each in placed:
+        x, top = left + side, y + 0.6 * em + 1.2 * em * bool(each.note)
+        sheet.note(x, y + 0.6 * em, each.note)
+        end = _draw_lines(sheet, each, (x, top, wide, tall), written)
+        sheet.note(x + wide / 2, end, each.under, anchor="center")
+        bottom = max(bottom, end)
+    return bottom + 1.2 * em
+
+
+def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> float:
+    """Draw the lines of a panel, the first last, over the others; return the y below the numbers.
+
+    The box is that of axes and lines, without numbers and names.
     """
     style, (x, y, width, height) = sheet.style, box
     bottom, right = y + height, x + width
-    heights = Axis(bottom, y, *ends)
+    lines, layers, below = panel.lines, panel.over, panel.below
+    heights = Axis(bottom, y, *panel.ends)
     # A single layer still needs an axis of some length.
     across = Axis(x + 0.8, right, layers[0], max(layers[-1], layers[0] + 1))
     if below is not None:
@@ -430,18 +461,17 @@ def draw_lines(
     write_below(sheet, words, bottom + 0.9 * style.em)
     for line in reversed(lines):
         _draw_line(sheet, line, [across.at(layer) for layer in layers], heights)
-    ends_of = [(line.name, line.values[-1]) for line in lines if line.name]
-    names = {name: heights.at(last) for name, last in ends_of if not np.isnan(last)}
-    _name_lines(sheet, lines, names, box)
+    _name_lines(sheet, lines, heights, right)
     return bottom + 1.9 * style.em
 
 
-def _name_lines(sheet: Sheet, lines: Sequence[Line], names: Mapping[str, float], box: Box) -> None:
+def _name_lines(sheet: Sheet, lines: Sequence[Line], heights: Axis, right: float) -> None:
     """Names at the right ends of lines, as near to their heights as they can be."""
-    style, right, bottom = sheet.style, box[0] + box[2], box[1] + box[3]
-    colours = {line.name: line.colour for line in lines}
-    for name, level in apart(names, 1.25 * style.small * POINT, bottom).items():
-        sheet.text(right + 0.8 * style.em, level, name, size=style.small, colour=colours[name])
+    style, x = sheet.style, right + 0.8 * sheet.style.em
+    named = {line.name: line for line in lines if line.name and not np.isnan(line.values[-1])}
+    levels = {name: heights.at(line.values[-1]) for name, line in named.items()}
+    for name, level in apart(levels, 1.25 * style.small * POINT, heights.start).items():
+        sheet.text(x, level, name, size=style.small, colour=named[name].colour)
 
 
 def _draw_level_grid(

@@ -21,8 +21,7 @@ from headscope.views.figure_options import FigureOptions, FigureTheme
 from headscope.views.figures._frame import OF_ALL_LAYERS, Drawing
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
-from headscope.views.figures._input import draw_input
-from headscope.views.figures._matrix import draw_matrix
+from headscope.views.figures._matrix import draw_matrix, draw_overview, draw_pair
 from headscope.views.figures._neuron import draw_neuron
 from headscope.views.figures._options import (
     FigurePlan,
@@ -32,10 +31,9 @@ from headscope.views.figures._options import (
     parse_style,
     plain_options,
 )
-from headscope.views.figures._overview import draw_overview, draw_pair
 from headscope.views.figures._sheet import Sheet, drawing_onto, our_settings, size_of
 from headscope.views.figures._style import Style
-from headscope.views.figures._text import draw_text, draw_texts
+from headscope.views.figures._text import draw_input, draw_text, draw_texts
 from headscope.views.figures._tray import draw_tray
 from headscope.views.options import Default, Option
 
@@ -299,7 +297,8 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
             sheet, plan = draw_tray(record, given, DRAWINGS)
         else:
             plan = parse_options(record, given)
-            sheet = DRAWINGS[plan.view](plan)
+            sheet = Sheet(plan.width, plan.style)
+            DRAWINGS[plan.view](sheet, plan)
     return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))
 
 

@@ -70,11 +70,15 @@ def panel_left(sheet: Sheet, letter: str) -> float:
 
 def where(plan: FigurePlan) -> str:
     """``"Layer 2 · head 0"``, ``"Cross · layer 2 · 12 heads"``; in view neuron the query too."""
-    stack = "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
-    text = f"{stack}{layers_in_words(plan)} · {heads_in_words(plan)}"
+    text = f"{stack_words(plan)}{layers_in_words(plan)} · {heads_in_words(plan)}"
     if plan.view == "neuron":
         text += f" · query {in_quotes(readable(plan.stack.query.labels[plan.query or 0]))}"
     return text[0].upper() + text[1:]
+
+
+def stack_words(plan: FigurePlan) -> str:
+    """``"Cross · "``; empty for self-attention."""
+    return "" if plan.stack.name == "self" else f"{plan.stack.name.capitalize()} · "
 
 
 def heads_in_words(plan: FigurePlan, *, mean: bool = False) -> str:
@@ -211,7 +215,7 @@ def token_size(pitch: float, wanted: float, least: float = 4.0) -> float:
     return float(np.clip(pitch / POINT / 1.08, least, wanted))
 
 
-Drawing = Callable[[FigurePlan], Sheet]
+Drawing = Callable[[Sheet, FigurePlan], None]
 TALLEST_BAR = 7.0
 """Height in millimetres of a probability of 1, and of the largest entropy."""
 WIDEST = 3.4

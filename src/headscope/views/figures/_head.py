@@ -112,9 +112,8 @@ class Lines:
         return 1 - np.exp(-self.gain * sizes**self.gamma)
 
 
-def draw_head(plan: FigurePlan) -> Sheet:
+def draw_head(sheet: Sheet, plan: FigurePlan) -> None:
     """Lines between two columns of tokens; colour is what the head does, opacity its weight."""
-    sheet = Sheet(plan.width, plan.style, plan.panel)
     y = heading(sheet, plan, where(plan))
     if len(plan.maps) > 1:
         y = _chips(sheet, plan, y)
@@ -128,7 +127,6 @@ def draw_head(plan: FigurePlan) -> Sheet:
     y = _samples(sheet, plan, lines, columns.top + columns.height + 0.7 * plan.style.em)
     y = draw_generation(sheet, plan, y)
     closing(sheet, plan, y, _notes(sheet, plan, lines, every))
-    return sheet
 
 
 def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:

@@ -1,18 +1,18 @@
-"""Figure of the heads of a model: maps of labels and measures, the map of all heads, and Kovaleva's
-classes of maps as stacked bars.
+"""Figures of heads: maps of labels and measures, the map of all heads, Kovaleva's classes of maps
+as stacked bars, groups of neurons by the labels of heads, and what two results differ in most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from headscope.errors import FigureError
-from headscope.patterns import CLASSES, Heads
+from headscope.patterns import CLASSES, Groups, Heads
 from headscope.results import draws
-from headscope.views.figures._charts import Matrix, draw_matrix
+from headscope.views.figures._charts import Matrix, Row, Value, draw_dots, draw_matrix
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._heads_plane import (
     UNITS,
@@ -30,6 +30,8 @@ from headscope.views.figures._style import head_greys, parse_hex, text_on, two_d
 PANEL = 38.0
 """Approximate width of a map of layers and heads in millimetres."""
 LARGEST_CELL = 5.0
+MOST_COMPARED = 20
+"""Rows of two results that are drawn."""
 CLASS_COLOURS = ("#8d9bb0", "#2f6fd6", "#86b8ea", "#4f9d4a", "#dcd6c8")
 """Colours in the order of the classes. The class that Kovaleva et al. call vertical is slate, like
 the kind that the viewer calls resting.
@@ -108,6 +110,93 @@ def heads_figure(
         texts=(says for says, _ in result.tally.examples),
         chosen=f", {shown}",
     )
+
+
+@draws("result comparison")
+def compared_figure(
+    comparison: Any, *, measure: str | None = None, **options: Unpack[ResultOptions]
+) -> Figure:
+    """How far a measure of two results is apart, B less A: the rows that differ most, with their
+    intervals.
+
+    Args:
+        comparison: what `headscope.compare` gives of two results.
+        measure: one that both have; by default the first.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: both have no such measure, an unknown option, or matplotlib is missing.
+
+    Example:
+        >>> compared_figure(compare(heads_a, heads_b), measure="score").save("compared.pdf")
+    """
+    there = list(dict.fromkeys(comparison.columns()["measure"]))
+    name = there[0] if measure is None else measure
+    if not (own := comparison.most(name, MOST_COMPARED)):
+        raise FigureError(f"There is no measure {name!r} in both; there are {', '.join(there)}")
+    rows, ends = [], [1e-9]
+    for each in own:
+        value = Value(each["difference"], each["low"], each["high"])
+        note = f"{each['a']:.3g} to {each['b']:.3g}"
+        rows.append(Row(comparison.named(each), {f"{name}, B less A": value}, note))
+        ends += [abs(end) for end in (value.value, value.low, value.high) if np.isfinite(end)]
+    reach = 1.05 * max(ends)
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        y = draw_dots(sheet, rows, y, ends=(-reach, reach))
+        has_ends = any(np.isfinite(each["low"]) for each in own)
+        lines = ["lines: interval of the difference, where both have one"] * has_ends
+        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", *lines]
+
+    cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
+    return draw_result(
+        comparison,
+        options,
+        draw,
+        title=comparison.summary.partition(":")[0],
+        cells=cells,
+        texts=(),
+        chosen=f", measure={name!r}",
+    )
+
+
+@draws(Groups.KIND)
+def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
+    """The smallest number of neurons that carry a query's score, and how fixed their set is, by the
+    label of the heads.
+
+    Source: Vig 2019, part 2 (few fixed neurons, or many that shift).
+
+    Args:
+        groups: the result of `Mechanism.grouped`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: no head holds a label, an unknown option, or matplotlib is missing.
+    """
+    if not groups.all:
+        raise FigureError("No head holds a label, so there is nothing to draw")
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        neurons, fixed = [], []
+        for each in groups.all:
+            name = f"{each.label}  ({each.heads})"
+            many = Value(each.neurons, each.neurons_low, each.neurons_high)
+            alike = Value(each.fixed, each.fixed_low, each.fixed_high)
+            neurons.append(Row(name, {"neurons that carry a query's score": many}))
+            fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
+        most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
+        least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
+        y = draw_dots(sheet, neurons, y, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
+        y = draw_dots(sheet, fixed, y, ends=(min(0.0, float(np.nanmin(least))), 1.0))
+        return y, [
+            "in brackets: how many heads hold the label",
+            "fixed: 0 as by chance, 1 the same neurons at all positions",
+            f"lines: {groups.confidence:.0%} interval over texts",
+        ]
+
+    title, texts = "Neurons that carry heads, by label", [each.label for each in groups.all]
+    return draw_result(groups, options, draw, title=title, kind="mechanism groups", texts=texts)
 
 
 def _notes(result: Heads) -> list[str]:

@@ -45,12 +45,11 @@ Cell = tuple[int, int]
 Point = tuple[float, float]
 
 
-def draw_scatter(plan: FigurePlan) -> Sheet:
+def draw_scatter(sheet: Sheet, plan: FigurePlan) -> None:
     """Draw a dot for each head in the colour of its label, with a ring around chosen heads."""
     evidence = plan.evidence
     if evidence is None:
         raise FigureError("View 'scatter' needs evidence=")
-    sheet = Sheet(plan.width, plan.style)
     title = f"{counted(len(evidence.cells), 'head')} over {counted(evidence.texts, 'text')}"
     y = heading(sheet, plan, title)
     chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
@@ -66,7 +65,6 @@ def draw_scatter(plan: FigurePlan) -> Sheet:
     if chosen:
         notes.append("rings: the chosen heads")
     closing(sheet, plan, y, notes)
-    return sheet
 
 
 def rarest_labels(result: Heads) -> dict[Cell, str]:

@@ -111,11 +111,11 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
     return np.arange(len(neurons.query))
 
 
-def draw_neuron(plan: FigurePlan) -> Sheet:
+def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     """Query, keys, their products, and the dot product, score and weight that follow."""
     layer = of_tokens(plan)
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
-    sheet, style = Sheet(plan.width, plan.style, plan.panel), plan.style
+    style = plan.style
     y = heading(sheet, plan, where(plan))
     table, high = _table(sheet, plan, y), QUERY_HEIGHT * style.em
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
@@ -150,7 +150,6 @@ def draw_neuron(plan: FigurePlan) -> Sheet:
         y = colour_bar(sheet, both, "q, k", y=y, masked=hidden)
         y = colour_bar(sheet, products, "q × k", y=y)
     closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
-    return sheet
 
 
 def of_tokens(plan: FigurePlan) -> Layer:

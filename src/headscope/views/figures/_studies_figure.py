@@ -1,27 +1,30 @@
 """Figures of results with a row for each question or lines over layers: relations, coreference,
-groups of neurons, norms and probing.
+norms, probing and faithfulness.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from headscope.errors import FigureError
-from headscope.patterns import Groups
 from headscope.results import draws
 from headscope.views.figures._charts import (
+    MARK,
+    ROW,
     Axis,
     Bar,
     Line,
+    LinePanel,
     Row,
     Value,
     draw_bars,
     draw_dots,
-    draw_lines,
+    draw_line_panels,
     draw_upright_grid,
+    draw_value,
 )
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
@@ -29,6 +32,7 @@ from headscope.views.figures._style import (
     Style,
     counted,
     head_greys,
+    number_written,
     percent_written,
 )
 
@@ -53,12 +57,12 @@ NORMS_TALL, PROBING_TALL = 52.0, 36.0
 """Height of lines in millimetres."""
 PROBES = ("probe", "both directions")
 """Scores that are drawn as a probe; all others are controls."""
-MOST_COMPARED = 20
-"""Rows of two results that are drawn."""
 NOT_BARS = ("selectivity",)
 """Scores without a bar: this one is the difference of two bars that are drawn."""
-BAR_ROW, BAR = 2.1, 0.57
-"""Height of a row in units of the font size, and the part of it that is a bar."""
+BAR_ROW, BAR, BETWEEN = 2.1, 0.57, 2.0
+"""Height of a row in units of the font size, the part of it that is a bar, and the gap between two
+panels.
+"""
 MOST_SIDE = 0.42
 """Largest share of a panel's width for the names of bars."""
 
@@ -180,93 +184,6 @@ def _best_heads(
     return draw_result(study, options, draw, texts=study.names, **words)
 
 
-@draws("result comparison")
-def compared_figure(
-    comparison: Any, *, measure: str | None = None, **options: Unpack[ResultOptions]
-) -> Figure:
-    """How far a measure of two results is apart, B less A: the rows that differ most, with their
-    intervals.
-
-    Args:
-        comparison: what `headscope.compare` gives of two results.
-        measure: one that both have; by default the first.
-        **options: see `ResultOptions`.
-
-    Raises:
-        FigureError: both have no such measure, an unknown option, or matplotlib is missing.
-
-    Example:
-        >>> compared_figure(compare(heads_a, heads_b), measure="score").save("compared.pdf")
-    """
-    there = list(dict.fromkeys(comparison.columns()["measure"]))
-    name = there[0] if measure is None else measure
-    if not (own := comparison.most(name, MOST_COMPARED)):
-        raise FigureError(f"There is no measure {name!r} in both; there are {', '.join(there)}")
-    rows, ends = [], [1e-9]
-    for each in own:
-        value = Value(each["difference"], each["low"], each["high"])
-        note = f"{each['a']:.3g} to {each['b']:.3g}"
-        rows.append(Row(comparison.named(each), {f"{name}, B less A": value}, note))
-        ends += [abs(end) for end in (value.value, value.low, value.high) if np.isfinite(end)]
-    reach = 1.05 * max(ends)
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        y = draw_dots(sheet, rows, y, ends=(-reach, reach))
-        has_ends = any(np.isfinite(each["low"]) for each in own)
-        lines = ["lines: interval of the difference, where both have one"] * has_ends
-        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", *lines]
-
-    cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
-    return draw_result(
-        comparison,
-        options,
-        draw,
-        title=comparison.summary.partition(":")[0],
-        cells=cells,
-        texts=(),
-        chosen=f", measure={name!r}",
-    )
-
-
-@draws(Groups.KIND)
-def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
-    """The smallest number of neurons that carry a query's score, and how fixed their set is, by the
-    label of the heads.
-
-    Source: Vig 2019, part 2 (few fixed neurons, or many that shift).
-
-    Args:
-        groups: the result of `Mechanism.grouped`.
-        **options: see `ResultOptions`.
-
-    Raises:
-        FigureError: no head holds a label, an unknown option, or matplotlib is missing.
-    """
-    if not groups.all:
-        raise FigureError("No head holds a label, so there is nothing to draw")
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        neurons, fixed = [], []
-        for each in groups.all:
-            name = f"{each.label}  ({each.heads})"
-            many = Value(each.neurons, each.neurons_low, each.neurons_high)
-            alike = Value(each.fixed, each.fixed_low, each.fixed_high)
-            neurons.append(Row(name, {"neurons that carry a query's score": many}))
-            fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
-        most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
-        least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
-        y = draw_dots(sheet, neurons, y, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
-        y = draw_dots(sheet, fixed, y, ends=(min(0.0, float(np.nanmin(least))), 1.0))
-        return y, [
-            "in brackets: how many heads hold the label",
-            "fixed: 0 as by chance, 1 the same neurons at all positions",
-            f"lines: {groups.confidence:.0%} interval over texts",
-        ]
-
-    title, texts = "Neurons that carry heads, by label", [each.label for each in groups.all]
-    return draw_result(groups, options, draw, title=title, kind="mechanism groups", texts=texts)
-
-
 @draws("norm study")
 def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
     """The share of every class of tokens in a row of each layer, by weight on the left and by norm
@@ -290,25 +207,17 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         )
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        style, colours, bottom = sheet.style, _colours_of_classes(sheet.style), y
-        side = sheet.width_of("100 %", style.small) + 0.8 * style.em
-        names = max(sheet.width_of(NAMES[of], style.small) for of in study.classes)
-        names += 1.4 * style.em
-        wide = (sheet.width - style.em) / 2 - side - names
-        for number, (by, title) in enumerate(TITLES.items()):
-            x = side + number * (side + wide + names + style.em)
-            sheet.text(x, y + 0.6 * style.em, title)
+        panels, colours = [], _colours_of_classes(sheet.style)
+        for by, title in TITLES.items():
             lines = []
             for of in study.classes:
                 row = f"share by {by}: {of}"
                 # The last column is all layers together.
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
                 lines.append(Line(NAMES[of], colours[of], values, ends))
-            box = (x, y + 1.8 * style.em, wide, NORMS_TALL)
-            unit = percent_written
-            bottom = draw_lines(sheet, lines, study.layers, box, ends=(0.0, 1.0), written=unit)
-            sheet.note(x + wide / 2, bottom, "layer", anchor="center")
-        return bottom + 1.2 * style.em, [f"bands: {study.confidence:.0%} interval over texts"]
+            panels.append(LinePanel(title=title, lines=lines, over=study.layers, under="layer"))
+        y = draw_line_panels(sheet, panels, y, tall=NORMS_TALL)
+        return y, [f"bands: {study.confidence:.0%} interval over texts"]
 
     return draw_result(
         study,
@@ -346,27 +255,16 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
     layers_of = {task: probing.per_layer(task, measure) for task, measure in measures.items()}
 
     def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        em, gap = sheet.style.em, 2.0 * sheet.style.em
-        wide = (sheet.width - gap * (len(measures) - 1)) / len(measures)
-        bars = {task: _probed(probing, task, measure) for task, measure in measures.items()}
-        titles = [f"{task}: {measure}" for task, measure in measures.items()]
-        lefts = [number * (wide + gap) for number in range(len(measures))]
-        y = sheet.titles(y, list(zip(lefts, titles, strict=True)), wide) + 0.4 * em
-        below = y + max(map(len, bars.values())) * BAR_ROW * em + 2.4 * em
-        bottom = below
-        for x, (task, scores) in zip(lefts, bars.items(), strict=True):
-            _probe_bars(sheet, scores, probing.confidence, at=(x, y), width=wide)
-            if len(layers_of[task]) > 1:
-                place = (x, below)
-                end = _probe_layers(
-                    sheet, layers_of[task], probing.confidence, at=place, width=wide
-                )
-                bottom = max(bottom, end)
         over = "documents" if any(each.groups for each in probing.scores) else "sentences"
         notes = [f"lines on bars: {probing.confidence:.0%} interval over {over}"]
-        if bottom > below:
+        y = _probe_bars(sheet, probing, measures, y) + 1.8 * sheet.style.em
+        panels = []
+        for layers in layers_of.values():
+            panels.append(_probed_layers(sheet, probing, layers) if len(layers) > 1 else None)
+        if any(panels):
+            y = draw_line_panels(sheet, panels, y, tall=PROBING_TALL, gap=BETWEEN)
             notes.append("bands: the same of each layer")
-        return bottom + 0.4 * em, notes
+        return y + 0.4 * sheet.style.em, notes
 
     learnt, _, test = probing.sentences
     return draw_result(
@@ -380,54 +278,202 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
     )
 
 
-def _probed(probing: Any, task: str, measure: str) -> list[Any]:
-    """The probe first, then its controls; layers have a panel of their own."""
-    bars = []
+def _probe_bars(sheet: Sheet, probing: Any, measures: Mapping[str, str], y: float) -> float:
+    """A panel for each task: the probe first, then its controls; return the next y."""
+    style, em = sheet.style, sheet.style.em
+    pitch = (sheet.width + BETWEEN * em) / len(measures)
+    width, lefts = pitch - BETWEEN * em, [number * pitch for number in range(len(measures))]
+    titles = [f"{task}: {measure}" for task, measure in measures.items()]
+    top = bottom = sheet.titles(y, list(zip(lefts, titles, strict=True)), width) + 0.4 * em
+    numbers = sheet.width_of("100.0", style.small) + 0.8 * em
+    for x, shown in zip(lefts, measures.items(), strict=True):
+        bars = _probed(sheet, probing, shown, MOST_SIDE * width)
+        side = sheet.widest(bar.name for bar in bars) + 0.8 * em
+        axis, end = Axis(x + side, x + width - numbers, 0.0, 1.0), top + len(bars) * BAR_ROW * em
+        draw_upright_grid(sheet, axis, (top, end), percent_written)
+        # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
+        draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em, share=BAR)
+        bottom = max(bottom, end)
+    return bottom
+
+
+def _probed(sheet: Sheet, probing: Any, shown: tuple[str, str], room: float) -> list[Bar]:
+    """The bars of a task and measure; layers have a panel of their own."""
+    bars, style = [], sheet.style
     for each in probing.scores:
         is_layer = each.of.startswith("layer") and each.of != "layer 0"
-        is_shown = not is_layer and each.of not in NOT_BARS
-        if is_shown and (each.task, each.measure) == (task, measure):
-            bars.append(each)
+        if is_layer or each.of in NOT_BARS or (each.task, each.measure) != shown:
+            continue
+        words = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
+        name = "embeddings (layer 0)" if each.of == "layer 0" else each.of
+        colour = style.accent if each.of in PROBES else style.faint
+        value = Value(each.value, *each.interval(probing.confidence))
+        bars.append(Bar(sheet.fitted(name, room, style.small), value, words, colour))
     return bars
 
 
-def _probe_bars(
-    sheet: Sheet, scores: Sequence[Any], confidence: float, *, at: tuple[float, float], width: float
-) -> None:
-    style, (x, y), bars = sheet.style, at, []
-    for each in scores:
-        written = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
-        colour = style.accent if each.of in PROBES else style.faint
-        name = "embeddings (layer 0)" if each.of == "layer 0" else each.of
-        name = sheet.fitted(name, MOST_SIDE * width, style.small)
-        bars.append(Bar(name, Value(each.value, *each.interval(confidence)), written, colour))
-    side = max(sheet.width_of(bar.name, style.small) for bar in bars) + 0.8 * style.em
-    numbers = sheet.width_of("100.0", style.small) + 0.8 * style.em
-    axis, pitch = Axis(x + side, x + width - numbers, 0.0, 1.0), BAR_ROW * style.em
-    draw_upright_grid(sheet, axis, (y, y + len(scores) * pitch), percent_written)
-    # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
-    draw_bars(sheet, bars, axis, y, pitch=pitch, share=BAR)
-
-
-def _probe_layers(
-    sheet: Sheet,
-    layers: dict[int, Any],
-    confidence: float,
-    *,
-    at: tuple[float, float],
-    width: float,
-) -> float:
-    style, (x, y), numbers = sheet.style, at, sorted(layers)
+def _probed_layers(sheet: Sheet, probing: Any, layers: Mapping[int, Any]) -> LinePanel:
+    numbers = sorted(layers)
     values = np.array([layers[number].value for number in numbers])
-    ends = np.array([layers[number].interval(confidence) for number in numbers])
+    ends = np.array([layers[number].interval(probing.confidence) for number in numbers])
     spots = np.concatenate([values, ends.ravel()])
     low = max(0.0, float(np.nanmin(spots)) - 0.05)
     high = min(1.0, float(np.nanmax(spots)) + 0.05)
-    side = sheet.width_of("100 %", style.small) + 0.8 * style.em
-    box, unit = (x + side, y, width - side - 1.2 * style.em, PROBING_TALL), percent_written
-    line = Line("", style.accent, values, ends)
-    bottom = draw_lines(sheet, [line], numbers, box, ends=(low, high), written=unit)
     is_upto = any(" to " in layers[number].of for number in numbers)
-    words = "layers 0 to ..." if is_upto else "layer (0: embeddings)"
-    sheet.note(box[0] + box[2] / 2, bottom, words, anchor="center")
-    return bottom + 1.2 * style.em
+    return LinePanel(
+        lines=[Line("", sheet.style.accent, values, ends)],
+        over=numbers,
+        under="layers 0 to ..." if is_upto else "layer (0: embeddings)",
+        ends=(low, high),
+    )
+
+
+SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
+WORDS = {"leave_one_out": "leave one out", "alti": "ALTI"}
+PANELS = (
+    (("kendall", "spearman"), "gradient", "agrees with gradient"),
+    (("kendall", "spearman"), "leave_one_out", "with leaving out"),
+    (("comprehensiveness",), "", "comprehensiveness"),
+    (("sufficiency",), "", "sufficiency"),
+)
+CURVES = (
+    ("comprehensiveness", "without the top tokens the answer loses", "more is better"),
+    ("sufficiency", "with the top tokens alone it loses", "less is better"),
+)
+SHARES = (0.01, 0.05, 0.10, 0.20, 0.50)
+CURVES_TALL = 42.0
+"""Height of the erasure curves in millimetres."""
+
+
+@draws("faithfulness")
+def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> Figure:
+    """Agreement of each signal with the gradient and with leave-one-out, and the effect of erasing
+    tokens in its order.
+
+    Filled marks are Spearman's rho (or the mean over the shares of tokens), hollow ones Kendall's
+    tau-b; whiskers are intervals over texts. The curves below show what the answer loses by the
+    share of tokens. Erasing tokens in random order is a line in the panels of erasure, with which
+    all signals are to be compared.
+
+    Source: Jain and Wallace 2019 (agreement); DeYoung et al. 2020 (erasure).
+
+    Args:
+        faithfulness: a `Faithfulness`.
+        **options: see `ResultOptions`.
+
+    Raises:
+        FigureError: an unknown option, or matplotlib is missing.
+
+    Example:
+        >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
+    """
+
+    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+        known = dict(zip(SIGNALS, sheet.style.series(len(SIGNALS)), strict=True))
+        colours = {name: known.get(name, sheet.style.muted) for name in faithfulness.signals}
+        y = _agreement(sheet, faithfulness, colours, y)
+        y = _erasure(sheet, faithfulness, colours, y)
+        notes = [
+            "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
+            "hollow Kendall’s tau-b",
+            "comprehensiveness and sufficiency: means of the curves below",
+        ]
+        if faithfulness.texts > 1:
+            level, over = f"{faithfulness.confidence:.0%}", faithfulness.over
+            notes.append(f"whiskers: {level} interval over {over}")
+        if "random" in colours:
+            notes.append(
+                "random: one random draw for each text; its line, what any cut of tokens does, "
+                "is the zero line"
+            )
+        return y, notes
+
+    texts = counted(faithfulness.texts, "text")
+    return draw_result(
+        faithfulness,
+        options,
+        draw,
+        title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
+        note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
+        layers=(faithfulness.layer,),
+    )
+
+
+def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
+    """A row for each signal, a panel for each measure; return the next y."""
+    style, means = sheet.style, faithfulness.means
+    pitch, gap = ROW * style.em, 1.8 * style.em
+    side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * style.em
+    room = sheet.width - side - gap * 3 - sheet.width_of("1.0", style.small) / 2
+    wide = room / len(PANELS)
+    starts = (side + np.arange(len(PANELS)) * (wide + gap)).tolist()
+    titles = list(zip(starts, [words for *_, words in PANELS], strict=True))
+    top = sheet.titles(y, titles, wide + 0.8 * gap) + 0.3 * style.em
+    middles = (top + (np.arange(len(colours)) + 0.5) * pitch).tolist()
+    for middle, (name, colour) in zip(middles, colours.items(), strict=True):
+        sheet.dot(MARK / 2, middle, MARK, fill=colour)
+        sheet.text(0.9 * style.em, middle, WORDS.get(name, name))
+    bottom = top + len(colours) * pitch
+    for start, (measures, against, _) in zip(starts, PANELS, strict=True):
+        axis = _agreement_axis(means, measures[0], (start, start + wide))
+        draw_upright_grid(sheet, axis, (top, bottom))
+        # Erasing tokens in random order, with which all are to be compared.
+        if (measures[0], "random", "") in means:
+            at = axis.at(means[measures[0], "random", ""][0])
+            sheet.line([at, at], [top, bottom], colour=style.ink, line=1.0)
+        for row in range(1, len(colours)):
+            sheet.line([start, start + wide], [top + row * pitch] * 2, colour=style.edge, line=0.3)
+        for middle, (name, colour) in zip(middles, colours.items(), strict=True):
+            if name == against:
+                sheet.note(axis.at(0.0) + 0.6 * style.em, middle, "itself")
+            for index, measure in enumerate(measures):
+                shift = (index - (len(measures) - 1) / 2) * 0.34 * pitch
+                if (measure, name, against) in means:
+                    mean, _, low, high, _ = means[measure, name, against]
+                    look = colour, "ring" if measure == "kendall" else "dot"
+                    draw_value(sheet, Value(mean, low, high), look, at=(axis, middle + shift))
+    return bottom + 2.6 * style.em
+
+
+def _agreement_axis(means: Any, measure: str, ends: tuple[float, float]) -> Axis:
+    """The axis of a panel, the same for both panels of agreement, and for both of erasure."""
+    ranks = measure in PANELS[0][0]
+    spots = [0.0, 0.5]
+    for (of, *_), (mean, _, low, high, _) in means.items():
+        names = PANELS[0][0] if ranks else (PANELS[2][0] + PANELS[3][0])
+        if of in names:
+            spots += [number for number in (mean, low, high) if np.isfinite(number)]
+    # At least from 0 to 0.5, so that small differences do not fill the panel and look large.
+    return Axis(*ends, *_tenths(spots))
+
+
+def _erasure(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
+    """What the answer loses by the share of tokens, two panels; return the next y."""
+    below = {share: f"{100 * share:.0f} %" for share in SHARES[1:]}
+    lines, spots = {measure: [] for measure, *_ in CURVES}, [0.0, 0.1]
+    for name, colour in colours.items():
+        for measure, of in lines.items():
+            values = faithfulness.erasure(name, measure)[:, 0]
+            of.append(
+                Line(WORDS.get(name, name), colour, values, np.full((len(SHARES), 2), np.nan))
+            )
+            spots += values.tolist()
+    panels = []
+    for measure, title, wanted in CURVES:
+        panels.append(
+            LinePanel(
+                title=title,
+                note=wanted,
+                lines=lines[measure],
+                over=SHARES,
+                under="of the tokens of a text",
+                below=below,
+                ends=_tenths(spots),
+            )
+        )
+    return draw_line_panels(sheet, panels, y, tall=CURVES_TALL, gap=2.0, written=number_written)
+
+
+def _tenths(spots: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis with all these numbers, in whole tenths."""
+    return float(np.floor(min(spots) * 10) / 10), float(np.ceil(max(spots) * 10) / 10)

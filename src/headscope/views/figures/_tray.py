@@ -11,8 +11,7 @@ import numpy as np
 from headscope.errors import FigureError, PageError
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Record
-from headscope.views._beside import records_beside
-from headscope.views._tray import no_record, parse_entries
+from headscope.views._tray import no_record, parse_entries, records_beside
 from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures._frame import panel_left, where
 from headscope.views.figures._options import (
@@ -37,7 +36,7 @@ PAGE_ONLY = ("direction",)
 def draw_tray(
     record: Record,
     options: Mapping[str, Any],
-    drawings: Mapping[str, Callable[[FigurePlan], Sheet]],
+    drawings: Mapping[str, Callable[[Sheet, FigurePlan], None]],
 ) -> tuple[Sheet, FigurePlan]:
     """Draw all pictures of a tray on one sheet; return it with the plan of the first of them.
 
@@ -68,7 +67,9 @@ def draw_tray(
     for at, letter in enumerate("abcdef"[: len(plans)]):
         panel = Panel(whole.matplotlib, letter, narrow=narrow, titles=titles)
         plans[at] = replace(plans[at], width=each, panel=panel)
-    sheets = [drawings[plan.view](plan) for plan in plans]
+    sheets = [Sheet(plan.width, plan.style, plan.panel) for plan in plans]
+    for sheet, plan in zip(sheets, plans, strict=True):
+        drawings[plan.view](sheet, plan)
     y = top + max(sheet.height for sheet in sheets)
     panels = [plan.panel for plan in plans if plan.panel is not None]
     notes = _notes([(panel.letter, panel.notes) for panel in panels])
