@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,13 +27,11 @@ from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.threads import evaluating, naming_memory, not_compiling, one_at_a_time
 from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
-from headscope.capturing.watching._watch import OtherPass, Watch
+from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.tape import ModuleOutputs
 from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
-
-MadeBuilder = TypeVar("MadeBuilder", bound=Builder)
 
 
 def run(
@@ -86,7 +84,8 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
         CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
     """
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), uncompiled(model):
-        builder = _passed(model, inputs, lambda: BatchBuilder(inputs, model, count), KEEPING)
+        builder = BatchBuilder(inputs, model, count)
+        _passed(model, inputs, builder, keeping=KEEPING)
         if not builder.seen:
             raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
         return builder.batch(facts_of(model))
@@ -105,7 +104,8 @@ def _run(
     facts = facts_of(model)  # before the pass, while all modules are in the processor's cache
 
     def passed(inputs: Inputs) -> Builder:
-        return _passed(model, inputs, lambda: Builder(inputs, keeping, model), keeping, note=note)
+        made = Builder(inputs, keeping, model)
+        return _passed(model, inputs, made, keeping=keeping, note=note)
 
     try:
         builder = passed(inputs)
@@ -145,26 +145,12 @@ def _returned(
 def _passed(
     model: nn.Module,
     inputs: Inputs,
-    make: Callable[[], MadeBuilder],
-    keeping: KeepChoice,
+    builder: Builder,
     *,
+    keeping: KeepChoice,
     note: Callable[[Call], None] | None = None,
-) -> MadeBuilder:
-    """A builder, once it was given everything that was seen in one pass."""
-    try:
-        return _watched(model, inputs, make(), keeping, note=note)
-    except OtherPass:
-        return _watched(model, inputs, make(), keeping, note=note)
-
-
-def _watched(
-    model: nn.Module,
-    inputs: Inputs,
-    builder: MadeBuilder,
-    keeping: KeepChoice,
-    *,
-    note: Callable[[Call], None] | None,
-) -> MadeBuilder:
+) -> Builder:
+    """The builder, once it was given everything that was seen in one pass."""
     options = _without_cache(model, inputs)
     routers = None
     if keeping.routers:
@@ -188,7 +174,6 @@ def _watched(
             unfollowed(builder.take),
             unfollowed(noted),
             readers=readers,
-            again=True,
         ) as watch,
     ):
         outputs = model(**arguments | options)

@@ -5,29 +5,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import observing
-from headscope.capturing.seam import sessions
 from headscope.capturing.walk import ModelModules, WatchedModules, block_of
 from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
 from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
-from headscope.errors import CaptureError
-
-Ran = tuple[int, list[ReferenceType[nn.Module]]]
-"""How many calls a pass made, and the modules that ran in it."""
-_by_interface: WeakKeyDictionary[nn.Module, Ran] = WeakKeyDictionary()
-"""The last pass of each model whose attention all came through transformers' interface."""
-
-
-class OtherPass(CaptureError):
-    """A model ran otherwise than when it was found to need no look at torch's operators."""
 
 
 class Watch:
@@ -42,13 +30,6 @@ class Watch:
         join: is called with each call before its projection is looked for, and returns what to look
             for instead: a call joined of several, or None while more of these are to come.
         readers: are told more of the pass.
-        again: whether the model can be run again, with a new watch. Then torch's operators, each of
-            which takes longer while it is watched, are left alone where none computed attention
-            when the same modules ran before.
-
-    Raises:
-        OtherPass: on leaving, where they were left alone and other modules ran, or made another
-            number of calls: a new watch looks at all.
     """
 
     def __init__(
@@ -59,7 +40,6 @@ class Watch:
         join: Callable[[Call], Call | None] = lambda call: call,
         *,
         readers: Sequence[PassReader] = (),
-        again: bool = False,
     ) -> None:
         self.count = 0
         self._take, self._join = take, join
@@ -69,9 +49,6 @@ class Watch:
         self._before = BeforePositions()
         function = next((reader.function for reader in readers if reader.function), None)
         self._operators = OperatorWatch(self._tape, self._note, batch, function)
-        self._others = 0
-        is_told = function is not None or bool(sessions())
-        self._known = _by_interface.pop(model, None) if again and not is_told else None
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
         self._exit = ExitStack()
@@ -81,8 +58,7 @@ class Watch:
             undo.callback(self._waiting.clear)
             undo.enter_context(self._tape)
             undo.enter_context(self._interface)
-            if self._known is None:
-                undo.enter_context(self._operators)
+            undo.enter_context(self._operators)
             undo.enter_context(observing(away=False))
             self._exit = undo.pop_all()
         return self
@@ -91,21 +67,6 @@ class Watch:
         with self._exit:
             if error is None:
                 self.settle()
-                self._remember()
-
-    def _remember(self) -> None:
-        """Note whether torch's operators need to be watched the next time.
-
-        Raises:
-            OtherPass: where they would have had to be watched now.
-        """
-        ran = self.count, [ref(module) for module in self._tape.ran]
-        is_library = all(map(_is_of_library, self._tape.ran))
-        if self._known is not None and (self._known != ran or not is_library):
-            raise OtherPass(f"{type(self._modules.model).__name__} ran otherwise than before")
-        seen = self._operators
-        if is_library and not (self._others or seen.unread or seen.made.total()):
-            _by_interface[self._modules.model] = ran
 
     @property
     def left_out(self) -> list[str]:
@@ -137,7 +98,6 @@ class Watch:
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
         call.products = call.products if call.route == "operators" else made
-        self._others += call.route == "operators" or made > 0
         self._describe(call)
         whole = self._join(call)
         if whole is None:
@@ -175,16 +135,6 @@ class Watch:
         self._called[call.module] = None
         with looking_away():
             self._take(call)
-
-
-def _is_of_library(module: nn.Module) -> bool:
-    """Whether a module runs code of transformers or torch alone, which no attribute of the user's
-    own turns into other attention.
-    """
-    made = type(module), type(module).forward
-    return "forward" not in vars(module) and all(
-        each.__module__.startswith(("transformers.", "torch.")) for each in made
-    )
 
 
 def _is_within(name: str, other: str) -> bool:
