@@ -13,38 +13,22 @@ STEPS = 2.0**30
 """In one, of sums of whole numbers, which add up to the same bits in any order."""
 
 
-class WordsMeasurer:
-    def __init__(self, job):
-        self.job = job
-
-    def values_of(self, texts, failed):
-        for place, text in enumerate(texts):
-            for word in text.given.split():
-                self._obey(word)
-            if "fail" in text.given.split():
-                failed(place, ValueError("it says fail"))
-                continue
-            time.sleep(self.job.takes)
-            lengths = [len(word) for word in text.given.split()]
-            row = np.array([len(lengths), sum(lengths) / 7])
-            yield place, np.outer(row, [1.0, 0.1, 1 / 3])
-
-    def _obey(self, word):
-        kind, _, file = word.partition(":")
-        if kind == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "raise":
-            raise ZeroDivisionError("it says raise")
-        # once: only where the file is not there yet
-        if kind == "die-once" and not Path(file).exists():
-            Path(file).write_text("")
-            os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "raise-once" and not Path(file).exists():
-            Path(file).write_text("")
-            raise ZeroDivisionError("it says raise once")
-        if kind == "count":
-            with Path(file).open("a") as log:
-                log.write(f"{os.getpid()}\n")
+def obey(word):
+    kind, _, file = word.partition(":")
+    if kind == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "raise":
+        raise ZeroDivisionError("it says raise")
+    # once: only where the file is not there yet
+    if kind == "die-once" and not Path(file).exists():
+        Path(file).write_text("")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "raise-once" and not Path(file).exists():
+        Path(file).write_text("")
+        raise ZeroDivisionError("it says raise once")
+    if kind == "count":
+        with Path(file).open("a") as log:
+            log.write(f"{os.getpid()}\n")
 
 
 class WordsTally:
@@ -76,18 +60,30 @@ class WordsJob:
         return {"takes": self.takes}
 
     def begin(self):
-        return WordsMeasurer(self)
+        return "nothing"
 
-    def facts(self, measurer):
+    def facts(self, loaded):
         return {"weights": self.weights}
 
-    def check(self, measurer, texts):
-        return {"sampled": len(texts)}
+    def check(self, loaded, texts):
+        assert loaded == "nothing"
 
-    def tally(self, measurer):
+    def values_of(self, loaded, texts, failed):
+        for place, text in enumerate(texts):
+            for word in text.given.split():
+                obey(word)
+            if "fail" in text.given.split():
+                failed(place, ValueError("it says fail"))
+                continue
+            time.sleep(self.takes)
+            lengths = [len(word) for word in text.given.split()]
+            row = np.array([len(lengths), sum(lengths) / 7])
+            yield place, np.outer(row, [1.0, 0.1, 1 / 3])
+
+    def tally(self):
         return WordsTally()
 
-    def measure_beside(self, name, measurer):
+    def measure_beside(self, name, loaded):
         return {"name": name}, {"one": np.ones(2)}
 
 
@@ -105,7 +101,7 @@ class Merged:
 def merged(finished):
     total, texts, documents = np.zeros((2, 3), np.int64), 0, set()
     for document, arrays in finished.parts():
-        total, texts = total + arrays["total"], texts + int(arrays["texts"][0])
+        total, texts = total + arrays["total"].read(), texts + int(arrays["texts"].read()[0])
         documents |= set(document["documents"])
     return Merged(total, texts, len(documents))
 

@@ -14,7 +14,6 @@ from headscope.corpus._engines import (
     worker_number,
 )
 from headscope.corpus._folder import RunFolder
-from headscope.corpus._measurer import Job, Kept, Measurer, PartTally
 from headscope.corpus._run import (
     OPTIONS,
     FinishedRun,
@@ -23,12 +22,15 @@ from headscope.corpus._run import (
     engine_of,
     run,
 )
-from headscope.corpus._sums import EXAMPLE, REFUSED, WHOLE, Counted, Counts, Sums
-from headscope.corpus._text import ALONE, CorpusText, TextNames, key_of
+from headscope.corpus._sums import EACH, EXAMPLE, FILE, REFUSED, WHOLE, Counted, Counts, Sums
+from headscope.corpus._task import Job, PartTally
+from headscope.corpus._text import ALONE, CorpusText, Kept, TextNames, key_of
 
 __all__ = [
     "ALONE",
+    "EACH",
     "EXAMPLE",
+    "FILE",
     "OPTIONS",
     "REFUSED",
     "WHOLE",
@@ -39,7 +41,6 @@ __all__ = [
     "FinishedRun",
     "Job",
     "Kept",
-    "Measurer",
     "PartTally",
     "RayExecutor",
     "RunFolder",

@@ -13,13 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus._measurer import Kept
-from headscope.corpus._text import CorpusText, key_of
+from headscope.corpus._text import CorpusText, Kept, key_of
 from headscope.errors import FileError, HeadscopeError, RunError, TextError
 from headscope.storage import (
     FileArray,
     RecordFile,
-    load_kept,
     load_stored,
     local_path,
     reading,
@@ -234,18 +232,7 @@ class RunFolder:
         differing(f"The part {self._file(part)} was made", before, facts)
         return document
 
-    def read_part(self, part: str, facts: Mapping[str, Any]) -> Kept:
-        """A finished part.
-
-        Raises:
-            RunError: where it is of another run, named by what differs.
-            FileError: where it is damaged.
-        """
-        document, arrays = load_kept(self._file(part), KIND)
-        differing(f"The part {self._file(part)} was made", document["facts"], facts)
-        return document, arrays
-
-    def stored_part(
+    def read_part(
         self, part: str, facts: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, FileArray]]:
         """A finished part whose arrays stay in its file.

@@ -16,11 +16,11 @@ from headscope._progress import Progress
 from headscope.corpus._engines import Engine, given, pool, this_process
 from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import forget_own, texts_under_way
-from headscope.corpus._measurer import Job, Kept
 from headscope.corpus._scheduler import Scheduler
-from headscope.corpus._task import PartTask, code_version
-from headscope.corpus._text import CorpusText
+from headscope.corpus._task import Job, PartTask, code_version
+from headscope.corpus._text import CorpusText, Kept
 from headscope.errors import HeadscopeError, RunError
+from headscope.record import part_of
 from headscope.storage import FileArray
 
 SHOWN = 3
@@ -56,41 +56,30 @@ class FinishedRun:
         folder: of the run; goes with the block that made it where none was given.
         corpus: its texts, in parts.
         facts: what its numbers are made of.
-        checked: by `Job.check`.
         failed: inputs that were left out, and why.
     """
 
     folder: RunFolder
     corpus: SplitCorpus
     facts: dict[str, Any]
-    checked: dict[str, Any]
     failed: list[dict[str, Any]]
 
-    def parts(self) -> Iterator[Kept]:
-        """The fields and the arrays of each part of the texts, in the order of their names.
-
-        Raises:
-            RunError: where a part is of another run.
-            FileError: where a part is damaged.
-        """
-        for part in sorted(self.corpus.parts):
-            yield self.part(part)
-
-    def stored_parts(self) -> Iterator[tuple[dict[str, Any], dict[str, FileArray]]]:
-        """The same with arrays that stay in the files of the parts; one is in memory at no time.
+    def parts(self) -> Iterator[tuple[dict[str, Any], dict[str, FileArray]]]:
+        """The fields of each part of the texts, in the order of their names, and its arrays,
+        which stay in its file until they are asked for.
 
         Raises:
             RunError: where a part is of another run.
             FileError: where a part is damaged.
         """
         for name in sorted(self.corpus.parts):
-            document, arrays = self.folder.stored_part(name, self.facts)
+            document, arrays = self.folder.read_part(name, self.facts)
             yield document["state"], arrays
 
     def part(self, name: str) -> Kept:
         """One part, such as ``"battery"``."""
         document, arrays = self.folder.read_part(name, self.facts)
-        return document["state"], arrays
+        return document["state"], {own: part_of(array) for own, array in arrays.items()}
 
 
 def engine_of(workers: int | None, executor: Executor | None) -> Engine:
@@ -204,8 +193,9 @@ class _RunSteps:
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            own, checked = scheduler.try_out(self.job, self.corpus.sampled)
-            facts |= own | {"texts": self.corpus.digest}
+            facts |= scheduler.try_out(self.job, self.corpus.sampled) | {
+                "texts": self.corpus.digest
+            }
             self._begin(facts)
             left = self._left(facts, on_finished)
             what, shows = self.job.stage or "Measuring", self.progress and bool(left)
@@ -215,7 +205,7 @@ class _RunSteps:
                 scheduler.run(left)
         finally:
             scheduler.end()
-        return self._finished(scheduler, facts, checked)
+        return self._finished(scheduler, facts)
 
     def _begin(self, facts: dict[str, Any]) -> None:
         begun = self.folder.facts()
@@ -238,9 +228,7 @@ class _RunSteps:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
         return left
 
-    def _finished(
-        self, scheduler: Scheduler, facts: dict[str, Any], checked: dict[str, Any]
-    ) -> FinishedRun:
+    def _finished(self, scheduler: Scheduler, facts: dict[str, Any]) -> FinishedRun:
         if scheduler.failed:
             some = [f"{part} ({why})" for part, why in sorted(scheduler.failed.items())[:SHOWN]]
             raise RunError(
@@ -252,4 +240,4 @@ class _RunSteps:
         for part in sorted(self.corpus.parts):
             failed += self.folder.document_of(part, facts)["failed"]
         self.folder.write_failed(failed)
-        return FinishedRun(self.folder, self.corpus, facts, checked, failed)
+        return FinishedRun(self.folder, self.corpus, facts, failed)

@@ -11,8 +11,7 @@ from typing import Any
 from headscope.corpus._engines import Engine, is_death, is_loss, stop
 from headscope.corpus._folder import UNDER_WAY, RunFolder
 from headscope.corpus._journal import PartJournal, was_left
-from headscope.corpus._measurer import Job
-from headscope.corpus._task import PartTask, Trial, measure_part, reason_of, try_out
+from headscope.corpus._task import Job, PartTask, measure_part, reason_of, try_out
 from headscope.corpus._text import CorpusText
 from headscope.errors import HeadscopeError, RunError
 
@@ -54,7 +53,7 @@ class Scheduler:
         self.failed: dict[str, str] = {}
         """Parts that were given up, and why."""
 
-    def try_out(self, job: Job, sample: Sequence[CorpusText]) -> Trial:
+    def try_out(self, job: Job, sample: Sequence[CorpusText]) -> dict[str, Any]:
         """Let one worker load the model and measure some texts.
 
         One of these may end its worker, or this process: then others are tried, and at last none.

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from headscope.corpus._measurer import Kept
-from headscope.corpus._text import key_of
+from headscope.corpus._text import Kept, key_of
 from headscope.errors import RecordError
+from headscope.record import part_of
 from headscope.storage import PAIR, check_document
 
 REFUSED = "refused/"
@@ -22,7 +22,13 @@ REFUSED = "refused/"
 GROUPS = 512
 """Documents that have a row of their own; of more, each goes to the row of the hash of its name."""
 FACTS = {"heads": [PAIR], "model": str, "class": str, "weights": str}
-DOCUMENT = {"rows": [str], "hashed": bool, "facts": FACTS, "lengths": [PAIR]}
+DOCUMENT = {
+    "rows": [str],
+    "hashed": bool,
+    "facts": FACTS,
+    "lengths": [PAIR],
+    "each": [[str, str]],
+}
 TEXTS, DOCUMENTS = "texts", "documents"
 WHOLE = "whole/"
 """Begins the name of a count that has no rows but one sum over all texts: for large arrays of which
@@ -34,6 +40,12 @@ with the smallest ``example/key``, a number of 64 bits. The sample is the same i
 any parts.
 """
 EXAMPLES = 128
+FILE = "file/"
+"""Begins the name of a file of a text in the folder of its run; a part that lacks one is not finished."""
+EACH = "each/"
+"""Begins the name of an array that is kept of every text by itself: of what a run reads from its
+parts, only what is asked for is in memory.
+"""
 
 Counts = Mapping[str, Shaped[np.ndarray, "..."]]
 """What is counted of one text: arrays by name, which add up."""
@@ -89,7 +101,10 @@ class Sums:
         self._hashed = False
         self._rows: dict[str, dict[str, np.ndarray]] = {}
         self._whole: dict[str, np.ndarray] = {}
+        self._files: set[str] = set()
         self._examples: dict[int, Counts] = {}
+        self.each: dict[tuple[str, str], dict[str, Any]] = {}
+        """Arrays of single texts, by name and document; those of a run may be in its files."""
 
     def add(
         self, name: str, document: str, counts: Counts, *, length: int, facts: Facts | None = None
@@ -111,7 +126,13 @@ class Sums:
         self._texts.add(key_of("text", name))
         self.lengths[length] += 1
         self.facts |= {fact: value for fact, value in (facts or {}).items() if value}
-        kinds: dict[str, dict[str, np.ndarray]] = {WHOLE: {}, EXAMPLE: {}, "": {}}
+        kinds: dict[str, dict[str, np.ndarray]] = {
+            WHOLE: {},
+            EXAMPLE: {},
+            EACH: {},
+            FILE: {},
+            "": {},
+        }
         for count, array in counts.items():
             kind = next(kind for kind in kinds if count.startswith(kind))
             kinds[kind][count] = array
@@ -120,6 +141,10 @@ class Sums:
             self._documents.add(key_of("document", document))
             self._add_row(self._row_of(document), in_rows)
             self._hash_many()
+        if kinds[EACH]:
+            own = kinds[EACH].items()
+            self.each[name, document] = {part.removeprefix(EACH): array for part, array in own}
+        self._files |= {file.removeprefix(FILE) for file in kinds[FILE]}
         self._add_whole(kinds[WHOLE])
         self._add_examples([kinds[EXAMPLE]] if kinds[EXAMPLE] else [])
 
@@ -218,6 +243,7 @@ class Sums:
         both._texts = self._texts | other._texts
         both._documents = self._documents | other._documents
         both._hashed = self._hashed or other._hashed
+        both.each = self.each | other.each
         for each in (self, other):
             for row, counts in each._rows.items():
                 both._add_row(row if each._hashed else both._row_of(row), counts)
@@ -240,20 +266,28 @@ class Sums:
         in_rows = sorted(self.names - self._whole.keys())
         arrays = self._whole | {f"counts.{name}": self[name] for name in in_rows}
         arrays |= {f"{EXAMPLE}{name}": array for name, array in self.examples.items()}
+        document |= {"each": sorted(self.each), "files": sorted(self._files)}
+        for number, text in enumerate(document["each"]):
+            own = self.each[text].items()
+            arrays |= {f"{EACH}{number}/{name}": array for name, array in own}
         for name, numbers in ((TEXTS, self._texts), (DOCUMENTS, self._documents)):
             arrays[name] = np.array(sorted(numbers), np.uint64).view(np.int64)
         return document, arrays
 
     @staticmethod
-    def of_kept(kept: Kept, what: str = "text") -> Sums:
+    def of_kept(kept: tuple[dict[str, Any], Mapping[str, Any]], what: str = "text") -> Sums:
         """What `kept` gave.
 
         Raises:
             TypeError: where something is of a wrong kind.
             ValueError: where its parts do not fit each other.
         """
-        document, arrays = kept
+        document, stored = kept
         check_document(document, DOCUMENT)
+        arrays = {
+            name: array if name.startswith(EACH) else np.array(part_of(array))
+            for name, array in stored.items()
+        }
         sums = Sums(what)
         sums.facts, sums._hashed = document["facts"], document["hashed"]
         sums.lengths = Counter(dict(document["lengths"]))
@@ -266,7 +300,11 @@ class Sums:
         for name, array in arrays.items():
             if name.startswith(WHOLE):
                 sums._whole[name] = array
-            if name.startswith((TEXTS, DOCUMENTS, WHOLE, EXAMPLE)):
+            if name.startswith(EACH):
+                number, own = name.removeprefix(EACH).split("/", 1)
+                text, group = document["each"][int(number)]
+                sums.each.setdefault((text, group), {})[own] = array
+            if name.startswith((TEXTS, DOCUMENTS, WHOLE, EXAMPLE, EACH)):
                 continue
             if len(array) != len(rows):
                 raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")

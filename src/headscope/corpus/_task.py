@@ -9,23 +9,20 @@ import hashlib
 import mmap
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headscope._version import __version__
 from headscope.corpus._folder import RunFolder, differing
 from headscope.corpus._journal import PartJournal
-from headscope.corpus._measurer import Job, Measurer, PartTally
-from headscope.corpus._text import CorpusText
+from headscope.corpus._text import CorpusText, Kept
 from headscope.results import check_conserved
 
 FORMAT = 1
 """Of the files of a run."""
-Trial = tuple[dict[str, Any], dict[str, Any]]
-"""What a worker tells of a model before a run: what its numbers depend on, and what was checked."""
 GROWTH_ALLOWED = 2**27
 """Bytes by which memory may grow within a part before what was freed is given back."""
 STATM = Path("/proc/self/statm")
@@ -49,6 +46,83 @@ NUMBERS = (
 """Packages whose code makes the numbers."""
 
 
+Failed = Callable[[int, Exception], None]
+"""Is called with place and error of a text that cannot be measured; the others go on."""
+
+
+class PartTally(Protocol):
+    """Adds up the texts of a part."""
+
+    def update(self, text: CorpusText, values: Any, /) -> None:
+        """Count a text as often as it is there, for its document."""
+        ...
+
+    def kept(self) -> Kept:
+        """What the file of the part holds: the same for the same texts, whatever their order."""
+        ...
+
+
+class Job(Protocol):
+    """What is to be done to every text of a run.
+
+    A job travels to the processes of an engine, so it is small, can be pickled and hashed, and
+    names its model instead of holding it.
+
+    The numbers of a text must depend on the text alone, but for rounding: not on the texts that are
+    measured with it, on their order, or on their number. Random draws are keyed by what it says.
+    """
+
+    @property
+    def study(self) -> str:
+        """What is made, such as ``"heads"``."""
+        ...
+
+    @property
+    def stage(self) -> str:
+        """What progress is of, where a call makes several runs; else empty."""
+        ...
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """Names of parts that are not of the texts, such as ``"battery"``."""
+        ...
+
+    def options(self) -> dict[str, Any]:
+        """What the numbers depend on and is known before a model is loaded, as JSON takes it."""
+        ...
+
+    def begin(self) -> Any:
+        """What measures texts, such as a loaded model; called often, so it is loaded once in a
+        process and used by one thread at a time.
+        """
+        ...
+
+    def facts(self, loaded: Any, /) -> dict[str, str]:
+        """What else the numbers depend on: weights, how the model ran, versions of libraries."""
+        ...
+
+    def check(self, loaded: Any, texts: Sequence[CorpusText], /) -> None:
+        """Raise where some texts of the run are unfit for the model."""
+        ...
+
+    def values_of(
+        self, loaded: Any, texts: Sequence[CorpusText], failed: Failed, /
+    ) -> Iterator[tuple[int, Any]]:
+        """Place and values of texts, no two of which say the same, in whatever order and batches
+        suit the model. Each comes once, here or in ``failed``, as soon as it is known: results that
+        were given survive where a later text ends the process.
+        """
+        ...
+
+    def tally(self) -> PartTally:
+        """A new one, of no text."""
+        ...
+
+    def measure_beside(self, name: str, loaded: Any, /) -> Kept:
+        """A part that is not of the texts."""
+        ...
+
+
 @dataclass(frozen=True)
 class PartTask:
     """One part of a run: a few hundred bytes.
@@ -66,24 +140,23 @@ class PartTask:
     facts: dict[str, Any]
 
 
-def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> Trial:
-    """Load the model, and check it and some texts: facts that numbers depend on, and what
-    `Job.check` tells.
+def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> dict[str, Any]:
+    """Load the model, and check it and some texts; gives the facts that numbers depend on.
 
     Args:
         job: what is to be done.
         sample: texts of the corpus.
         token: makes every call another one; some engines give the old answer to an equal call.
     """
-    measurer = job.begin()
-    checked = job.check(measurer, sample)
-    return facts_of(job, measurer), checked
+    loaded = job.begin()
+    job.check(loaded, sample)
+    return facts_of(job, loaded)
 
 
-def facts_of(job: Job, measurer: Measurer) -> dict[str, Any]:
-    """What numbers of this job depend on, where the measurer is."""
+def facts_of(job: Job, loaded: Any) -> dict[str, Any]:
+    """What numbers of this job depend on, where its model is loaded."""
     own = {"study": job.study, "headscope": f"{__version__} ({code_version()})", "format": FORMAT}
-    return own | job.options() | job.facts(measurer)
+    return own | job.options() | job.facts(loaded)
 
 
 def measure_part(task: PartTask, token: str) -> int:
@@ -106,18 +179,18 @@ def measure_part(task: PartTask, token: str) -> int:
         # Of a worker that died between writing its file and removing its journal.
         PartJournal(folder.path, task.part).remove_all()
         return len(folder.document_of(task.part, task.facts)["failed"])
-    measurer = task.job.begin()
-    here = facts_of(task.job, measurer)
+    loaded = task.job.begin()
+    here = facts_of(task.job, loaded)
     differing("The run was begun", {name: task.facts[name] for name in here}, here)
     document: dict[str, Any] = {"facts": task.facts, "part": task.part}
     if task.part in task.job.beside:
-        kept = task.job.measure_beside(task.part, measurer)
+        kept = task.job.measure_beside(task.part, loaded)
         folder.write_part(task.part, document | {"texts": 0, "failed": []}, kept)
         return 0
-    tally = task.job.tally(measurer)
+    tally = task.job.tally()
     texts = folder.texts_of(task.part)
     with PartJournal(folder.path, task.part).open() as journal:
-        failed = _measure(measurer, texts, tally, journal)
+        failed = _measure((task.job, loaded), texts, tally, journal)
         counts = {"texts": sum(text.times for text in texts), "failed": failed}
         folder.write_part(task.part, document | counts, tally.kept())
     give_back_memory()
@@ -148,12 +221,13 @@ def anonymous_bytes() -> int:
 
 
 def _measure(
-    measurer: Measurer,
+    measuring: tuple[Job, Any],
     texts: Sequence[CorpusText],
     tally: PartTally,
     journal: PartJournal,
 ) -> list[dict[str, Any]]:
     """Measure and count texts; returns those that were left out, and why."""
+    job, loaded = measuring
     owners: dict[str, list[CorpusText]] = {}
     for text in texts:
         owners.setdefault(text.name, []).append(text)
@@ -169,7 +243,7 @@ def _measure(
     def measured(some: list[CorpusText]) -> None:
         fail = _failing(some, failed, journal)
         held = anonymous_bytes()
-        for count, (index, values) in enumerate(measurer.values_of(some, fail), 1):
+        for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
                 tally.update(text, values)
             counted.add(some[index].name)

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from headscope.errors import TextError
 
+Kept = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""The fields of something that JSON can hold, and its arrays by name."""
 ALONE = "text "
 """Begins the name of the document of a text that belongs to no other."""
 

@@ -213,7 +213,7 @@ def told_of(record: Record, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]
     return len(stack.key), facts_of(record, stack)
 
 
-def check_model(model: Any, **_: Any) -> None:
+def check_model(readers: Readers, *_: Any, **__: Any) -> None:
     """Raise where a model does not read one sentence and write another.
 
     Raises:
@@ -222,6 +222,7 @@ def check_model(model: Any, **_: Any) -> None:
     from headscope.capturing.loading.fingerprint import display_name
     from headscope.capturing.walk import reads_target
 
+    model = readers[0]
     if not reads_target(model):
         raise ModelError(
             f"{display_name(model)} is not an encoder-decoder; words are aligned by a model that "

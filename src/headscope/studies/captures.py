@@ -4,147 +4,85 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
-from headscope.corpus import OPTIONS, CorpusText, FinishedRun, Kept, key_of
+from headscope.corpus import FILE, OPTIONS, CorpusText, Counts, Sums, key_of
 from headscope.errors import HeadscopeError, RunError
 from headscope.record import Record
 from headscope.storage import RECORDS, IndexLine, RecordFolder, local_path, save, write_index
-from headscope.studies.shared._corpus_job import ModelJob, as_given, check_measured
-from headscope.studies.shared._corpus_model import corpus_texts, one_thread
-from headscope.studies.shared._corpus_run import Stream, run_study
+from headscope.studies.shared._corpus_model import corpus_texts
+from headscope.studies.shared._fold import Fold, Readers, Reading, captured, input_as_given
+from headscope.studies.shared._fold_run import Stream, texts_in_parts
 
 SHARDS = 3
 """Digits of the name of a file that name its folder: of a million files, 244 lie together."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaptureJob(ModelJob):
-    """What a run of `capture_many` does to each text.
+@dataclass(frozen=True)
+class RecordFiles:
+    """Where the records of a run lie.
 
     Args:
         folder: of the run, as every worker sees it.
-        kept: options of `headscope.capturing.RecordOptions`.
-        max_unknown: see `capture_many`.
+        options: what the records depend on, so that those of several runs can lie together.
     """
 
-    STUDY: ClassVar[str] = "capture"
     folder: str
-    kept: tuple[tuple[str, Any], ...] = ()
-    max_unknown: float | None = None
+    options: str
+    facts = ""
 
-    def options(self) -> dict[str, Any]:
-        """What the numbers depend on, known before a model is loaded."""
-        # As JSON gives it back: lists.
-        named = json.loads(json.dumps(dict(self.kept)))
-        chosen = super().options() | named | {"max_unknown": self.max_unknown}
-        # Says the same as the share of unknown tokens.
-        del chosen["allow_unfit"]
-        return chosen
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Options of `headscope.capturing.capture_batches`."""
-        return super().reading | {"max_unknown": self.max_unknown} | dict(self.kept)
-
-    def begin(self) -> CaptureMeasurer:
-        """The model, loaded once in a process, and what captures with it."""
-        return CaptureMeasurer(self, *self.model.load())
-
-    def tally(self, measurer: Any) -> SavedRecords:
-        """Records of no text."""
-        return SavedRecords(self)
-
-    def file_of(self, text: CorpusText) -> str:
-        """Where the record of a text lies in the folder: named by what the text and the options
-        say, so that records of several runs can lie together.
-        """
-        options = json.dumps(self.options(), sort_keys=True)
-        name = f"{key_of('record', text.content, options, bits=128):032x}"
+    def of(self, text: Any) -> str:
+        """The file of a text in the folder."""
+        name = f"{key_of('record', CorpusText(text).content, self.options, bits=128):032x}"
         return f"{RECORDS}/{name[:SHARDS]}/{name}.safetensors"
 
-    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> RecordFolder:
-        """The records of all parts, in the order of the texts."""
-        lost = {}
-        for row in finished.failed:
-            # Inputs that are no texts stand in the index already.
-            if set(row) > {"error"}:
-                lost[CorpusText(row["text"]).name] = row["error"]
-        check_measured(finished, any_text=any(state["files"] for state, _ in finished.parts()))
-        write_index(Path(self.folder), self._lines(judging["order"], lost))
-        return RecordFolder(self.folder)
 
-    def _lines(self, order: TextOrder, lost: Mapping[str, str]) -> Iterator[IndexLine]:
-        for line in order.lines():
-            text = CorpusText(line.text)
-            if line.left_out is not None:
-                yield line
-            elif text.name in lost:
-                yield replace(line, left_out=lost[text.name])
-            else:
-                yield replace(line, record=self.file_of(text))
-
-    def write(self, result: Any, path: Path) -> None:
-        """Nothing: records and index are written."""
-
-
-@dataclass(frozen=True)
-class CaptureMeasurer:
-    """A model, and what captures with it.
-
-    Args:
-        job: says what records keep.
-        model: loaded.
-        tokenizer: its tokenizer.
-    """
-
-    job: CaptureJob
-    model: Any
-    tokenizer: Any
-
-    def values_of(
-        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
-    ) -> Iterator[tuple[int, Record]]:
-        """The record of each text; see `headscope.corpus.Measurer`."""
-        from headscope.capturing import capture_batches
-
-        given = [as_given(text.given) for text in texts]
-        with one_thread():
-            batches = capture_batches(
-                self.model, self.tokenizer, given, on_error=failed, **self.job.reading
-            )
-            for together in batches:
-                record = together.batch
-                assert isinstance(record, Record), "capture_batches keeps records with keep="
-                yield together.numbers[0], record
-
-
+@dataclass
 class SavedRecords:
-    """The records of the texts of a part, each written when it is there.
+    """How many records were written, and why others were not, by name of the text."""
 
-    Args:
-        job: knows where.
-    """
+    count: int
+    left_out: dict[str, str] = field(default_factory=dict)
 
-    def __init__(self, job: CaptureJob) -> None:
-        self._job = job
-        self._files: list[str] = []
 
-    def update(self, text: CorpusText, values: Record) -> None:
-        """Write the record of a text."""
-        self._files.append(self._job.file_of(text))
-        path = Path(self._job.folder) / self._files[-1]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save(values, path)
+def _saved(text: Any, record: Record, *, files: RecordFiles, **_: Any) -> Counts:
+    """Write the record of a text."""
+    file = files.of(text)
+    path = Path(files.folder) / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(record, path)
+    return {f"{FILE}{file}": np.ones(())}
 
-    def kept(self) -> Kept:
-        """Which records were written; their arrays are in their own files."""
-        return {"files": sorted(self._files)}, {"none": np.zeros(0)}
+
+def _records_of(
+    readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
+) -> Iterator[tuple[int, Record]]:
+    more = {name: option for name, option in how.items() if name != "files"}
+    return captured(readers, given, how, {**reading, **more})
+
+
+def _told_of(*_: Any) -> tuple[int, dict[str, Any]]:
+    return 0, {}
+
+
+def _result_of(sums: Sums, *_: Any) -> SavedRecords:
+    return SavedRecords(len(sums))
+
+
+FOLD = Fold(
+    name="capture",
+    what="text",
+    counts_of=_saved,
+    result_of=_result_of,
+    input_of=input_as_given,
+    records_of=_records_of,
+    told_of=_told_of,
+)
 
 
 class TextOrder:
@@ -173,6 +111,19 @@ class TextOrder:
         self._file.seek(0)
         for line in self._file:
             yield IndexLine(**json.loads(line))
+
+
+def _lines(order: TextOrder, files: RecordFiles, lost: Mapping[str, str]) -> Iterator[IndexLine]:
+    """The index, in the order of the texts."""
+    for line in order.lines():
+        if line.left_out is not None:
+            yield line
+            continue
+        reason = lost.get(CorpusText(line.text).name)
+        if reason is None:
+            yield replace(line, record=files.of(line.text))
+        else:
+            yield replace(line, left_out=reason)
 
 
 def captured_over(
@@ -208,22 +159,17 @@ def captured_over(
     rest = {name: value for name, value in options.items() if name not in kept}
     # By the number of each text, which a run does not know: reported below, from the index.
     rest["on_error"] = None if on_error is None else (lambda _, error: None)
-    how = {
-        "folder": str(local_path(options["out"]).absolute()),
-        "kept": tuple(sorted(kept.items())),
-        "max_unknown": unknown,
-    }
+    rest["allow_unfit"] = unknown is None or unknown >= 1
+    how = kept | {"max_unknown": unknown}
+    named = json.dumps(how | {"truncate": rest.get("truncate", False)}, sort_keys=True)
+    files = RecordFiles(str(local_path(options["out"]).absolute()), named)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         order = TextOrder(file)
-        records = run_study(
-            CaptureJob,
-            given,
-            order.noting(corpus_texts(texts, None)),
-            rest | {"allow_unfit": unknown is None or unknown >= 1},
-            how=how,
-            judging={"order": order},
-            random_weights=False,
-        )
+        texts = order.noting(corpus_texts(texts, None))
+        with texts_in_parts(FOLD, given, texts, rest, again=False) as parts:
+            saved = parts.folded(FOLD, how | {"files": files}, {})
+        write_index(Path(files.folder), _lines(order, files, saved.left_out))
+    records = RecordFolder(files.folder)
     if on_error is not None:
         for number, reason in records.left_out.items():
             on_error(number, RunError(reason))

@@ -347,12 +347,12 @@ def _told_of(explained: ExplainedText, _: Mapping[str, Any]) -> tuple[int, dict[
     return len(explained.pieces), explained.facts
 
 
-def _check_fit(model: Any, *, allow_unfit: bool) -> None:
+def _check_fit(readers: Readers, *_: Any, allow_unfit: bool, **__: Any) -> None:
     """Raise where the classifier was not trained."""
     from headscope.capturing.fitness import CLASS, check_fit
 
     if not allow_unfit:
-        check_fit(model, CLASS)
+        check_fit(readers[0], CLASS)
 
 
 def _classifier(name: Any, **loading: Any) -> tuple[Any, Any]:

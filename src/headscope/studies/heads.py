@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.corpus import WHOLE, Counted, Counts, Kept, RunFolder, Sums, asks_for_run
-from headscope.errors import CaptureError, RecordError, RunError
+from headscope.errors import CaptureError, RecordError
 from headscope.patterns import (
     PATTERNS,
     Heads,
@@ -27,10 +25,8 @@ from headscope.patterns import (
     related_patterns,
 )
 from headscope.patterns import heads as heads_of
-from headscope.storage import load_kept, save_kept
 from headscope.studies._battery import induction_battery
 from headscope.studies.shared._corpus_model import RunModel
-from headscope.studies.shared._corpus_run import RANDOM, RESULT, taken
 from headscope.studies.shared._fold import (
     Fold,
     Readers,
@@ -39,63 +35,26 @@ from headscope.studies.shared._fold import (
     input_as_given,
     stack_of,
 )
-from headscope.studies.shared._fold_run import TextsInParts
-from headscope.studies.shared._folded import TextsInMemory, read_texts
+from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
+from headscope.studies.shared._folded import TextsInMemory, read_texts, taken
 from headscope.studies.shared._source import parse_source, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"
 """Folder of the run of the mean map, or of a mean map that was given, in the folder of the run."""
-KIND = "mean map by position"
 NO_RUNS: Kept = {"cells": [], "patterns": []}, {"values": np.zeros((0, 0, 0))}
 
 
-@dataclass(frozen=True)
-class MeanMap:
-    """The mean map by position of some texts, in a file, since it is too large to travel with every
-    part.
-
-    Args:
-        path: of the file, as every worker sees it.
-        facts: of what it holds: a part of another mean is refused.
-    """
-
-    path: str
-    facts: str
-
-    def load(self) -> np.ndarray:
-        """The mean map ``[head query key]``, read once in a process."""
-        return _loaded_map(self)
-
-
-# One alone: a mean of long texts is large.
-@lru_cache(maxsize=1)
-def _loaded_map(mean: MeanMap) -> np.ndarray:
-    document, arrays = load_kept(mean.path, KIND)
-    if document["digest"] != mean.facts:
-        raise RunError(
-            f"{mean.path} holds another mean map than this run was begun with; give another folder"
-        )
-    return arrays["mean"]
-
-
-@dataclass(frozen=True)
+@dataclass
 class PositionMean:
     """The mean map of some texts ``[head query key]``, and which were left out."""
 
     mean: np.ndarray
     left_out: dict[str, str] = field(default_factory=dict)
 
-    def load(self) -> np.ndarray:
-        """The mean map."""
-        return self.mean
-
-    def save(self, path: Path) -> MeanMap:
-        """Write it into a file."""
-        content = repr(self.mean.shape).encode() + self.mean.tobytes()
-        digest = hashlib.sha256(content).hexdigest()[:16]
-        save_kept(path, KIND, {"digest": digest}, {"mean": self.mean})
-        return MeanMap(str(path), digest)
+    def load(self) -> dict[str, np.ndarray]:
+        """The mean map, as `KeptArrays` have it."""
+        return {"mean": self.mean}
 
 
 def _maps_of(_: Any, record: Any, *, stack: str | None = None) -> Counts:
@@ -160,7 +119,7 @@ def tally_of(how: Mapping[str, Any], *, measures: bool) -> Tally:
     patterns, mean = how["patterns"], None
     if measures:
         patterns += () if related is None else related.patterns
-        mean = how["position_mean"] and how["position_mean"].load()
+        mean = how["position_mean"] and how["position_mean"].load()["mean"]
     elif related is not None:
         patterns += named_related(MissingFunction("related"))
     return Tally(
@@ -371,7 +330,7 @@ def _related_of(
 
 def _mean_map(
     read: TextsInMemory | TextsInParts, wanted: Any, stack: str | None
-) -> PositionMean | MeanMap:
+) -> PositionMean | KeptArrays:
     """The mean map by position over the texts, or one that was given."""
     if wanted is True:
         mean = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN)
@@ -380,9 +339,7 @@ def _mean_map(
     if isinstance(read, TextsInMemory):
         return mean
     RunFolder(read.folder).begin()
-    place = read.folder / POSITION_MEAN
-    place.mkdir(exist_ok=True)
-    return mean.save(place / RESULT)
+    return KeptArrays.saved(read.folder / POSITION_MEAN / RESULT, mean.load())
 
 
 def _check_no_model_needed(asked: dict[str, bool]) -> None:

@@ -48,10 +48,9 @@ from headscope.storage import (
     PAIR,
     Finite,
 )
-from headscope.studies.shared._corpus_run import taken
 from headscope.studies.shared._fold import Fold, input_as_given, stack_of, told_of
 from headscope.studies.shared._fold_result import FoldResult
-from headscope.studies.shared._folded import folded_texts
+from headscope.studies.shared._folded import folded_texts, taken
 
 CARRYING = ("unit", "features", "adds", "low", "high", "share", "carries", "stable")
 """Columns for each neuron that carries the score; see `Neuron`."""

@@ -35,8 +35,8 @@ from headscope.studies.ablate._run import (
     slopes_of,
     without_cache,
 )
-from headscope.studies.shared._corpus_run import taken
 from headscope.studies.shared._fold import Item
+from headscope.studies.shared._folded import taken
 from headscope.tasks import Task, parse_task
 
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
@@ -174,7 +174,7 @@ def ablate(
         >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
     """
     if asks_for_run(options):
-        from headscope.studies.ablate._job import ablated_over
+        from headscope.studies.ablate._parts import ablated_over
 
         return ablated_over(model, task, by, dict(options))
     _check(options)

@@ -80,6 +80,7 @@ class Ablation(Result):
         estimates: where heads were screened, the change of every one of them to first order, by
             stack, layer and head; else None.
         left_out_of: how many of the examples were left out, in words.
+        left_out: why examples of a run were left out, by name.
     """
 
     KIND: ClassVar[str] = "ablation"
@@ -99,6 +100,7 @@ class Ablation(Result):
     control: Ablation | None = None
     estimates: Mapping[Cell, float] | None = None
     left_out_of: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:

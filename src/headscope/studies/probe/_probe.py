@@ -20,11 +20,12 @@ from headscope.record import held
 from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._read import StoredSentences, named, read_over
+from headscope.studies.probe._read import ReadSentences, named, read_over
 from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
-from headscope.studies.shared._corpus_run import RESULT, taken
+from headscope.studies.shared._fold_run import RESULT
+from headscope.studies.shared._folded import taken
 from headscope.studies.shared._sentences import parse_treebank
 from headscope.studies.shared._source import passed
 
@@ -172,25 +173,31 @@ def probe(
         # They are named one by one when all are read, and in the result.
         reading["on_error"] = passed
     has_embeddings = kind == "attention-words" and plan.vectors is None
-    how = {"reads": READS.get(kind, "maps"), "has_embeddings": has_embeddings}
+    how = {"reads": READS.get(kind, "maps"), "embeddings": has_embeddings}
     readers = model, tokenizer
-    with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as read:
+    with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as both:
+        left_out = {name: why for read in both if read for name, why in read.left_out.items()}
         told = plan.on_error or passed
-        for name, why in read.left_out.items():
+        for name, why in left_out.items():
             told(name, RecordError(why))
-        result = _learnt(kind, plan, read, sentences)
+        listed = [each for each in sentences if each.name not in left_out]
+        check_conserved(len(sentences), len(listed), len(left_out), "sentences")
+        result = replace(_learnt(kind, plan, both, listed), left_out=left_out)
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
 
 
 def _learnt(
-    kind: str, plan: SimpleNamespace, read: StoredSentences, sentences: Sequence[Sentence]
+    kind: str,
+    plan: SimpleNamespace,
+    both: tuple[ReadSentences, ReadSentences | None],
+    sentences: Sequence[Sentence],
 ) -> Probing:
     """What is learnt of what was read."""
     has_words = kind == "attention-words"
-    items, twin = read.both(sentences)
-    check_conserved(len(sentences), len(items), len(read.left_out), "sentences")
+    items = list(map(both[0].item, sentences))
+    twin = None if both[1] is None else list(map(both[1].item, sentences))
     if has_words and plan.vectors is not None:
         items = with_table(Path(plan.vectors), items)
     if has_words and twin is not None:
@@ -202,13 +209,12 @@ def _learnt(
     scores, facts = _trained(kind, data, plan)
     return Probing(
         kind=kind,
-        model=read.model,
+        model=both[0].model,
         scores=scores,
         sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
         seeds=plan.seeds,
         confidence=plan.confidence,
         facts=facts,
-        left_out=read.left_out,
         words=float(np.median([len(item) for item in data.part(2)])),
     )
 

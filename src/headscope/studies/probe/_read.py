@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing import capture_batches, check_known, parse_input
+from headscope.capturing import check_known, parse_input
 from headscope.capturing.device import device_of
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.corpus import CorpusText, FinishedRun, Kept, PartTally, this_process
+from headscope.corpus import EACH, CorpusText, Counts, Sums
 from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
-from headscope.record import Record, Tokens, held
+from headscope.record import Record, Tokens, held, part_of
 from headscope.studies.probe._data import ARRAYS, ProbeItem
-from headscope.studies.shared._corpus_job import ModelJob, check_measured, check_unique
-from headscope.studies.shared._corpus_model import one_thread
-from headscope.studies.shared._corpus_run import RunSettings, checked_job
+from headscope.studies.shared._fold import Fold, Readers, Reading, captured
+from headscope.studies.shared._fold_run import RANDOM, texts_in_parts
+from headscope.studies.shared._folded import check_unique
 from headscope.studies.shared._sentences import given_of, sentence_of
+from headscope.studies.shared._source import check_known_texts
 
 STATES_AT_ONCE = 32
 """How many sentences of like length are read together for their hidden states."""
@@ -188,204 +187,130 @@ def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.nd
     return [together[:, number, :size] for number, size in enumerate(sizes)]
 
 
-@dataclass(frozen=True, eq=False)
-class StoredSentences:
-    """All sentences of a run, whose arrays are in the files of its parts.
+@dataclass(eq=False)
+class ReadSentences:
+    """Sentences and what a model made of them, whose arrays are in the files of a run.
 
     Args:
         model: its name.
-        items: what was read, by name of the sentence.
+        arrays: of each sentence, by its name.
         left_out: names of those that could not be read, and why.
-        control: the same of random weights.
     """
 
     model: str
-    items: dict[str, ProbeItem]
+    arrays: dict[str, dict[str, Any]]
     left_out: dict[str, str] = field(default_factory=dict)
-    control: StoredSentences | None = None
 
-    def both(self, sentences: Sequence[Sentence]) -> tuple[list[ProbeItem], list[ProbeItem] | None]:
-        """The items of sentences in their order, and those of random weights, of the sentences that
-        both could read.
-        """
-        theirs = self.items if self.control is None else self.control.items
-        names = [each.name for each in sentences if each.name in self.items.keys() & theirs.keys()]
-        twin = None if self.control is None else [theirs[name] for name in names]
-        return [self.items[name] for name in names], twin
+    def item(self, sentence: Sentence) -> ProbeItem:
+        """A sentence with what the model made of it."""
+        own = dict(self.arrays[sentence.name])
+        pieces = []
+        if "pieces" in own:
+            pieces = [[at for at in row if at >= 0] for row in part_of(own.pop("pieces")).tolist()]
+        return ProbeItem(sentence=sentence, pieces=tuple(map(tuple, pieces)), **own)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeJob(ModelJob):
-    """What a run of `probe` does to each sentence: it is read, and nothing is learnt.
-
-    Args:
-        reads: ``"maps"`` of attention, or hidden ``"states"``.
-        has_embeddings: whether words have the model's input embeddings.
-        has_workers: whether others share the machine.
-    """
-
-    STUDY: ClassVar[str] = "probe"
-    reads: str = "maps"
-    has_embeddings: bool = False
-    has_workers: bool = True
-
-    def options(self) -> dict[str, Any]:
-        """What the numbers depend on, known before a model is loaded."""
-        return super().options() | {"reads": self.reads, "embeddings": self.has_embeddings}
-
-    def texts_of(self, text: CorpusText) -> Sequence[str]:
-        """What the tokenizer reads of a sentence."""
-        return [sentence_of(text.given).text]
-
-    def begin(self) -> ProbeMeasurer:
-        """The model, loaded once in a process, which reads sentences."""
-        return ProbeMeasurer(self, *self.model.load())
-
-    def tally(self, measurer: ProbeMeasurer) -> PartTally:
-        """No sentence."""
-        return ReadPart(facts_of(unwrapped(measurer.model)).name)
-
-    def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> StoredSentences:
-        """The sentences of all parts, whose arrays stay in their files."""
-        model, items = "", {}
-        for state, arrays in finished.stored_parts():
-            model, first = state["model"] or model, dict.fromkeys(arrays, 0)
-            rows = zip(state["sentences"], state["pieces"], state["shapes"], strict=True)
-            for given, pieces, shapes in rows:
-                own: dict[str, Any] = {}
-                for name, shape in shapes.items():
-                    own[name] = arrays[name].within(first[name], tuple(shape))
-                    first[name] += math.prod(shape)
-                of_words = tuple(map(tuple, pieces))
-                item = ProbeItem(sentence=sentence_of(given), pieces=of_words, **own)
-                items[item.sentence.name] = item
-        check_measured(finished, any_text=bool(items))
-        left_out = {each["text"]["name"]: each["error"] for each in finished.failed}
-        return StoredSentences(model, items, left_out)
-
-    def with_control(self, result: StoredSentences, control: StoredSentences) -> StoredSentences:
-        """The sentences with what random weights made of them."""
-        result.left_out.update(control.left_out)
-        return replace(result, control=control)
-
-    def write(self, result: Any, path: Path) -> None:
-        """Nothing: what is learnt of the sentences is the result, and the parts hold them."""
+def _counts_of(_: Any, read: tuple[ProbeItem, str], **__: Any) -> Counts:
+    """The arrays of a sentence, which do not add up."""
+    item, _ = read
+    counts = {
+        f"{EACH}{name}": getattr(item, name) for name in ARRAYS if held(item, name) is not None
+    }
+    if item.pieces:
+        pieces = np.full((len(item), max(map(len, item.pieces))), -1)
+        for row, own in zip(pieces, item.pieces, strict=True):
+            row[: len(own)] = own
+        counts[f"{EACH}pieces"] = pieces
+    return counts
 
 
-class ProbeMeasurer:
-    """A model, and what it makes of sentences.
-
-    Args:
-        job: says what is read.
-        model: loaded.
-        tokenizer: its tokenizer.
-    """
-
-    def __init__(self, job: ProbeJob, model: Any, tokenizer: Any) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self._job = job
-
-    def values_of(
-        self, texts: Sequence[CorpusText], failed: Failed
-    ) -> Iterator[tuple[int, ProbeItem]]:
-        """Each sentence with what the model made of it; see `headscope.corpus.Measurer`."""
-        sentences = [sentence_of(text.given) for text in texts]
-        read = self._states if self._job.reads == "states" else self._maps
-        with one_thread() if self._job.has_workers else nullcontext():
-            for number, item in read(sentences, failed):
-                if self._job.has_embeddings:
-                    yield number, with_embeddings(self.model, self.tokenizer, item)
-                else:
-                    yield number, item
-
-    def _states(
-        self, sentences: Sequence[Sentence], failed: Failed
-    ) -> Iterator[tuple[int, ProbeItem]]:
-        unknown = self._job.reading["max_unknown"]
-        return with_states(self.model, self.tokenizer, sentences, failed, max_unknown=unknown)
-
-    def _maps(
-        self, sentences: Sequence[Sentence], failed: Failed
-    ) -> Iterator[tuple[int, ProbeItem]]:
-        given = [sentence.text for sentence in sentences]
-        how: dict[str, Any] = self._job.reading | {"keep": "weights", "on_error": failed}
-        for together in capture_batches(self.model, self.tokenizer, given, **how):
-            number = together.numbers[0]
-            assert isinstance(together.batch, Record), "as keep= makes them"
-            try:
-                yield number, mapped(sentences[number], together.batch)
-            except RecordError as error:
-                failed(number, error)
+def _result_of(sums: Sums, *_: Any) -> ReadSentences:
+    arrays = {name: own for (name, _), own in sums.each.items()}
+    return ReadSentences(sums.facts["model"], arrays)
 
 
-class ReadPart:
-    """The sentences of a part with what a model made of them.
-
-    Args:
-        model: its name.
-    """
-
-    def __init__(self, model: str) -> None:
-        self._model, self._items = model, {}
-
-    def update(self, text: CorpusText, values: ProbeItem) -> None:
-        """Add a sentence, which has a name of its own."""
-        self._items[values.sentence.name] = values
-
-    def kept(self) -> Kept:
-        """Arrays of all sentences one after the other."""
-        items = [self._items[name] for name in sorted(self._items)]
-        shapes, arrays = _joined(items)
-        document = {
-            "model": self._model,
-            "sentences": [given_of(item.sentence) for item in items],
-            "pieces": [list(map(list, item.pieces)) for item in items],
-            "shapes": shapes,
-        }
-        return document, arrays or {"none": np.zeros(0)}
+def _records_of(
+    readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
+) -> Iterator[tuple[int, tuple[ProbeItem, str]]]:
+    """Each sentence with what the model made of it, and the name of the model."""
+    listed, name = list(given), facts_of(unwrapped(readers[0])).name
+    failed, unknown = reading["on_error"], reading["max_unknown"]
+    if how["reads"] == "states":
+        items = with_states(*readers, listed, failed, max_unknown=unknown)
+    else:
+        items = _with_maps(readers, listed, reading)
+    for number, item in items:
+        yield number, (with_embeddings(*readers, item) if how["embeddings"] else item, name)
 
 
-def _joined(items: Sequence[ProbeItem]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
-    """Sizes of the arrays of each sentence, and these one after the other."""
-    shapes, arrays = [{} for _ in items], {}
-    # All sentences have the same arrays.
-    for name in [name for name in ARRAYS if items and held(items[0], name) is not None]:
-        of = [getattr(item, name) for item in items]
-        for own, array in zip(shapes, of, strict=True):
-            own[name] = array.shape
-        arrays[name] = np.concatenate(list(map(np.ravel, of)))
-    return shapes, arrays
+def _with_maps(
+    readers: Readers, sentences: Sequence[Sentence], reading: Reading
+) -> Iterator[tuple[int, ProbeItem]]:
+    texts = [sentence.text for sentence in sentences]
+    for number, record in captured(readers, texts, {}, reading):
+        try:
+            yield number, mapped(sentences[number], record)
+        except RecordError as error:
+            reading["on_error"](number, error)
+
+
+def _input_of(sentence: Sentence, _: Mapping[str, Any]) -> Sentence:
+    return sentence
+
+
+def _told_of(read: tuple[ProbeItem, str], _: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return len(read[0]), {"model": read[1]}
+
+
+def _check(readers: Readers, given: Sequence[Any], *_: Any, allow_unfit: bool, **__: Any) -> None:
+    """Raise where most of the words are unknown to the tokenizer."""
+    if not allow_unfit:
+        check_known_texts(readers[1], [sentence.text for sentence in given])
+
+
+READ = Fold(
+    name="probe",
+    what="sentence",
+    counts_of=_counts_of,
+    result_of=_result_of,
+    given_of=given_of,
+    item_of=sentence_of,
+    input_of=_input_of,
+    records_of=_records_of,
+    told_of=_told_of,
+    reads_texts=False,
+    check=_check,
+)
 
 
 @contextmanager
 def read_over(
-    given: tuple[Any, Any],
+    given: Readers,
     sentences: Iterable[Sentence],
     options: dict[str, Any],
     *,
     how: Mapping[str, Any],
     random_weights: bool,
-) -> Generator[StoredSentences]:
-    """Sentences read as a run, for the length of a block: where no folder was given, what was read
-    goes with it.
+) -> Generator[tuple[ReadSentences, ReadSentences | None]]:
+    """Sentences read as a run, for the length of a block, and what random weights make of them:
+    where no folder was given, what was read goes with it.
 
     Args:
         given: model and tokenizer.
         sentences: to be read.
         options: of runs and of reading.
-        how: of `ProbeJob`.
+        how: what is read.
         random_weights: whether random weights read them, too.
 
     Raises:
         RunError: as of `headscope.corpus.run`.
     """
-    with RunSettings.taken(options).with_folder() as running:
-        has_workers = running.engine.name != this_process().name
-        own = {**how, "has_workers": has_workers}
-        job = checked_job(ProbeJob, given, options, running, how=own)
-        run_ = running.with_control if random_weights else running.result
-        texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
-        yield run_(job, texts, {})
+    texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
+    with texts_in_parts(READ, given, texts, options, again=True) as parts:
+        own, twin = parts.folded(READ, how, {}), None
+        if random_weights:
+            twin = parts.folded(READ, how, {}, random=True, place=RANDOM)
+        yield own, twin
 
 
 def named(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:

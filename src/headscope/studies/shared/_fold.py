@@ -24,13 +24,17 @@ from headscope.corpus import (
 from headscope.errors import HeadscopeError
 from headscope.linguistics import word_attention, words_at
 from headscope.record import Stack
-from headscope.studies.shared._corpus_job import as_given
 
-Reading = Mapping[str, Any]
+Reading = dict[str, Any]
 """Options of `headscope.capturing.capture_batches`; whatever reads a text in another way takes of
 them ``on_error``, ``progress`` and ``max_unknown``."""
 Readers = tuple[Any, Any]
 """A model and its tokenizer."""
+
+
+def as_given(given: Any) -> Any:
+    """A text as `headscope.capturing.capture_batches` takes it: JSON has made lists of pairs."""
+    return tuple(given) if isinstance(given, list) else given
 
 
 def captured(
@@ -116,7 +120,9 @@ class Fold:
         told_of: see the function of this name, the default.
         needs: what the model must have, see `headscope.studies.shared._corpus_model.NamedModel`.
         load: how a named model is loaded in memory, by default for its attention.
-        check: raises where a model cannot be studied; its argument ``allow_unfit`` is the user's.
+        reads_texts: whether most of the tokens must be known to the tokenizer.
+        check: raises where a model cannot be studied: ``check(readers, given, how, allow_unfit=)``,
+            with some of what it reads; ``allow_unfit`` is the user's.
         beside: what is measured once, beside the texts: ``beside(readers, how)``, fields and arrays
             that ``judging`` has as ``"beside"``; none by default.
         stage: what progress is of, where a call makes several folds.
@@ -136,6 +142,7 @@ class Fold:
     told_of: Callable[[Any, Mapping[str, Any]], tuple[int, dict[str, Any]]] = told_of
     needs: str = "attention"
     load: Callable[..., tuple[Any, Any]] | None = None
+    reads_texts: bool = True
     check: Callable[..., None] | None = None
     beside: Callable[[Readers, Mapping[str, Any]], Kept] | None = None
     stage: str = ""
@@ -154,6 +161,27 @@ class Fold:
         """
         counts = self.counts_of(item, record, **how)
         return Counted(counts, *self.told_of(record, how))
+
+    def counts(
+        self, readers: Readers, given: Any, items: Sequence[Any], *, how: Any, reading: Reading
+    ) -> Iterator[tuple[int, Counted]]:
+        """Number and counts of each text; one that cannot be counted goes to ``on_error``.
+
+        Args:
+            readers: model and tokenizer.
+            given: what the model reads of each text.
+            items: the texts.
+            how: options of ``counts_of``.
+            reading: see `Reading`.
+        """
+        reading = reading | {"keep": self.keep}
+        for number, record in self.records_of(readers, given, how, reading):
+            try:
+                counted = self.counted(items[number], record, **how)
+            except HeadscopeError as error:
+                reading["on_error"](number, error)
+            else:
+                yield number, counted
 
 
 @dataclass(frozen=True)

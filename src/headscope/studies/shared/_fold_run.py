@@ -2,77 +2,69 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
+import os
+import pickle
+import tempfile
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headscope.corpus import (
     ALONE,
+    OPTIONS,
     CorpusText,
     Engine,
     FinishedRun,
     Kept,
     RunFolder,
     Sums,
+    engine_of,
+    run,
     this_process,
 )
 from headscope.errors import HeadscopeError, ModelError, RunError
-from headscope.patterns import Pattern
-from headscope.studies.shared._corpus_job import ModelJob, as_given
-from headscope.studies.shared._corpus_model import one_thread
-from headscope.studies.shared._corpus_run import (
-    RESULT,
-    RunSettings,
-    check_no_more,
-    check_patterns,
-    parse_job,
-    run_study,
+from headscope.patterns import MissingFunction, Pattern
+from headscope.results import Result
+from headscope.storage import load_kept, save_kept
+from headscope.studies.shared._corpus_model import (
+    NamedModel,
+    RunModel,
+    facts_of_model,
+    one_thread,
+    parse_model,
 )
+from headscope.studies.shared._fold import as_given
+from headscope.studies.shared._source import check_known_texts
 
 if TYPE_CHECKING:
     from headscope.corpus import Counted
     from headscope.studies.shared._fold import Fold
 
-
 BESIDE = "beside"
 """The part of a run that is not of its texts."""
-
-
-def run_fold(
-    study: tuple[Fold, Mapping[str, Any]],
-    given: tuple[Any, Any],
-    texts: Iterable[CorpusText | HeadscopeError],
-    options: dict[str, Any],
-    *,
-    judging: Mapping[str, Any],
-    random_weights: bool,
-) -> Any:
-    """The result of a fold over texts, in parts.
-
-    Args:
-        study: the fold, and options that the counts depend on.
-        given: a model and its tokenizer.
-        texts: what is read.
-        options: of runs and of reading.
-        judging: options that the counts do not depend on.
-        random_weights: whether the same architecture with random weights reads the texts, too.
-
-    Raises:
-        RunError: of a run, see `headscope.corpus.run`.
-    """
-    fold, how = study
-    return run_study(
-        FoldJob,
-        given,
-        texts,
-        options,
-        how={"fold": fold, "how": tuple(sorted(how.items()))},
-        judging=judging,
-        random_weights=random_weights,
-    )
+RESULT = "result.safetensors"
+RANDOM = "random_weights"
+"""Folder of the run of the model with random weights, in that of the run."""
+TOGETHER = ("batch_size", "batch_tokens")
+COUNTED = {
+    "texts": "texts",
+    "text_count": "texts",
+    "sentences": "sentences",
+    "passages": "passages",
+    "examples": "examples",
+}
+"""How many inputs a result counted, by the name of its attribute, and what they are called."""
+Readers = tuple[Any, Any]
+Stream = Iterable[CorpusText | HeadscopeError]
 
 
 def said(value: Any) -> Any:
@@ -85,16 +77,63 @@ def said(value: Any) -> Any:
         return said(value.facts)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    plain = value is None or isinstance(value, str | bool | int | float)
-    return value if plain else type(value).__name__
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return _name_and_code(value) if callable(value) else type(value).__name__
 
 
-def _read(fold: Fold, text: CorpusText, how: Mapping[str, Any]) -> Any:
-    """What the model reads of a text, or why it cannot be read."""
+def _name_and_code(function: Any) -> str:
+    """What tells one function of a user's from another."""
+    name = getattr(function, "__qualname__", repr(function))
     try:
-        return fold.input_of(fold.item_of(text.given), how)
-    except HeadscopeError as error:
-        return error
+        code = inspect.getsource(function)
+    except (OSError, TypeError):
+        code = ""
+    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
+    return f"{getattr(function, '__module__', '')}.{name}, code {digest}"
+
+
+@dataclass(frozen=True)
+class KeptArrays:
+    """Arrays in a file, since they are too large to travel with every part.
+
+    Args:
+        path: of the file, as every worker sees it.
+        facts: of what it holds: a part of another file is refused.
+    """
+
+    path: str
+    facts: str
+
+    @classmethod
+    def saved(cls, path: Path, arrays: dict[str, np.ndarray]) -> KeptArrays:
+        """Write arrays into a file."""
+        digest = hashlib.sha256()
+        for name, array in sorted(arrays.items()):
+            digest.update(repr((name, array.shape)).encode() + array.tobytes())
+        kept = cls(str(path.absolute()), digest.hexdigest()[:16])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_kept(path, "arrays of a run", {"digest": kept.facts}, arrays)
+        return kept
+
+    def load(self) -> dict[str, np.ndarray]:
+        """The arrays, read once in a process.
+
+        Raises:
+            RunError: where the file holds others.
+        """
+        return _loaded(self)
+
+
+# One alone: arrays of long texts are large.
+@lru_cache(maxsize=1)
+def _loaded(kept: KeptArrays) -> dict[str, np.ndarray]:
+    document, arrays = load_kept(kept.path, "arrays of a run")
+    if document["digest"] != kept.facts:
+        raise RunError(
+            f"{kept.path} holds other arrays than this run was begun with; give another folder"
+        )
+    return arrays
 
 
 def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[str, str]:
@@ -107,27 +146,49 @@ def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[str, str]:
     return text.copy_name(number), text.document
 
 
+@dataclass(frozen=True)
+class FoldPart:
+    """The sums of the texts of a part."""
+
+    fold: Fold
+    sums: Sums
+
+    def update(self, text: CorpusText, values: Counted) -> None:
+        """Add a text, as often as it is there."""
+        for number in range(text.times):
+            values.add_to(self.sums, *named(self.fold, text, number))
+
+    def kept(self) -> Kept:
+        """The sums."""
+        return self.sums.kept()
+
+
 @dataclass(frozen=True, kw_only=True)
-class FoldJob(ModelJob):
-    """A fold as a run in parts.
+class FoldJob:
+    """A fold as a `headscope.corpus.Job`.
 
     Args:
         fold: the study.
+        model: what reads the texts.
         how: options of ``counts_of``.
+        truncate: whether texts that are too long are cut.
+        allow_unfit: whether texts of mostly unknown tokens are read.
+        together: ``batch_size`` and ``batch_tokens`` of `headscope.capture_many`, where given.
+        alone: whether no other worker shares the machine, so that torch may use all of it.
     """
 
     fold: Fold
+    model: RunModel
     how: tuple[tuple[str, Any], ...] = ()
+    truncate: bool = False
+    allow_unfit: bool = False
+    together: tuple[tuple[str, int], ...] = ()
+    alone: bool = False
 
     @property
     def study(self) -> str:
         """What is made."""
         return self.fold.name
-
-    @classmethod
-    def needs(cls, how: Mapping[str, Any]) -> str:
-        """What the model must have."""
-        return how["fold"].needs
 
     @property
     def stage(self) -> str:
@@ -139,62 +200,101 @@ class FoldJob(ModelJob):
         """The part that is not of the texts, where there is one."""
         return () if self.fold.beside is None else (BESIDE,)
 
-    def measure_beside(self, name: str, measurer: Any) -> Kept:
+    def measure_beside(self, name: str, readers: Readers) -> Kept:
         """What is measured once, beside the texts."""
         assert self.fold.beside is not None, "else there is no such part"
         with one_thread():
-            return self.fold.beside((measurer.model, measurer.tokenizer), dict(self.how))
+            return self.fold.beside(readers, dict(self.how))
 
     def options(self) -> dict[str, Any]:
         """What the numbers depend on, known before a model is loaded."""
+        own = {
+            "truncate": self.truncate,
+            "allow_unfit": self.allow_unfit,
+            "random weights": self.model.random,
+        }
         # As JSON gives it back.
-        return super().options() | json.loads(json.dumps(said(dict(self.how))))
+        return own | json.loads(json.dumps(said(dict(self.how))))
 
-    def check(self, measurer: Any, texts: Sequence[CorpusText]) -> dict[str, Any]:
+    def begin(self) -> Readers:
+        """Model and tokenizer, loaded once in a process."""
+        return self.model.load()
+
+    def facts(self, readers: Readers) -> dict[str, str]:
+        """Weights, settings, how the model runs, its tokenizer, and versions of libraries."""
+        return facts_of_model(*readers)
+
+    def check(self, readers: Readers, texts: Sequence[CorpusText]) -> None:
         """Raise where the model cannot be studied, or the texts are mostly unknown to it."""
+        given = list(map(self._read, texts))
         if self.fold.check is not None and not self.model.random:
-            self.fold.check(measurer.model, allow_unfit=self.allow_unfit)
+            how = {"allow_unfit": self.allow_unfit, "truncate": self.truncate}
+            self.fold.check(readers, given, dict(self.how), **how)
+        if not self.fold.reads_texts:
+            return
 
         def failed(_: int, error: Exception) -> None:
             # What is wrong whatever the text, such as a head that does not exist, ends the run.
             if isinstance(error, ModelError):
                 raise error
 
-        next(measurer.values_of(texts, failed), None)
-        return super().check(measurer, texts)
+        next(self.values_of(readers, texts, failed), None)
+        if self.allow_unfit:
+            return
+        from headscope.capturing import parse_input
+
+        words: list[str] = []
+        for each in given:
+            if not isinstance(each, HeadscopeError):
+                words += parse_input(as_given(each)).texts
+        check_known_texts(readers[1], words)
 
     def check_engine(self, engine: Engine) -> None:
         """Raise where an option could not go to the processes of an engine."""
-        patterns = []
-        for _, value in self.how:
-            several = value if isinstance(value, tuple) else (value,)
-            patterns += [each for each in several if isinstance(each, Pattern)]
-        check_patterns(patterns, self.model, engine)
+        if engine.name == this_process().name:
+            return
         for name, value in self.how:
-            if said(value) == type(value).__name__ and engine.name != this_process().name:
+            several = value if isinstance(value, tuple) else (value,)
+            if isinstance(self.model, NamedModel):
+                _check_patterns([each for each in several if isinstance(each, Pattern)])
+            if callable(value):
+                _check_function(name, value)
+            elif said(value) == type(value).__name__:
                 raise RunError(
                     f"A loaded {name} cannot go to other processes; give its name or folder"
                 )
 
-    def begin(self) -> FoldMeasurer:
-        """The model, loaded once in a process, and what counts its records."""
-        return FoldMeasurer(self, *self.model.load())
+    def values_of(
+        self, readers: Readers, texts: Sequence[CorpusText], failed: Callable[[int, Any], None]
+    ) -> Iterator[tuple[int, Counted]]:
+        """What is counted of each text."""
+        from headscope.capturing import MOST_UNKNOWN
 
-    def tally(self, measurer: Any) -> FoldPart:
+        unknown = 1.0 if self.allow_unfit else MOST_UNKNOWN
+        reading = {"truncate": self.truncate, "max_unknown": unknown, **dict(self.together)}
+        reading["on_error"] = failed
+        items = [self.fold.item_of(text.given) for text in texts]
+        given = list(map(self._read, texts))
+        with nullcontext() if self.alone else one_thread():
+            yield from self.fold.counts(readers, given, items, how=dict(self.how), reading=reading)
+
+    def tally(self) -> FoldPart:
         """The sums of no text."""
-        return FoldPart(self.fold)
+        return FoldPart(self.fold, Sums(self.fold.what))
 
-    def texts_of(self, text: CorpusText) -> Sequence[str]:
-        """What the tokenizer reads of a text."""
-        read = _read(self.fold, text, dict(self.how))
-        if isinstance(read, HeadscopeError):
-            return []
-        from headscope.capturing import parse_input
-
-        return parse_input(as_given(read)).texts
+    def _read(self, text: CorpusText) -> Any:
+        """What the model reads of a text, or why it cannot be read."""
+        try:
+            return self.fold.input_of(self.fold.item_of(text.given), dict(self.how))
+        except HeadscopeError as error:
+            return error
 
     def made(self, finished: FinishedRun, judging: Mapping[str, Any]) -> Any:
-        """The result of the sums of all parts."""
+        """The result of the sums of all parts.
+
+        Raises:
+            RunError: where not one text could be measured.
+        """
         sums = Sums(self.fold.what)
         for part in finished.parts():
             sums = sums + Sums.of_kept(part, self.fold.what)
@@ -212,52 +312,23 @@ class FoldJob(ModelJob):
         return result
 
 
-class FoldMeasurer:
-    """A model, and the fold that counts what it does on texts.
-
-    Args:
-        job: the fold and its options.
-        model: loaded.
-        tokenizer: its tokenizer.
-    """
-
-    def __init__(self, job: FoldJob, model: Any, tokenizer: Any) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self._job = job
-
-    def values_of(
-        self, texts: Sequence[CorpusText], failed: Callable[[int, Exception], None]
-    ) -> Iterator[tuple[int, Counted]]:
-        """What is counted of each text; see `headscope.corpus.Measurer`."""
-        fold, how = self._job.fold, dict(self._job.how)
-        given = [_read(fold, text, how) for text in texts]
-        reading = self._job.reading | {"keep": fold.keep, "on_error": failed}
-        with one_thread():
-            readers = self.model, self.tokenizer
-            for number, record in fold.records_of(readers, given, how, reading):
-                item = fold.item_of(texts[number].given)
-                try:
-                    counted = fold.counted(item, record, **how)
-                except HeadscopeError as error:
-                    failed(number, error)
-                else:
-                    yield number, counted
+def _check_patterns(patterns: Sequence[Pattern]) -> None:
+    for pattern in pickle.loads(pickle.dumps(tuple(patterns))):
+        if isinstance(pattern.score, MissingFunction) or isinstance(pattern.pairs, MissingFunction):
+            raise RunError(
+                f"The functions of pattern {pattern.name!r} cannot go to other processes; define "
+                "them in a module, with def, and not as a lambda"
+            )
 
 
-class FoldPart:
-    """The sums of the texts of a part."""
-
-    def __init__(self, fold: Fold) -> None:
-        self._fold, self._sums = fold, Sums(fold.what)
-
-    def update(self, text: CorpusText, values: Counted) -> None:
-        """Add a text, as often as it is there."""
-        for number in range(text.times):
-            values.add_to(self._sums, *named(self._fold, text, number))
-
-    def kept(self) -> Kept:
-        """The sums."""
-        return self._sums.kept()
+def _check_function(name: str, function: Any) -> None:
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise RunError(
+            f"The function given as {name} cannot go to other processes ({error}); define it in a "
+            "module, with def and not as a lambda, or leave workers= and executor= out"
+        ) from None
 
 
 @dataclass
@@ -266,19 +337,30 @@ class TextsInParts:
     `headscope.studies.shared._folded.TextsInMemory`.
 
     Args:
-        running: how.
-        job: options of a `ModelJob`.
+        job: options of a `FoldJob`.
         texts: a stream.
+        engine: what runs the parts.
+        out: folder; None for one that goes when the run is done.
+        part_size: texts in a part.
+        progress: whether to show how far it is.
+        on_error: is called with the place in ``failed.jsonl``, from 0, and the reason of an input
+            that was left out; by default one warning tells of all.
+        keeps: whether the folder stays.
     """
 
-    running: RunSettings
     job: dict[str, Any]
-    texts: Iterable[CorpusText | HeadscopeError]
+    texts: Stream
+    engine: Engine
+    out: str | os.PathLike[str] | None
+    part_size: int | None
+    progress: bool
+    on_error: Callable[[int, HeadscopeError], None] | None
+    keeps: bool = True
 
     @property
     def folder(self) -> Path:
         """Of the run."""
-        return Path(self.running.out or "")
+        return Path(self.out or "")
 
     def keep(self, result: Any) -> None:
         """Keep a result in the folder of the run, once more."""
@@ -298,32 +380,68 @@ class TextsInParts:
         Raises:
             RunError: as of `headscope.corpus.run`.
         """
-        running, model = self.running, replace(self.job["model"], random=random)
+        model, out = replace(self.job["model"], random=random), self.out
         if place:
             RunFolder(self.folder).begin()
+            out = self.folder / place
+        job = FoldJob(fold=fold, how=tuple(sorted(how.items())), **self.job | {"model": model})
+        job.check_engine(self.engine)
+        options: dict[str, Any] = {"engine": self.engine, "part_size": self.part_size}
+        with run(job, self.texts, out=out, progress=self.progress, **options) as finished:
+            result = job.made(finished, judging)
+            lost = sum(each.get("times", 0) for each in finished.failed)
+            for name, what in COUNTED.items():
+                if isinstance(count := getattr(result, name, None), int):
+                    result.conserved(finished.corpus.texts, count, lost, what)
+            if out is not None and isinstance(result, Result):
+                result.save(Path(out) / RESULT)
             # Inputs that are left out are told of by the study itself, which reads them again.
-            running = replace(running, out=self.folder / place, on_error=lambda *_: None)
-        settled = tuple(sorted(how.items()))
-        job = FoldJob(fold=fold, how=settled, **self.job | {"model": model})
-        job.check_engine(running.engine)
-        result = running.result(job, self.texts, judging)
-        if running.out is not None:
-            self.texts = RunFolder(running.out).texts()
+            if not place and not random:
+                self._tell_of_left_out(finished)
+        if out is not None:
+            self.texts = RunFolder(out).texts()
         return result
+
+    def _tell_of_left_out(self, finished: FinishedRun) -> None:
+        if self.on_error is not None:
+            for index, each in enumerate(finished.failed):
+                self.on_error(index, RunError(each["error"]))
+        elif finished.failed:
+            where = f", named in {self.folder / 'failed.jsonl'}" if self.out and self.keeps else ""
+            warnings.warn(
+                f"{len(finished.failed)} inputs were left out{where}; the first: "
+                f"{finished.failed[0]['error']}",
+                stacklevel=6,
+            )
 
 
 @contextmanager
 def texts_in_parts(
-    fold: Fold,
-    given: tuple[Any, Any],
-    texts: Iterable[CorpusText | HeadscopeError],
-    options: dict[str, Any],
-    *,
-    again: bool,
+    fold: Fold, given: Readers, texts: Stream, options: dict[str, Any], *, again: bool
 ) -> Generator[TextsInParts]:
     """Texts for folds in parts; see `headscope.studies.shared._folded.read_texts`."""
-    running = RunSettings.taken(options)
-    job = parse_job(given, options, running, needs=fold.needs)
-    check_no_more(fold.name, options)
-    with running.with_folder() if again else nullcontext(running) as running:
-        yield TextsInParts(running, job, texts)
+    how = {name: options.pop(name, None) for name in OPTIONS}
+    engine = engine_of(how["workers"], how["executor"])
+    progress, on_error = options.pop("progress", True), options.pop("on_error", None)
+    allow_unfit = options.pop("allow_unfit", False)
+    needs = f"any {fold.needs}" if allow_unfit and fold.needs != "attention" else fold.needs
+    model = parse_model(*given, options, engine, needs=needs)
+    together = {name: options.pop(name, None) for name in TOGETHER}
+    job = {
+        "model": model,
+        "truncate": options.pop("truncate", False),
+        "allow_unfit": allow_unfit,
+        "alone": engine.name == this_process().name,
+        "together": tuple((name, own) for name, own in together.items() if own is not None),
+    }
+    if options:
+        raise RunError(
+            f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "
+            "out, or leave out=, workers= and executor= out"
+        )
+    parts = TextsInParts(job, texts, engine, how["out"], how["part_size"], progress, on_error)
+    is_temporary = again and parts.out is None
+    with tempfile.TemporaryDirectory(prefix="headscope-") if is_temporary else nullcontext() as own:
+        if own is not None:
+            parts.out, parts.keeps = own, False
+        yield parts

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from headscope.corpus import (
-    CorpusText,
-    Sums,
-    TextNames,
-    asks_for_run,
-)
+from headscope.corpus import CorpusText, Sums, TextNames, asks_for_run
 from headscope.errors import HeadscopeError, RecordError
 from headscope.patterns.records import named_records
 from headscope.results import Result, check_conserved
-from headscope.studies.shared._corpus_job import check_unique
 from headscope.studies.shared._corpus_model import corpus_texts
-from headscope.studies.shared._corpus_run import RANDOM
 from headscope.studies.shared._fold import Fold, Item
-from headscope.studies.shared._fold_run import TextsInParts, run_fold, texts_in_parts
+from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
 from headscope.studies.shared._source import (
     CAPTURING,
     LOADING,
     Source,
     parse_source,
     passed,
+    warn_of_left_out,
 )
 
 KEPT_EVERY = 20
 """Texts after which a study in memory is kept that may be resumed."""
+
+
+def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """These options, which are taken out of the others."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
+def check_unique(names: Iterable[str], what: str) -> None:
+    """Raise where two annotated texts have one name, by which what is read of them is kept.
+
+    Raises:
+        RecordError: naming it.
+    """
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise RecordError(f"Two {what}s are called {name!r}; give each a name of its own")
+        known.add(name)
 
 
 def folded(
@@ -65,9 +76,8 @@ def folded(
     items = _with_copies(fold, items, how)
     if asks_for_run(options):
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
-        return run_fold(
-            (fold, how), given, texts, options, judging=judging, random_weights=random_weights
-        )
+        with texts_in_parts(fold, given, texts, options, again=random_weights) as parts:
+            return _both(parts, fold, how, judging, twin=random_weights)
     _check_options(fold, options, (*how, *judging))
     readable, inputs, left_out = [], [], {}
     for item in items:
@@ -78,29 +88,27 @@ def folded(
             left_out[item.name] = str(error)
     if not readable:
         raise RecordError(f"No {fold.what} is left: {next(iter(left_out.values()))}")
-    anyway = options.get("allow_unfit", False)
-    source = parse_source(*given, inputs, options, load=fold.load)
-    assert source is not None, "texts were given"
-    if fold.check is not None:
-        fold.check(source.model, allow_unfit=anyway)
+    # They are named in the result.
+    texts = _read_in_memory(fold, given, inputs, options | {"on_error": passed})
+    texts.items, texts.left_out = readable, left_out
+    return _both(texts, fold, how, judging, twin=random_weights)
 
-    def result_of(source: Source, kept_as: str) -> Any:
-        counted = _InMemory(fold, source, readable, how=how, kept_as=kept_as)
 
-        def result() -> Any:
-            made = fold.result_of(counted.sums, how, judging)
-            made.left_out = left_out | counted.lost
-            return made
-
-        made = counted.all(result)
-        # Of those that are kept in a file, some may not be given this time.
-        numbers = len(counted.sums), len(made.left_out)
-        made.conserved(sum(numbers), *numbers, f"{fold.what}s")
-        return made
-
-    result = result_of(source, "")
-    if random_weights:
-        result.control = result_of(source.random_twin(), ".random")
+def _both(
+    read: TextsInMemory | TextsInParts,
+    fold: Fold,
+    how: Mapping[str, Any],
+    judging: Mapping[str, Any],
+    *,
+    twin: bool,
+) -> Any:
+    """The result of a study, with that of random weights where these read the texts, too."""
+    result = read.folded(fold, how, judging)
+    if twin:
+        # Random weights may take none of the texts, which is no reason to lose the result.
+        with suppress(RecordError):
+            result.control = read.folded(fold, how, judging, random=True, place=RANDOM)
+        read.keep(result)
     return result
 
 
@@ -151,13 +159,7 @@ def folded_texts(
         return _folded_records(fold, given, options, how=how, judging=judging, twin=random_weights)
     known = (*how, *judging)
     with read_texts(fold, given, texts, options, known=known, again=random_weights) as read:
-        result = read.folded(fold, how, judging)
-        if random_weights:
-            # Random weights may take none of the texts, which is no reason to lose the result.
-            with suppress(RecordError):
-                result.control = read.folded(fold, how, judging, random=True, place=RANDOM)
-            read.keep(result)
-    return result
+        return _both(read, fold, how, judging, twin=random_weights)
 
 
 @contextmanager
@@ -188,13 +190,26 @@ def read_texts(
         with texts_in_parts(fold, given, stream, options, again=again) as parts:
             yield parts
         return
+    read = _read_in_memory(fold, given, texts, options)
+    _check_options(fold, options, known)
+    yield read
+
+
+def _read_in_memory(
+    fold: Fold, given: tuple[Any, Any], texts: Any, options: dict[str, Any]
+) -> TextsInMemory:
+    """Texts, and the model that is to read them."""
     anyway = options.get("allow_unfit", False)
     source = parse_source(*given, texts, options, load=fold.load)
     assert source is not None, "texts were given"
-    _check_options(fold, options, known)
     if fold.check is not None:
-        fold.check(source.model, allow_unfit=anyway)
-    yield TextsInMemory(source)
+        readers = source.model, source.tokenizer
+        fold.check(readers, source.inputs, {}, allow_unfit=anyway, truncate=False)
+    names, items = TextNames(), []
+    for number in range(len(source.inputs)):
+        text = source.text(number)
+        items.append(Item(names.of(text), text.document, None))
+    return TextsInMemory(source, items, {})
 
 
 def _folded_records(
@@ -221,15 +236,19 @@ def _folded_records(
     return fold.result_of(sums, how, judging)
 
 
-@dataclass(frozen=True)
+@dataclass
 class TextsInMemory:
     """Texts that are folded in this process, as often as it takes.
 
     Args:
         source: of them.
+        items: their names and documents.
+        left_out: by name, why others cannot be read.
     """
 
     source: Source
+    items: Sequence[Item]
+    left_out: dict[str, str]
 
     def keep(self, result: Any) -> None:
         """Nothing: there is no folder."""
@@ -250,33 +269,57 @@ class TextsInMemory:
             how: options that the counts depend on.
             judging: options that they do not depend on.
             random: whether random weights read them.
-            place: of a fold that is made before that of the study, which tells of no text that is
-                left out.
+            place: of a fold that is made before or after that of the study, which tells of no text
+                that is left out.
 
         Raises:
             RecordError: where no text is left.
         """
         source = self.source.random_twin() if random else self.source
-        more = {"on_error": passed} if place else {}
-        readers, reading = (source.model, source.tokenizer), source.reporting(more)
-        given = source.some(range(len(source.inputs)))
-        sums, names = Sums(fold.what), TextNames()
-        for number, record in fold.records_of(readers, given, how, reading | {"keep": fold.keep}):
-            text = source.text(number)
-            try:
-                counted = fold.counted(None, record, **how)
-            except RecordError as error:
-                reading["on_error"](number, error)
-            else:
-                counted.add_to(sums, names.of(text), text.document)
+        readers = source.model, source.tokenizer
+        sums, lost, path = Sums(fold.what), {}, None
+        if fold.resume is not None:
+            path, load = fold.resume
+            # Of another model, and so another file.
+            path = path.with_name(f"{path.stem}.random{path.suffix}") if random else path
+            if path.exists():
+                begun = load(path, source.model)
+                sums, lost = begun.sums, dict(begun.left_out)
+        known = [item.name in sums or item.name in lost for item in self.items]
+        left = [number for number, is_known in enumerate(known) if not is_known]
+        report = passed if place else source.options.get("on_error") or warn_of_left_out
+
+        def lose(at: int, error: HeadscopeError) -> None:
+            lost[self.items[left[at]].name] = str(error)
+            report(left[at], error)
+
+        def result() -> Any:
+            beside = {} if fold.beside is None else {"beside": fold.beside(readers, how)}
+            made = fold.result_of(sums, how, {**judging, **beside})
+            made.left_out.update(self.left_out | lost)
+            return made
+
+        before = len(sums) + len(lost)
+        items, reading = (
+            [self.items[number] for number in left],
+            source.options | {"on_error": lose},
+        )
+        whats = [item.what for item in items]
+        counted = fold.counts(readers, source.some(left), whats, how=how, reading=reading)
+        for count, (at, values) in enumerate(counted, 1):
+            values.add_to(sums, items[at].name, items[at].unit)
+            if path is not None and count % KEPT_EVERY == 0:
+                result().save(path)
+        check_conserved(len(left), len(sums) + len(lost) - before, 0, f"{fold.what}s")
         if not len(sums):
-            raise RecordError(f"No {fold.what} is left: {next(iter(source.left_out.values()))}")
-        beside = {} if fold.beside is None else {"beside": fold.beside(readers, how)}
-        result = fold.result_of(sums, how, {**judging, **beside})
-        check_conserved(len(source.inputs), len(sums), len(source.left_out), f"{fold.what}s")
-        if isinstance(result, Result):
-            source.conserved(result, len(sums))
-        return result
+            raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
+        made = result()
+        if path is not None:
+            made.save(path)
+        if isinstance(made, Result):
+            numbers = len(sums), len(made.left_out)
+            made.conserved(sum(numbers), *numbers, f"{fold.what}s")
+        return made
 
 
 def _check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -291,79 +334,3 @@ def _check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str])
             f"{fold.name} has no option {unknown[0]!r}; it has {', '.join(known)}; to count fewer "
             "texts, give fewer"
         )
-
-
-class _InMemory:
-    """Texts that are counted in memory, or those of them that a file does not hold yet.
-
-    Args:
-        fold: the study.
-        source: of the texts.
-        items: the texts.
-        how: options that the counts depend on.
-        kept_as: what comes behind the name of the file.
-    """
-
-    def __init__(
-        self,
-        fold: Fold,
-        source: Source,
-        items: Sequence[Item],
-        *,
-        how: Mapping[str, Any],
-        kept_as: str,
-    ) -> None:
-        self._fold, self._source, self._how = fold, source, how
-        self.sums: Sums = Sums(fold.what)
-        self.lost: dict[str, str] = {}
-        """Why texts could not be counted."""
-        self._path: Path | None = None
-        if fold.resume is not None:
-            path, load = fold.resume
-            self._path = path.with_name(f"{path.stem}{kept_as}{path.suffix}")
-            if self._path.exists():
-                begun = load(self._path, source.model)
-                self.sums, self.lost = begun.sums, dict(begun.left_out)
-        self._left = [
-            (number, item)
-            for number, item in enumerate(items)
-            if item.name not in self.sums and item.name not in self.lost
-        ]
-
-    def all(self, result: Callable[[], Any]) -> Any:
-        """The result once all are counted; it is kept on the way.
-
-        Raises:
-            RecordError: where no text is left.
-        """
-        before = len(self.sums) + len(self.lost)
-        for number, _ in enumerate(self._counted(), 1):
-            if self._path is not None and number % KEPT_EVERY == 0:
-                result().save(self._path)
-        after, what = len(self.sums) + len(self.lost), self._fold.what
-        check_conserved(len(self._left), after - before, 0, f"{what}s")
-        if not len(self.sums):
-            raise RecordError(f"No {what} is left: {next(iter(self.lost.values()))}")
-        made = result()
-        if self._path is not None:
-            made.save(self._path)
-        return made
-
-    def _counted(self) -> Iterator[None]:
-        """One step for each text that is counted."""
-
-        def lose(number: int, error: Exception) -> None:
-            self.lost[self._left[number][1].name] = str(error)
-
-        fold, source = self._fold, self._source
-        reading = source.options | {"keep": fold.keep, "on_error": lose}
-        given = source.some([number for number, _ in self._left])
-        readers = source.model, source.tokenizer
-        for number, record in fold.records_of(readers, given, self._how, reading):
-            _, item = self._left[number]
-            try:
-                counted = fold.counted(item.what, record, **self._how)
-                counted.add_to(self.sums, item.name, item.unit)
-            except RecordError as error:
-                lose(number, error)
-            yield

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import CorpusText
 from headscope.errors import RecordError
 from headscope.evidence import group_of, parse_groups
 from headscope.record import Record
-from headscope.results import Result
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -31,7 +30,6 @@ LOADING = (
 """Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
 FEW = "are too few to tell up to"
 """The words about too few texts, before the number of scores."""
-Same = TypeVar("Same", bound=Result)
 LOOKED_AT = 256
 """So many texts are looked at for unknown tokens before any is run."""
 
@@ -46,7 +44,6 @@ class Source:
         inputs: texts, pairs of them, pictures or sounds, or why one of them cannot be read.
         options: of `headscope.capture_many`.
         groups: the document that each text is of; None where none was given.
-        left_out: why texts were left out when they were read last, by their numbers.
     """
 
     model: Any
@@ -54,24 +51,6 @@ class Source:
     inputs: tuple[Outcome, ...]
     options: dict[str, Any] = field(default_factory=dict)
     groups: tuple | None = None
-    left_out: dict[int, str] = field(default_factory=dict)
-
-    def conserved(self, result: Same, count: int) -> Same:
-        """The result of so many of the texts; see `headscope.results.Result.conserved`."""
-        result.conserved(len(self.inputs), count, len(self.left_out))
-        return result
-
-    def reporting(self, more: dict[str, Any]) -> dict[str, Any]:
-        """Options with which texts that are left out are noted, and reported as was asked."""
-        options = self.options | more
-        on_error = options.get("on_error") or _warn
-        self.left_out.clear()
-
-        def lose(number: int, error: Any) -> None:
-            self.left_out[number] = str(error)
-            on_error(number, error)
-
-        return options | {"on_error": lose}
 
     def text(self, number: int) -> CorpusText:
         """A text as a run knows it: by what it says, and its document; by its place where it is no
@@ -103,11 +82,11 @@ class Source:
             self,
             model=random_twin(self.model),
             options=self.options | {"on_error": passed},
-            left_out={},
         )
 
 
-def _warn(number: int, error: Any) -> None:
+def warn_of_left_out(number: int, error: Any) -> None:
+    """Warn of an input that is left out."""
     warnings.warn(f"input {number} was left out: {error}", stacklevel=5)
 
 
