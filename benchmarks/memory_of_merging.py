@@ -28,7 +28,7 @@ from transformers import AutoModel
 import headscope as hs
 from headscope.linguistics import Sentence
 from headscope.studies.probe import _data
-from headscope.studies.probe._read import ProbeJob
+from headscope.studies.shared._fold_run import FoldJob
 from headscope.testing import tiny_model, tiny_tokenizer
 
 PART = 500
@@ -73,7 +73,7 @@ def wide_model() -> Any:
 def measured(held: int, *, traced: bool) -> Iterator[dict[str, float]]:
     """What learning takes, from the moment in which all sentences are read."""
     spent: dict[str, float] = {}
-    before, made = _data.HELD, ProbeJob.made
+    before, made = _data.HELD, FoldJob.made
 
     def watched(job: Any, *given: Any) -> Any:
         if traced:
@@ -81,7 +81,7 @@ def measured(held: int, *, traced: bool) -> Iterator[dict[str, float]]:
         spent["begun"] = time.process_time()
         return made(job, *given)
 
-    _data.HELD, ProbeJob.made = held, watched  # ty: ignore
+    _data.HELD, FoldJob.made = held, watched  # ty: ignore
     try:
         yield spent
     finally:
@@ -89,7 +89,7 @@ def measured(held: int, *, traced: bool) -> Iterator[dict[str, float]]:
         if traced:
             spent["peak"] = tracemalloc.get_traced_memory()[1] / MIB
             tracemalloc.stop()
-        _data.HELD, ProbeJob.made = before, made
+        _data.HELD, FoldJob.made = before, made
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from headscope.corpus._run import (
     run,
 )
 from headscope.corpus._sums import EACH, EXAMPLE, FILE, REFUSED, WHOLE, Counted, Counts, Sums
-from headscope.corpus._task import Job, PartTally
+from headscope.corpus._task import Job
 from headscope.corpus._text import ALONE, CorpusText, Kept, TextNames, key_of
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "FinishedRun",
     "Job",
     "Kept",
-    "PartTally",
     "RayExecutor",
     "RunFolder",
     "RunOptions",

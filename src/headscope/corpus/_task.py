@@ -50,18 +50,6 @@ Failed = Callable[[int, Exception], None]
 """Is called with place and error of a text that cannot be measured; the others go on."""
 
 
-class PartTally(Protocol):
-    """Adds up the texts of a part."""
-
-    def update(self, text: CorpusText, values: Any, /) -> None:
-        """Count a text as often as it is there, for its document."""
-        ...
-
-    def kept(self) -> Kept:
-        """What the file of the part holds: the same for the same texts, whatever their order."""
-        ...
-
-
 class Job(Protocol):
     """What is to be done to every text of a run.
 
@@ -114,8 +102,10 @@ class Job(Protocol):
         """
         ...
 
-    def tally(self) -> PartTally:
-        """A new one, of no text."""
+    def tally(self) -> Any:
+        """What adds up the texts of a part: ``update(text, values)`` counts one as often as it is
+        there, ``kept()`` is what the file of the part holds, the same in any order.
+        """
         ...
 
     def measure_beside(self, name: str, loaded: Any, /) -> Kept:
@@ -223,7 +213,7 @@ def anonymous_bytes() -> int:
 def _measure(
     measuring: tuple[Job, Any],
     texts: Sequence[CorpusText],
-    tally: PartTally,
+    tally: Any,
     journal: PartJournal,
 ) -> list[dict[str, Any]]:
     """Measure and count texts; returns those that were left out, and why."""

@@ -72,7 +72,7 @@ HEADS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Scored:
     """What was found of one example: its counts, its length, and what all examples share."""
 
     counts: Counts
@@ -137,14 +137,14 @@ class DisabledHeads:
         )
         return plan
 
-    def means(self, task: Task) -> Found:
+    def means(self, task: Task) -> Scored:
         """What heads do on an example, which has a score: it may be too long for the model."""
         means = RecordMeans(outputs=self._how["by"] == "mean output")
         _check_finite(task, task.values(self.model, 0))
         arrays = means_of(self.model, task, means).arrays()
-        return Found({f"{WHOLE}{name}": array for name, array in arrays.items()})
+        return Scored({f"{WHOLE}{name}": array for name, array in arrays.items()})
 
-    def slopes(self, task: Task) -> Found:
+    def slopes(self, task: Task) -> Scored:
         """The slope of the score of an example in every head."""
         if not self._cells:
             self._plan(task)
@@ -153,9 +153,9 @@ class DisabledHeads:
         if len(slopes) != 1 or not np.isfinite(slopes).all():
             raise InterventionError(f"The score of {task.name!r} has no finite slope")
         facts = {"task": task.name, "metric": task.metric, "cells": [list(cell) for cell in heads]}
-        return Found({"slopes": slopes[0]}, 0, facts)
+        return Scored({"slopes": slopes[0]}, 0, facts)
 
-    def scores(self, task: Task) -> Found:
+    def scores(self, task: Task) -> Scored:
         """The scores of an example by the intact model and without each cell."""
         if self._run is None:
             plan = self._plan(task)
@@ -187,7 +187,7 @@ class DisabledHeads:
             counts |= {f"{EACH}values": own, f"{EACH}length": np.array([length])}
         else:
             counts |= {**counts_of(own[:, 0]), **total_counts(str(self._how["task"]), own)}
-        return Found(counts, length, facts)
+        return Scored(counts, length, facts)
 
     def _averaged(self, _: RecordMeans) -> RecordMeans:
         outputs = self._how["by"] == "mean output"
@@ -196,7 +196,7 @@ class DisabledHeads:
 
 def _records_of(
     readers: Readers, rows: Iterable[Any], how: Mapping[str, Any], reading: Reading, *, what: str
-) -> Iterator[tuple[int, Found]]:
+) -> Iterator[tuple[int, Scored]]:
     """What is found of each example: ``"means"``, ``"slopes"`` or ``"scores"``."""
     readers = unwrapped(readers[0]), readers[1]
     disabled = DisabledHeads(readers[0], how)
@@ -206,11 +206,11 @@ def _records_of(
         try:
             task, model = _task_of(readers, row, how, reading), readers[0]
             with one_at_a_time(model), at_rest(model), without_cache(model):
-                found = getattr(disabled, what)(task)
+                scored = getattr(disabled, what)(task)
         except OF_ONE_INPUT as error:
             reading["on_error"](number, reason_of(error))
         else:
-            yield number, found
+            yield number, scored
 
 
 def _check(
@@ -239,12 +239,12 @@ def _check(
         raise errors[0]
 
 
-def _counts_of(_: Any, found: Found, **__: Any) -> Counts:
-    return found.counts
+def _counts_of(_: Any, scored: Scored, **__: Any) -> Counts:
+    return scored.counts
 
 
-def _told_of(found: Found, _: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    return found.length, found.facts
+def _told_of(scored: Scored, _: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return scored.length, scored.facts
 
 
 def _means_of_sums(sums: Sums, *_: Any) -> Before:
@@ -347,8 +347,8 @@ def ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Abl
 
     with texts_in_parts(fold, given, texts, options, again=True) as parts:
         if screen is not None:
-            found = parts.folded(SCREEN_FOLD, how, {}, place="screen")
-            facts, slopes = found.facts, found.arrays["slopes"]
+            screened = parts.folded(SCREEN_FOLD, how, {}, place="screen")
+            facts, slopes = screened.facts, screened.arrays["slopes"]
             heads = parse_cells(facts["cells"])
             estimates = estimates_of(heads, slopes, facts["task"], facts["metric"])
             judging["estimates"] = estimates
