@@ -61,11 +61,6 @@ class SplitCorpus:
     part_size: int
     sample: list[Any]
 
-    @property
-    def sampled(self) -> list[CorpusText]:
-        """The sample."""
-        return [CorpusText(given) for given in self.sample]
-
 
 class RunFolder:
     """A folder that holds one run; it can be worked on by many processes on many machines.
@@ -184,7 +179,7 @@ class RunFolder:
     def texts(self) -> Iterator[CorpusText | HeadscopeError]:
         """All inputs that were cut into parts, each as often as it is there."""
         begun = self._begun()
-        for part in parts_of(begun) if begun else ():
+        for part in sorted(begun.parts) if begun else ():
             for text in self.texts_of(part):
                 for _ in range(text.times):
                     yield CorpusText(text.given, text.group)
@@ -357,11 +352,6 @@ def differing(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> N
 def _short(fact: Any) -> str:
     document = json.dumps(fact)
     return document if len(document) < 80 else f"{document[:76]} ..."
-
-
-def parts_of(corpus: SplitCorpus) -> Iterator[str]:
-    """Names of the parts, in order."""
-    yield from sorted(corpus.parts)
 
 
 def _line(text: CorpusText) -> str:

@@ -155,8 +155,7 @@ def _check_options(folder: RunFolder, job: Job) -> None:
     if begun is None:
         return
     known = {"study": job.study} | job.options()
-    before = {name: begun.get(name) for name in known}
-    differing(f"{folder.path} was begun", before, known)
+    differing(f"{folder.path} was begun", {name: begun.get(name) for name in known}, known)
     if code_version() not in begun["headscope"]:
         now = begun | {"headscope": f"code {code_version()}"}
         differing(f"{folder.path} was begun", begun, now)
@@ -193,9 +192,9 @@ class _RunSteps:
         try:
             if self.progress and self.engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            facts |= scheduler.try_out(self.job, self.corpus.sampled) | {
-                "texts": self.corpus.digest
-            }
+            facts |= scheduler.try_out(
+                self.job, [CorpusText(given) for given in self.corpus.sample]
+            ) | {"texts": self.corpus.digest}
             self._begin(facts)
             left = self._left(facts, on_finished)
             what, shows = self.job.stage or "Measuring", self.progress and bool(left)

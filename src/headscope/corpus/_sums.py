@@ -41,7 +41,7 @@ any parts.
 """
 EXAMPLES = 128
 FILE = "file/"
-"""Begins the name of a file of a text in the folder of its run; a part that lacks one is not finished."""
+"""Begins the name of a file in the folder of a run, without which its part is not finished."""
 EACH = "each/"
 """Begins the name of an array that is kept of every text by itself: of what a run reads from its
 parts, only what is asked for is in memory.
@@ -136,10 +136,9 @@ class Sums:
         for count, array in counts.items():
             kind = next(kind for kind in kinds if count.startswith(kind))
             kinds[kind][count] = array
-        in_rows = kinds[""]
-        if in_rows:
+        if kinds[""]:
             self._documents.add(key_of("document", document))
-            self._add_row(self._row_of(document), in_rows)
+            self._add_row(self._row_of(document), kinds[""])
             self._hash_many()
         if kinds[EACH]:
             own = kinds[EACH].items()
@@ -261,15 +260,15 @@ class Sums:
 
     def kept(self) -> Kept:
         """What a file of it holds, for `of_kept`."""
-        document = {"rows": self.rows, "hashed": self._hashed, "facts": self.facts}
-        document["lengths"] = sorted(self.lengths.items())
+        document: dict[str, Any] = {"rows": self.rows, "hashed": self._hashed, "facts": self.facts}
+        document |= {"lengths": sorted(self.lengths.items()), "files": sorted(self._files)}
         in_rows = sorted(self.names - self._whole.keys())
         arrays = self._whole | {f"counts.{name}": self[name] for name in in_rows}
         arrays |= {f"{EXAMPLE}{name}": array for name, array in self.examples.items()}
-        document |= {"each": sorted(self.each), "files": sorted(self._files)}
+        document["each"] = sorted(self.each)
         for number, text in enumerate(document["each"]):
-            own = self.each[text].items()
-            arrays |= {f"{EACH}{number}/{name}": array for name, array in own}
+            for name, array in self.each[text].items():
+                arrays[f"{EACH}{number}/{name}"] = array
         for name, numbers in ((TEXTS, self._texts), (DOCUMENTS, self._documents)):
             arrays[name] = np.array(sorted(numbers), np.uint64).view(np.int64)
         return document, arrays
@@ -298,24 +297,26 @@ class Sums:
             raise ValueError("its rows or texts are not of one table")
         sums._rows = {row: {} for row in rows}
         for name, array in arrays.items():
-            if name.startswith(WHOLE):
-                sums._whole[name] = array
             if name.startswith(EACH):
                 number, own = name.removeprefix(EACH).split("/", 1)
                 text, group = document["each"][int(number)]
                 sums.each.setdefault((text, group), {})[own] = array
-            if name.startswith((TEXTS, DOCUMENTS, WHOLE, EXAMPLE, EACH)):
-                continue
-            if len(array) != len(rows):
-                raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
-            for at, row in enumerate(rows):
-                # Most rows have none of most counts; one row says that they are counted at all.
-                if not at or array[at].any():
-                    sums._rows[row][name.removeprefix("counts.")] = array[at]
+            elif name.startswith(WHOLE):
+                sums._whole[name] = array
+            elif not name.startswith((TEXTS, DOCUMENTS, EXAMPLE)):
+                sums._set_rows(name, rows, array)
         named = {name: array for name, array in arrays.items() if name.startswith(EXAMPLE)}
         for at in range(len(named.get(f"{EXAMPLE}key", ()))):
             sums._add_examples([{name: array[at] for name, array in named.items()}])
         return sums
+
+    def _set_rows(self, name: str, rows: list[str], array: np.ndarray) -> None:
+        if len(array) != len(rows):
+            raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
+        for at, row in enumerate(rows):
+            # Most rows have none of most counts; one row says that they are counted at all.
+            if not at or array[at].any():
+                self._rows[row][name.removeprefix("counts.")] = array[at]
 
     def _differing(self, facts: Facts) -> str:
         """The first fact that is another; empty where none is."""

@@ -69,8 +69,8 @@ Stream = Iterable[CorpusText | HeadscopeError]
 
 def said(value: Any) -> Any:
     """An option as JSON has it."""
-    if isinstance(value, Mapping):
-        return {name: said(each) for name, each in value.items()}
+    if isinstance(value, dict):
+        return dict(zip(value, said([*value.values()]), strict=True))
     if isinstance(value, list | tuple):
         return [said(each) for each in value]
     if hasattr(value, "facts"):
