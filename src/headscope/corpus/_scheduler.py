@@ -206,8 +206,7 @@ class Scheduler:
         return journal.deaths >= DEATHS_WITHOUT_A_NAME + 2 * named
 
     def _all_back(self) -> list[str]:
-        parts = list(self._running.values())
-        self._running = {}
+        parts, self._running = list(self._running.values()), {}
         return parts
 
     def _error_of(self, future: Future[Any]) -> BaseException | None:

@@ -141,11 +141,10 @@ class Sums:
             self._add_row(self._row_of(document), kinds[""])
             self._hash_many()
         if kinds[EACH]:
-            own = kinds[EACH].items()
-            self.each[name, document] = {part.removeprefix(EACH): array for part, array in own}
-        self._files |= {file.removeprefix(FILE) for file in kinds[FILE]}
+            self.each[name, document] = _without(EACH, kinds[EACH])
+        self._files |= _without(FILE, kinds[FILE]).keys()
         self._add_whole(kinds[WHOLE])
-        self._add_examples([kinds[EXAMPLE]] if kinds[EXAMPLE] else [])
+        self._add_examples(filter(None, [kinds[EXAMPLE]]))
 
     def check(self, name: str, facts: Facts) -> None:
         """Raise where a text cannot be added.
@@ -359,6 +358,10 @@ class Sums:
         named, self._rows, self._hashed = self._rows, {}, True
         for document, counts in named.items():
             self._add_row(self._row_of(document), counts)
+
+
+def _without(prefix: str, counts: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in counts.items()}
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -30,7 +30,8 @@ def _records_of(
     tally = tally_of(how, measures=True)
     names = [*(pattern.name for pattern in tally.patterns), f"measure {CONFIDENCE}"]
     rows = [tally.rows.index(name) for name in names]
-    reading = {name: option for name, option in reading.items() if name != "keep"}
+    reading = dict(reading)
+    reading.pop("keep", None)
     if how["norms"]:
         # Texts with norms come as records, one by one.
         reading["keep"] = ("weights", "norms")

@@ -137,7 +137,8 @@ def _records_of(
     """What is counted of each text."""
     tally = tally_of(how, measures=True)
     # Weights side by side, many times faster than records.
-    reading = {name: option for name, option in reading.items() if name != "keep"}
+    reading = dict(reading)
+    reading.pop("keep", None)
     for numbers, batch in batches_of(readers, given, reading):
         yield from zip(numbers, tally.counted(batch), strict=True)
 

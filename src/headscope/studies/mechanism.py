@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -200,19 +200,18 @@ class Mechanism(FoldResult):
         """
         rows = [row for of in READINGS for row in self._rows(of)]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        for name in CARRYING:
-            columns[f"carrying_{name}"] = []
         for of, cell in product(READINGS, self.cells):
-            held = [neuron for neuron in self._known(*cell, of=of) if neuron.holds]
-            for name in CARRYING:
-                values = [getattr(each, name) for each in held]
-                columns[f"carrying_{name}"].append(
-                    list(map(list, values)) if name == "features" else values
-                )
+            self._add_carrying(columns, [each for each in self._known(*cell, of=of) if each.holds])
         if self.control is not None:
             theirs = self.control.columns()
             columns |= {f"random_{name}": theirs[name] for name in RANDOM}
         return columns
+
+    def _add_carrying(self, columns: dict[str, list[Any]], neurons: Sequence[Neuron]) -> None:
+        for name in CARRYING:
+            values = [getattr(each, name) for each in neurons]
+            values = list(map(list, values)) if name == "features" else values
+            columns.setdefault(f"carrying_{name}", []).append(values)
 
     def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
         """The neurons of a head; empty where no text shows anything."""

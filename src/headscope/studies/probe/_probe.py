@@ -176,16 +176,22 @@ def probe(
     how = {"reads": READS.get(kind, "maps"), "embeddings": has_embeddings}
     readers = model, tokenizer
     with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as both:
-        left_out = {name: why for read in both if read for name, why in read.left_out.items()}
-        told = plan.on_error or passed
-        for name, why in left_out.items():
-            told(name, RecordError(why))
+        left_out = _left_out_of(both, plan)
         listed = [each for each in sentences if each.name not in left_out]
         check_conserved(len(sentences), len(listed), len(left_out), "sentences")
         result = replace(_learnt(kind, plan, both, listed), left_out=left_out)
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
+
+
+def _left_out_of(both: Sequence[ReadSentences | None], plan: SimpleNamespace) -> dict[str, str]:
+    """Sentences that the model, or random weights, could not read, and why; each is told of."""
+    left_out = {name: why for read in both if read for name, why in read.left_out.items()}
+    told = plan.on_error or passed
+    for name, why in left_out.items():
+        told(name, RecordError(why))
+    return left_out
 
 
 def _learnt(

@@ -191,13 +191,6 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
 
     config = getattr(model, "config", None)
     settings = config.to_dict() if hasattr(config, "to_dict") else {}
-    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
-    # How a text is cut and padded is said in each call, and kept by the tokenizer.
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    read = {} if backend is None else json.loads(backend.to_str())
-    read = {name: read[name] for name in read if name not in ("truncation", "padding")}
-    if backend is None and hasattr(tokenizer, "get_vocab"):
-        read = {"vocabulary": tokenizer.get_vocab(), "class": type(tokenizer).__name__}
     settings = {
         name: settings[name]
         for name in settings
@@ -209,9 +202,21 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     return {
         "weights": facts.weights,
         "config": _digest(settings),
-        "tokenizer": _digest(read),
+        "tokenizer": _digest(_read_by(getattr(tokenizer, "tokenizer", tokenizer))),
         "runs on": ran,
     } | {name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"}
+
+
+def _read_by(tokenizer: Any) -> dict[str, Any]:
+    """What a tokenizer does with a text."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        read = json.loads(backend.to_str())
+        # How a text is cut and padded is said in each call, and kept by the tokenizer.
+        return {name: read[name] for name in read if name not in ("truncation", "padding")}
+    if not hasattr(tokenizer, "get_vocab"):
+        return {}
+    return {"vocabulary": tokenizer.get_vocab(), "class": type(tokenizer).__name__}
 
 
 def _digest(given: Any) -> str:

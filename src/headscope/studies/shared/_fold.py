@@ -162,6 +162,10 @@ class Fold:
         counts = self.counts_of(item, record, **how)
         return Counted(counts, *self.told_of(record, how))
 
+    def measured_beside(self, readers: Readers, how: Mapping[str, Any]) -> dict[str, Kept]:
+        """What is measured beside the texts, as ``judging`` has it."""
+        return {} if self.beside is None else {"beside": self.beside(readers, how)}
+
     def counts(
         self, readers: Readers, given: Any, items: Sequence[Any], *, how: Any, reading: Reading
     ) -> Iterator[tuple[int, Counted]]:

@@ -415,6 +415,23 @@ class TextsInParts:
             )
 
 
+def _parse_job(
+    fold: Fold, given: Readers, options: dict[str, Any], engine: Engine
+) -> dict[str, Any]:
+    """Options of a `FoldJob`, which are taken out of those of a study."""
+    allow_unfit = options.pop("allow_unfit", False)
+    needs = f"any {fold.needs}" if allow_unfit and fold.needs != "attention" else fold.needs
+    model = parse_model(*given, options, engine, needs=needs)
+    together = {name: options.pop(name, None) for name in TOGETHER}
+    return {
+        "model": model,
+        "truncate": options.pop("truncate", False),
+        "allow_unfit": allow_unfit,
+        "alone": engine.name == this_process().name,
+        "together": tuple((name, own) for name, own in together.items() if own is not None),
+    }
+
+
 @contextmanager
 def texts_in_parts(
     fold: Fold, given: Readers, texts: Stream, options: dict[str, Any], *, again: bool
@@ -423,17 +440,7 @@ def texts_in_parts(
     how = {name: options.pop(name, None) for name in OPTIONS}
     engine = engine_of(how["workers"], how["executor"])
     progress, on_error = options.pop("progress", True), options.pop("on_error", None)
-    allow_unfit = options.pop("allow_unfit", False)
-    needs = f"any {fold.needs}" if allow_unfit and fold.needs != "attention" else fold.needs
-    model = parse_model(*given, options, engine, needs=needs)
-    together = {name: options.pop(name, None) for name in TOGETHER}
-    job = {
-        "model": model,
-        "truncate": options.pop("truncate", False),
-        "allow_unfit": allow_unfit,
-        "alone": engine.name == this_process().name,
-        "together": tuple((name, own) for name, own in together.items() if own is not None),
-    }
+    job = _parse_job(fold, given, options, engine)
     if options:
         raise RunError(
             f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from headscope.corpus import CorpusText, Sums, TextNames, asks_for_run
@@ -20,7 +21,6 @@ from headscope.studies.shared._source import (
     Source,
     parse_source,
     passed,
-    warn_of_left_out,
 )
 
 KEPT_EVERY = 20
@@ -277,25 +277,17 @@ class TextsInMemory:
         """
         source = self.source.random_twin() if random else self.source
         readers = source.model, source.tokenizer
-        sums, lost, path = Sums(fold.what), {}, None
-        if fold.resume is not None:
-            path, load = fold.resume
-            # Of another model, and so another file.
-            path = path.with_name(f"{path.stem}.random{path.suffix}") if random else path
-            if path.exists():
-                begun = load(path, source.model)
-                sums, lost = begun.sums, dict(begun.left_out)
-        known = [item.name in sums or item.name in lost for item in self.items]
-        left = [number for number, is_known in enumerate(known) if not is_known]
-        report = passed if place else source.options.get("on_error") or warn_of_left_out
+        sums, lost, path = _begun(fold, source.model, random=random)
+        known = {item.name for item in self.items if item.name in sums} | lost.keys()
+        left = [at for at, item in enumerate(self.items) if item.name not in known]
+        report = passed if place else source.report
 
         def lose(at: int, error: HeadscopeError) -> None:
             lost[self.items[left[at]].name] = str(error)
             report(left[at], error)
 
         def result() -> Any:
-            beside = {} if fold.beside is None else {"beside": fold.beside(readers, how)}
-            made = fold.result_of(sums, how, {**judging, **beside})
+            made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
             made.left_out.update(self.left_out | lost)
             return made
 
@@ -313,13 +305,28 @@ class TextsInMemory:
         check_conserved(len(left), len(sums) + len(lost) - before, 0, f"{fold.what}s")
         if not len(sums):
             raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
-        made = result()
-        if path is not None:
-            made.save(path)
-        if isinstance(made, Result):
-            numbers = len(sums), len(made.left_out)
-            made.conserved(sum(numbers), *numbers, f"{fold.what}s")
-        return made
+        return _finished(result(), len(sums), fold.what, path)
+
+
+def _finished(made: Any, count: int, what: str, path: Path | None) -> Any:
+    if path is not None:
+        made.save(path)
+    if isinstance(made, Result):
+        made.conserved(count + len(made.left_out), count, len(made.left_out), f"{what}s")
+    return made
+
+
+def _begun(fold: Fold, model: Any, *, random: bool) -> tuple[Sums, dict[str, str], Path | None]:
+    """What was counted and left out before, and the file that it is kept in."""
+    if fold.resume is None:
+        return Sums(fold.what), {}, None
+    path, load = fold.resume
+    # Of another model, and so another file.
+    path = path.with_name(f"{path.stem}.random{path.suffix}") if random else path
+    if not path.exists():
+        return Sums(fold.what), {}, path
+    begun = load(path, model)
+    return begun.sums, dict(begun.left_out), path
 
 
 def _check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -62,6 +62,11 @@ class Source:
         return CorpusText(plain_of(given) if is_text else number, group)
 
     @property
+    def report(self) -> Callable[[int, Any], Any]:
+        """What is called with a text that is left out."""
+        return self.options.get("on_error") or warn_of_left_out
+
+    @property
     def has_media(self) -> bool:
         """Whether there are pictures or sounds."""
         return any(getattr(given, "has_media", False) for given in self.inputs)
@@ -139,7 +144,7 @@ def parse_source(
 
     inputs = parse_texts(texts)
     # Documents are counted before a model is loaded, which may take minutes.
-    groups = with_copies(inputs, _grouped(options, texts, len(inputs))) if inputs else None
+    groups = with_copies(inputs, _grouped(options, texts, len(inputs)))
     model, tokenizer = _ready(records, tokenizer, inputs, load=load, loading=loading)
     if not inputs:
         raise RecordError(
