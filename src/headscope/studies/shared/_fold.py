@@ -21,7 +21,7 @@ from headscope.corpus import (
     Kept,
     Sums,
 )
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, ModelError
 from headscope.linguistics import word_attention, words_at
 from headscope.record import Stack
 
@@ -182,6 +182,8 @@ class Fold:
         for number, record in self.records_of(readers, given, how, reading):
             try:
                 counted = self.counted(items[number], record, **how)
+            except ModelError:
+                raise  # whatever the text, such as a head that does not exist
             except HeadscopeError as error:
                 reading["on_error"](number, error)
             else:

@@ -302,9 +302,9 @@ class TextsInMemory:
             values.add_to(sums, items[at].name, items[at].unit)
             if path is not None and count % KEPT_EVERY == 0:
                 result().save(path)
-        check_conserved(len(left), len(sums) + len(lost) - before, 0, f"{fold.what}s")
         if not len(sums):
             raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
+        check_conserved(len(left), len(sums) + len(lost) - before, 0, f"{fold.what}s")
         return _finished(result(), len(sums), fold.what, path)
 
 
