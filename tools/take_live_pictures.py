@@ -204,7 +204,7 @@ def typed(tab: Page, text: str) -> None:
     field = tab.locator('[data-field="text"]')
     if field.input_value() != text:
         field.fill(text)
-    tab.wait_for_timeout(400)
+    tab.wait_for_timeout(1500)
     tab.locator('[data-live="ready"]').wait_for()
 
 
