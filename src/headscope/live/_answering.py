@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from jaxtyping import Float
 from headscope.capturing import ParsedInput, check_text
 from headscope.comparison import Comparison, compare
 from headscope.errors import CaptureError, RecordError, TextError
-from headscope.interventions.session import intervene
 from headscope.live._model import Asked, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live._record_store import KeptRecord, KeptRecords, size_of
@@ -145,11 +143,7 @@ def _answered(
             )
         return watch.look(ids, scores)
 
-    with ExitStack() as opened:
-        opened.enter_context(stoppable(live.model, signal))
-        changes = live.interventions(request.asked.changes)
-        if changes:
-            opened.enter_context(intervene(live.model, *changes))
+    with stoppable(live.model, signal), live.changed(request.asked.changes):
         answered = answer(
             live.model,
             live.reads_with,

@@ -15,7 +15,6 @@ from torch import nn
 
 from headscope.capturing.device import device_of
 from headscope.capturing.hooks import hook_after
-from headscope.capturing.run import at_rest
 from headscope.capturing.seam import intact
 from headscope.errors import CaptureError, InterventionError, TextError
 from headscope.interventions import Objective, Zero, gradient_importance
@@ -184,18 +183,12 @@ def lens_of(live: LiveModel, request: LensRequest, signal: StopSignal) -> LensAn
         HeadscopeError: where the layers of the model cannot be read, or there is no such place.
     """
     lens = LogitLens(live.model, live.reader)
-    with ExitStack() as opened:
-        opened.enter_context(stoppable(live.model, signal))
+    with stoppable(live.model, signal):
         run = live.intact(request.asked.read)
         positions = run.answer.at if run.answer.form == TOKENS else ()
         if request.at not in positions:
             raise TextError(f"at is one of the places {', '.join(map(str, positions))}")
-        changes = live.interventions(request.asked.changes)
-        opened.enter_context(at_rest(live.model))
-        if changes:
-            opened.enter_context(intervene(live.model, *changes))
-        opened.enter_context(torch.no_grad())
-        with lens.looking():
+        with live.changed(request.asked.changes), lens.looking():
             live.model(**run.inputs.arguments)
         return {"at": request.at, "layers": lens.layers_at(request.at)}
 
@@ -293,10 +286,7 @@ def matters(live: LiveModel, request: MattersRequest, signal: StopSignal, tell: 
     with ExitStack() as opened:
         opened.enter_context(stoppable(live.model, signal))
         intact = live.intact(request.asked.read)
-        changes = live.interventions(request.asked.changes)
-        opened.enter_context(at_rest(live.model))
-        if changes:
-            opened.enter_context(intervene(live.model, *changes))
+        opened.enter_context(live.changed(request.asked.changes))
         guess = _Guess.of(live, intact, request)
         if request.method == "gradient":
             cells, effects, label = *_slopes(live, guess, tell), GRADIENT

@@ -10,7 +10,8 @@ import io
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,11 @@ from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs, position_limit
 from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.options import keeping_of
-from headscope.capturing.run import unwrapped
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.comparison import Effect, compare
 from headscope.errors import TextError
 from headscope.interventions import Intervention
+from headscope.interventions.session import intervene
 from headscope.live._changes import interventions_of, parse_changes
 from headscope.live._facts import LIMITS, live_facts, picture_mark_of, stacks_of, tokenizer_of
 from headscope.live._output import Answer, Reader
@@ -178,6 +180,18 @@ class LiveModel:
     def answer(self, ran: Ran, inputs: Inputs) -> Answer:
         """What the model said in a run."""
         return self.reader.answer(ran.record, ran.output, inputs.arguments.get("input_ids"))
+
+    @contextmanager
+    def changed(self, changes: Sequence[ModelChange]) -> Generator[None]:
+        """The model at rest, with these changes and the records of other texts where they take
+        them.
+
+        Raises:
+            HeadscopeError: where another text cannot be read.
+        """
+        done = self.interventions(changes)
+        with at_rest(self.model), intervene(self.model, *done) if done else nullcontext():
+            yield
 
     def interventions(self, changes: Sequence[ModelChange]) -> list[Intervention]:
         """What is done to the model, with the records of other texts where it takes them.

@@ -111,15 +111,18 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         queue = ModelQueue(limits["queue"], limits["seconds"])
     answers = _LiveAnswers(host, queue)
     at_once = anyio.CapacityLimiter(2)
+    asked = {
+        "ask": answers.ask,
+        "compare": answers.compare,
+        "write": answers.lines(parse_write, write),
+        "lens": answers.lens,
+        "answer": answers.lines(parse_answer, answer_question),
+        "matters": answers.lines(parse_matters, matters),
+        "sketch": answers.sketch,
+    }
     routes = [
         Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
-        Route("/ask", answers.post(answers.ask), methods=["POST"]),
-        Route("/compare", answers.post(answers.compare), methods=["POST"]),
-        Route("/write", answers.post(answers.write), methods=["POST"]),
-        Route("/lens", answers.post(answers.lens), methods=["POST"]),
-        Route("/answer", answers.post(answers.answer), methods=["POST"]),
-        Route("/matters", answers.post(answers.matters), methods=["POST"]),
-        Route("/sketch", answers.post(answers.sketch), methods=["POST"]),
+        *(Route(f"/{name}", answers.post(of), methods=["POST"]) for name, of in asked.items()),
         Route("/atlas.json", in_thread(answers.atlas, at_once)),
         Route("/record/{id}/download", in_thread(answers.download, at_once)),
         Route("/record/{id}/page", in_thread(answers.page, at_once)),
@@ -196,32 +199,20 @@ class _LiveAnswers:
         data = packed_opening(head, chunks)
         return await anyio.to_thread.run_sync(sent, request, data, BYTES)
 
-    async def write(self, request: Request, given: Any) -> Response:
-        """Tokens line by line: see `headscope.live.contract.WriteQuestion`."""
-        live = self._live()
-        wanted = parse_write(live, given)
-        run = partial(write, live, wanted)
-        return LinesAnswer(self._queue, _page_of(given), run)
+    def lines(self, parse: Callable[..., Any], run: Callable[..., None]) -> Handler:
+        """An answer line by line: see `headscope.live.contract` for what is asked and told."""
+
+        async def answered(_request: Request, given: Any) -> Response:
+            live = self._live()
+            return LinesAnswer(self._queue, _page_of(given), partial(run, live, parse(live, given)))
+
+        return answered
 
     async def lens(self, request: Request, given: Any) -> Response:
         """What each layer would say: see `headscope.live.contract.LensQuestion`."""
         live = self._live()
         run = partial(lens_of, live, parse_lens(live, given))
         return JSONResponse(await self._queue.run(_page_of(given), request.receive, run))
-
-    async def answer(self, request: Request, given: Any) -> Response:
-        """Tokens, then words: see `headscope.live.contract.AnswerQuestion`."""
-        live = self._live()
-        wanted = parse_answer(live, given)
-        run = partial(answer_question, live, wanted)
-        return LinesAnswer(self._queue, _page_of(given), run)
-
-    async def matters(self, request: Request, given: Any) -> Response:
-        """Effects of heads: see `headscope.live.contract.MattersQuestion`."""
-        live = self._live()
-        wanted = parse_matters(live, given)
-        run = partial(matters, live, wanted)
-        return LinesAnswer(self._queue, _page_of(given), run)
 
     async def sketch(self, request: Request, given: Any) -> Response:
         """Heads like a drawing: see `headscope.live.contract.SketchQuestion`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from headscope.capturing import generate
 from headscope.capturing.inputs.inputs import encode
 from headscope.errors import CaptureError, TextError
-from headscope.interventions.session import intervene
 from headscope.live._lens import LogitLens
 from headscope.live._model import Asked, LiveModel
 from headscope.live._output import SHOWN, Reader
@@ -73,13 +72,8 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
     prompt = _prompt(live, request)
     lens = LogitLens(live.model, live.reader) if request.lens else None
     watch = TokenWatch(live.reader, tell, lens)
-    with ExitStack() as opened:
-        opened.enter_context(stoppable(live.model, signal))
-        changes = live.interventions(request.asked.changes)
-        if changes:
-            opened.enter_context(intervene(live.model, *changes))
-        if lens is not None:
-            opened.enter_context(lens.looking())
+    looking = nullcontext() if lens is None else lens.looking()
+    with stoppable(live.model, signal), live.changed(request.asked.changes), looking:
         record = generate(
             live.model,
             live.tokenizer,
