@@ -85,11 +85,11 @@ def generate(
     an error. The steps are joined to one record, as if the model had read the text in one pass: one
     row for each token that was read, prompt and written alike. The last token written was never
     read, and so has no row; it and the probability of every token are in
-    ``record.generation``, a `Generation`. Every layer of every step is checked as `capture` does;
+    ``record.generation``, a `Generation`. Every layer is checked as `capture` does, over all steps;
     the largest difference is ``record.verified``.
 
-    Of each step only the new queries, keys and values are held, and the new rows of weights where
-    these are kept.
+    Until the text is finished only what is new is held of each step, on the model's device:
+    queries, keys, values and outputs of attention, and the rows of weights that it returns.
 
     Several prompts are generated from together, padded on the left, and each record equals that of
     its prompt alone. Prompts are run one at a time where a batch would give other numbers:
