@@ -155,7 +155,7 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
     found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
     assert list(seen) == [1]
     assert isinstance(seen[1], hs.HeadscopeError)
-    assert ("IndexError: index out of range" in str(seen[1])) == (fault == "stops")
+    assert ("index out of range" in str(seen[1])) == (fault == "stops")
     for record, weights in zip(found, expected, strict=True):
         np.testing.assert_allclose(record["self"].weights(1), weights, atol=1e-6)
 
