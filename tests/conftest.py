@@ -154,7 +154,7 @@ def _battery():
     """`induction_battery` that counts the runs of one model once: they do not depend on its texts,
     and each study of heads would do so again.
     """
-    from headscope.studies._battery import induction_battery
+    from headscope.studies.heads import induction_battery
 
     kept = {}
 

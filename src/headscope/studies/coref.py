@@ -24,15 +24,17 @@ from headscope.linguistics import (
 from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
+    ChosenHead,
     EvidenceOptions,
     HeadAnswers,
     above_of,
+    fields_of,
     left_out_lines,
     percent,
+    places_of,
     taken_options,
 )
 

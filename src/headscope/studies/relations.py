@@ -26,12 +26,14 @@ from headscope.patterns import Heads
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies._relations_shown import blocks_of, tally_of
-from headscope.studies.shared._chosen_head import ChosenHead, fields_of, places_of
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
+    ChosenHead,
     EvidenceOptions,
     HeadAnswers,
+    fields_of,
+    places_of,
     taken_options,
 )
 from headscope.studies.shared._sentences import given_of, grouped, parse_treebank, sentence_of
