@@ -237,3 +237,60 @@ def test_options_of_many_texts_are_checked(model, tokenizer):
     for layer in ("a", None, [0]):
         with pytest.raises(RecordError, match="There are layers 0 to 0 and tokens 0 to 1; not"):
             hs.flow(np.eye(2)[None], layer=layer)
+
+
+@pytest.mark.parametrize("name", ["heads", "norm_study", "mechanism"])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"groups": 3}, "1 groups were given for 3 texts"),
+        ({"confidence": "a"}, "confidence is a number between 0 and 1, not .a."),
+        ({"batch_size": "a"}, "batch_size must be a whole number from 1 on, not 'a'"),
+        ({"batch_tokens": 1.5}, "batch_tokens must be a whole number from 1 on, not 1.5"),
+        ({"out": 3}, "Expected the path of a file or folder, got 3"),
+        ({"part_size": "a"}, "part_size must be a whole number from 1 on, not 'a'"),
+        ({"part_size": 1.5}, "part_size must be a whole number from 1 on, not 1.5"),
+    ],
+)
+def test_an_option_of_a_study_is_checked(name, option, message, tokenizer):
+    texts = [TEXT, "a dog ran off", "it slept well"]
+    with pytest.raises(hs.HeadscopeError, match=message):
+        getattr(hs, name)(tiny_model("bert"), tokenizer, texts, **option)
+
+
+WEIGHTS = np.full((1, 1, 2, 2), 0.5, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda _: hs.from_weights(3, ["a", "b"]), "self attention is 3; give one array"),
+        (lambda _: hs.from_weights(WEIGHTS, 3), "Tokens must be a list of strings, not 3"),
+        (
+            lambda _: hs.from_weights(WEIGHTS, ["a", "b"], sentence_b_start="1"),
+            "sentence_b_start is '1'; it must lie between 1 and 1",
+        ),
+        (lambda record: hs.compare(record, record, stack=3), "has the stacks 'self', not 3"),
+        (lambda record: hs.compare([record] * 2, [record] * 2, groups=3), "1 groups were given"),
+        (lambda record: hs.flow(record, queries=1.5), "There are layers 0 to .* and tokens"),
+        (lambda record: hs.view(record, title=3), "title must be text, not 3"),
+        (lambda _: hs.Zero(layer=1.5), "layer must be a whole number from 0 on"),
+        (lambda _: hs.Mean(layer=0, records=3), "Mean needs the records whose mean"),
+        (lambda _: hs.watch(None).__enter__(), "Expected a model .*, got None"),
+        (lambda _: hs.intervene("gpt2", []).__enter__(), "Expected a model .*, got 'gpt2'"),
+    ],
+)
+def test_what_a_function_cannot_take_is_named(call, message):
+    record = hs.from_weights(WEIGHTS, ["a", "b"])
+    with pytest.raises(hs.HeadscopeError, match=message):
+        call(record)
+
+
+@pytest.mark.parametrize("name", ["heads", "norm_study", "mechanism", "atlas"])
+def test_a_stack_that_is_not_there_is_one_error_in_memory_and_in_a_run(name, tokenizer, tmp_path):
+    texts, errors = [TEXT, "a dog ran off", "it slept well"], []
+    for options in ({}, {"out": tmp_path / "run"}):
+        with pytest.raises(RecordError, match="has the stacks|have the stacks") as found:
+            getattr(hs, name)(tiny_model("bert"), tokenizer, texts, stack="cross", **options)
+        errors.append(str(found.value))
+    assert errors[0] == errors[1]

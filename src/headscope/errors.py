@@ -3,6 +3,7 @@
 ```
 HeadscopeError
 ├── RecordError     arrays or tokens that do not fit together, or a layer or head that is not there
+│   └── NoSuchStackError   a stack that no text of the model has
 ├── TextError       a text that is empty, unknown to the tokenizer, or too long for the model
 ├── ModelError      a model or tokenizer that cannot be loaded, or is unfit for what is asked of it
 ├── CaptureError    a model whose attention could not be captured exactly
@@ -27,6 +28,10 @@ class HeadscopeError(Exception):
 
 class RecordError(HeadscopeError, ValueError):
     """Arrays or tokens that do not fit together, or a layer, head or stack that does not exist."""
+
+
+class NoSuchStackError(RecordError):
+    """A stack that does not exist, whatever the text: no other text of the model has it."""
 
 
 class TextError(HeadscopeError, ValueError):

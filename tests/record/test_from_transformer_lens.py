@@ -202,7 +202,7 @@ def test_what_does_not_agree_is_refused(made, given, message):
     ("arguments", "message"),
     [
         ({"tokens": TOKENS[1:]}, "5 queries and 5 keys, but 4 and 4 tokens were given; count the"),
-        ({"tokens": "abcde"}, "not the string 'abcde'"),
+        ({"tokens": "abcde"}, "not 'abcde'"),
         ({"tokens": TOKENS, "example": 1}, "holds a batch of 1 texts, numbered from 0; there is"),
         ({"tokens": TOKENS, "example": -1}, "there is no -1"),
         (

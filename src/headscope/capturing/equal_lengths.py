@@ -23,6 +23,7 @@ from headscope.capturing.inputs.inputs import (
 from headscope.capturing.inputs.parse import parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.inputs.tokens import SpecialTokens, once
+from headscope.capturing.keep import check_count
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run, run_together
@@ -130,6 +131,9 @@ def capture_batches(
             "keep='auto' with it"
         )
     keeping_of(options)
+    for name in ("batch_size", "batch_tokens"):
+        if options.get(name) is not None:
+            check_count(name, options[name])
     given = texts if isinstance(texts, ParsedInputs) else parse_many(texts)
     shown = Progress("Capturing", "input", given.count, shows=options.get("progress", False))
     report = counted(shown, options.get("on_error"))
@@ -173,7 +177,7 @@ class _Batches:
 
     def _fitting(self, length: int) -> int:
         most = self.options.get("batch_size") or MOST_TEXTS
-        fitting = max(1, min(most, self.options.get("batch_tokens", 4096) // length))
+        fitting = max(1, min(most, (self.options.get("batch_tokens") or 4096) // length))
         taken = self.bytes_of_pair * length**2
         if taken:
             return max(1, min(fitting, IN_FLIGHT // taken))

@@ -30,7 +30,7 @@ from headscope.capturing.watching._routers import check_routers, find_routers, s
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.tape import ModuleOutputs
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, ModelError
 from headscope.record import Record, TextBatch
 
 
@@ -229,6 +229,7 @@ def unwrapped(model: Any) -> Any:
 
     Raises:
         CaptureError: if the model runs copies of itself, or as a graph, and cannot be watched.
+        ModelError: if it is no torch module.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise CaptureError(
@@ -239,6 +240,8 @@ def unwrapped(model: Any) -> Any:
             f"{type(model).__name__} runs as a graph of TorchScript, in which nothing can be "
             "watched; give the model that it was made of"
         )
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"Expected a model (a torch.nn.Module), got {repr(model)[:60]}")
     return getattr(model, "_orig_mod", model)
 
 

@@ -22,7 +22,7 @@ from headscope.comparison._grid import (
 from headscope.comparison._results import ACROSS, compare_results
 from headscope.comparison.stack import StackComparison, counted, joined, largest_of
 from headscope.errors import RecordError
-from headscope.evidence import length_text, parse_groups
+from headscope.evidence.groups import length_text, parse_groups, several_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import PAIR, Finite
@@ -290,7 +290,7 @@ def _compared(
         spread_of=spread_of,
         candidates=1 if how == "number" else len(cells_of(grids[0].b)),
         confidence=options["confidence"],
-        groups=None if options["groups"] is None else tuple(options["groups"]),
+        groups=None if options["groups"] is None else tuple(several_groups(options["groups"])),
         nulls=tuple(means),
     )
 
@@ -373,7 +373,7 @@ def _pairs(a: Any, b: Any) -> list[Pair]:
 
 def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[str, str]]:
     if stack is not None:
-        names = (stack, stack) if isinstance(stack, str) else stack
+        names = stack if isinstance(stack, tuple) and len(stack) == 2 else (stack, stack)
         for record, name in zip(pair, names, strict=True):
             # Looked up for its error where there is none.
             record[name]

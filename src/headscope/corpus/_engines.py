@@ -74,14 +74,23 @@ def this_process() -> Engine:
     return Engine(ThisProcess, 1, True, "this process", ahead=1)
 
 
+def check_count(name: str, number: Any) -> None:
+    """Raise where this is neither None nor a whole number from 1 on.
+
+    Raises:
+        RunError: with what was given.
+    """
+    if number is not None and (type(number) is bool or not isinstance(number, int) or number < 1):
+        raise RunError(f"{name} must be a whole number from 1 on, not {number!r}")
+
+
 def pool(workers: int) -> Engine:
     """A pool of processes on this machine, begun afresh (spawn).
 
     Raises:
         RunError: where workers is no whole number from 1 on.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise RunError(f"workers must be a whole number from 1 on, not {workers!r}")
+    check_count("workers", workers)
     # Not fork, which copies locks that other threads hold, torch's among them.
     spawn = multiprocessing.get_context("spawn")
 

@@ -9,11 +9,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypedDict
 
 from headscope._progress import Progress
-from headscope.corpus._engines import Engine, given, pool, this_process
+from headscope.corpus._engines import Engine, check_count, given, pool, this_process
 from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import forget_own, texts_under_way
 from headscope.corpus._scheduler import Scheduler
@@ -21,7 +20,7 @@ from headscope.corpus._task import Job, PartTask, code_version
 from headscope.corpus._text import CorpusText, Kept
 from headscope.errors import HeadscopeError, RunError
 from headscope.record import part_of
-from headscope.storage import FileArray
+from headscope.storage import FileArray, local_path
 
 SHOWN = 3
 """Parts that are named in a message."""
@@ -124,14 +123,14 @@ def run(
         FileError: where the folder cannot be written to, as on a full disk.
         TextError: where there is no text.
     """
+    check_count("part_size", part_size)
     with ExitStack() as stack:
         if out is None:
             out = stack.enter_context(tempfile.TemporaryDirectory(prefix="headscope-"))
             again = ""
         else:
-            again = (
-                f"The same call resumes the run: finished parts are kept in {Path(out).absolute()}"
-            )
+            place = local_path(out).absolute()
+            again = f"The same call resumes the run: finished parts are kept in {place}"
         folder = RunFolder(out)
         folder.begin()
         stack.enter_context(folder.held())

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def parse_groups(
     """
     if groups is None:
         return None
-    listed = [groups] if isinstance(groups, str) else list(groups)
+    listed = list(several_groups(groups))
     if len(listed) != count:
         raise RecordError(
             f"{len(listed)} groups were given for {count} {what}s; give one for each {what}"
@@ -44,6 +45,12 @@ def parse_groups(
     # A pair stands for a text of no document: no document's name can be one.
     names = [group_of(each) or ("alone", index) for index, each in enumerate(listed)]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
+
+
+def several_groups(groups: Any) -> Iterable[Any]:
+    """The groups as they were given; a name or number alone is one."""
+    is_one = isinstance(groups, str) or not isinstance(groups, Iterable)
+    return (groups,) if is_one else groups
 
 
 def group_of(given: Any) -> str | None:
@@ -57,6 +64,16 @@ def group_of(given: Any) -> str | None:
     if given is None or given == "" or (isinstance(given, float) and math.isnan(given)):
         return None
     return str(given)
+
+
+def check_confidence(given: Any) -> None:
+    """Raise where this is not the confidence of an interval.
+
+    Raises:
+        RecordError: with what was given.
+    """
+    if not isinstance(given, Real) or not 0 < given < 1:
+        raise RecordError(f"confidence is a number between 0 and 1, not {given!r}")
 
 
 def summed(

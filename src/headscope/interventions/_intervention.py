@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -131,7 +131,7 @@ def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:
     """
     if given is None:
         return None
-    several = [given] if isinstance(given, int | np.integer) else list(given)
+    several = list(given) if isinstance(given, Iterable) else [given]
     if not several or not all(map(_is_number, several)):
         raise InterventionError(
             f"{name} must be a whole number from 0 on, or several of them, not {given!r}"

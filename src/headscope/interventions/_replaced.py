@@ -207,9 +207,9 @@ class _MeanOfRecords(Intervention):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.records, RecordMeans):
-            return
-        if not self.records or not all(isinstance(record, Record) for record in self.records):
+        several = self.records if isinstance(self.records, Sequence) else ()
+        fits = several and all(isinstance(record, Record) for record in several)
+        if not fits and not isinstance(self.records, RecordMeans):
             raise InterventionError(
                 f"{type(self).__name__} needs the records whose mean is to be taken"
             )

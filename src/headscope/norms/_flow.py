@@ -101,7 +101,8 @@ def flow(
     """
     steps = steps_of(source, quantity, residual, stack)
     layers, size = steps.shape[:2]
-    chosen = list(range(size) if queries is None else queries)
+    chosen = range(size) if queries is None else queries
+    chosen = list(chosen) if isinstance(chosen, Iterable) else [chosen]
     if layer not in range(-layers, layers) or any(each not in range(size) for each in chosen):
         raise RecordError(
             f"There are layers 0 to {layers - 1} and tokens 0 to {size - 1}; not {layer} and "
@@ -111,9 +112,8 @@ def flow(
     last = layer % layers
     network = _network(steps[: last + 1])
     flows = np.zeros((len(chosen), size))
-    for row, query in enumerate(chosen):
-        for key in range(size):
-            flows[row, key] = _most(network, (last + 1, query), (0, key)) / WHOLE
+    for row, key in np.ndindex(flows.shape):
+        flows[row, key] = _most(network, (last + 1, chosen[row]), (0, key)) / WHOLE
     sums = flows.sum(axis=-1, keepdims=True)
     return np.divide(flows, sums, out=np.zeros_like(flows), where=sums > 0)
 

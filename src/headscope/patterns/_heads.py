@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence.chance import CORRECTIONS
+from headscope.evidence.groups import check_confidence
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
 from headscope.patterns._head_measures import MEASURES
@@ -49,7 +51,7 @@ class Heads(Result):
         left_out: why texts of a run were left out, by name.
 
     Raises:
-        RecordError: where margin is not from 0 to 1.
+        RecordError: where one of the four options is not what it may be.
     """
 
     KIND: ClassVar[str] = "heads"
@@ -63,9 +65,15 @@ class Heads(Result):
     left_out: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.margin < 1:
+        check_confidence(self.confidence)
+        if not isinstance(self.alpha, Real) or self.correction not in tuple(CORRECTIONS):
             raise RecordError(
-                f"margin is {self.margin}; give what the excess over the baseline must be above, "
+                f"alpha is {self.alpha!r} and correction {self.correction!r}; give a number, and "
+                f"one of {', '.join(CORRECTIONS)}"
+            )
+        if not isinstance(self.margin, Real) or not 0 <= self.margin < 1:
+            raise RecordError(
+                f"margin is {self.margin!r}; give what the excess over the baseline must be above, "
                 "0..1"
             )
 

@@ -112,6 +112,8 @@ def parse_pattern(pattern: Pattern | str | None) -> Pattern | None:
     if isinstance(pattern, str):
         named = (each for each in PATTERNS if each.name == pattern and each.pairs is not None)
         return next(named, None) or sketch(RULES.get(pattern, pattern), name=pattern)
+    if not isinstance(pattern, Pattern):
+        raise RecordError(f"pattern is a rule or a Pattern, not {pattern!r}")
     if pattern.pairs is None and pattern.name in RULES:
         return parse_pattern(pattern.name)
     return pattern

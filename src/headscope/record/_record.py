@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.errors import RecordError
+from headscope.errors import NoSuchStackError, RecordError
 from headscope.record._facts import ModelFacts, verification_of, weakest
 from headscope.record._generation import Generation
 from headscope.record._rebuilt import RebuiltWhenCopied
@@ -59,7 +59,7 @@ class Record(RebuiltWhenCopied):
 
     def __getitem__(self, name: Any) -> Stack:
         if not isinstance(name, str) or name not in self.stacks:
-            raise RecordError(
+            raise NoSuchStackError(
                 f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
             )
         return self.stacks[name]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -106,17 +107,16 @@ def parse_tokens(tokens: Pieces, sentence_b_start: int | None = None) -> Tokens:
     """Tokens from pieces, the second text of a pair beginning at ``sentence_b_start``."""
     if isinstance(tokens, Tokens):
         return tokens
-    if isinstance(tokens, str):
+    if isinstance(tokens, str) or not isinstance(tokens, Iterable):
         raise RecordError(
-            f"Tokens must be a list of strings, not the string {tokens!r}; split it into tokens "
-            "first"
+            f"Tokens must be a list of strings, not {tokens!r}; split a text into tokens first"
         )
     pieces = tuple(tokens)
     if sentence_b_start is None:
         return Tokens(pieces=pieces)
-    if not 0 < sentence_b_start < len(pieces):
+    if not isinstance(sentence_b_start, Integral) or not 0 < sentence_b_start < len(pieces):
         raise RecordError(
-            f"sentence_b_start is {sentence_b_start}; it must lie between 1 and {len(pieces) - 1}"
+            f"sentence_b_start is {sentence_b_start!r}; it must lie between 1 and {len(pieces) - 1}"
         )
     segments = (0,) * sentence_b_start + (1,) * (len(pieces) - sentence_b_start)
     return Tokens(pieces=pieces, segments=segments)
@@ -140,9 +140,9 @@ def parse_layers(arrays: Any, name: str, *, partial: bool = False) -> tuple[Laye
     """One `Layer` for each array that is not None, numbered by its place."""
     if is_ragged(arrays):
         return parse_layers(joined_steps(arrays, name), name, partial=partial)
-    if hasattr(arrays, "shape") and not len(arrays.shape):
+    if not isinstance(arrays, Sized) or getattr(arrays, "shape", None) == ():
         raise RecordError(
-            f"{name} attention is a single number; give one array [head query key] for each layer"
+            f"{name} attention is {arrays!r:.60}; give one array [head query key] for each layer"
         )
     if not hasattr(arrays, "shape") and not len(arrays):
         raise RecordError(

@@ -18,7 +18,7 @@ from headscope.corpus import Sums, asks_for_run
 from headscope.errors import RecordError, RunError
 from headscope.evidence import redrawn_ratios
 from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
-from headscope.evidence.groups import group_of
+from headscope.evidence.groups import check_confidence, group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
@@ -85,8 +85,7 @@ class AlignmentStudy(Result):
     def __init__(
         self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
     ) -> None:
-        if not 0 < confidence < 1:
-            raise RecordError(f"confidence is a number between 0 and 1, not {confidence}")
+        check_confidence(confidence)
         self.stack: str = stack
         self.special: bool = special
         self.confidence: float = confidence

@@ -456,6 +456,8 @@ def faithfulness(
     Faithfulness(confidence=confidence)
     how = {"layer": layer, "query": query}
     how["counterfactual"] = counterfactual or _explainer.CounterfactualAttention()
+    if not isinstance(how["counterfactual"], _explainer.CounterfactualAttention):
+        raise RecordError(f"counterfactual is a CounterfactualAttention, not {counterfactual!r}")
     together = [name for name in ("batch_tokens", "batch_size") if name in options]
     if together:
         raise RecordError(f"faithfulness has no option {together[0]!r}; it runs texts one by one")

@@ -51,6 +51,9 @@ def check_options(options: Any) -> None:
         value = options.get(name)
         if value is not None and (name != "view" or value not in tuple(MOVED_VIEWS)):
             option.check(value, PageError)
+    title = options.get("title")
+    if not isinstance(title, str | None):
+        raise PageError(f"title must be text, not {title!r}")
     _check_head(options)
     _check_zoom(options.get("zoom"))
     for name, (kinds, what, advice) in OBJECTS.items():

@@ -15,6 +15,7 @@ import numpy as np
 from headscope.capturing import LOADING, LoadOptions
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
 from headscope.errors import FileError, HeadscopeError, RecordError, TextError
+from headscope.evidence.groups import check_confidence
 from headscope.linguistics import Sentence, read_vectors
 from headscope.record import held
 from headscope.results import check_conserved
@@ -272,8 +273,7 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
 def _check_numbers(plan: SimpleNamespace) -> None:
     if not len(plan.seeds):
         raise RecordError("seeds is empty; give at least one")
-    if not 0 < plan.confidence < 1:
-        raise RecordError(f"confidence is a number between 0 and 1, not {plan.confidence}")
+    check_confidence(plan.confidence)
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
         least = getattr(plan, name)
         if least is not None and least < 1:

@@ -15,7 +15,7 @@ from typing import Any
 
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
-from headscope.evidence.groups import group_of, parse_groups
+from headscope.evidence.groups import group_of, parse_groups, several_groups
 from headscope.studies.shared._source import LOADING, plain_of, with_copies
 
 _loading = threading.Lock()
@@ -260,7 +260,7 @@ def _corpus_texts(
 ) -> Iterator[CorpusText | HeadscopeError]:
     from headscope.capturing import groups_in, parse_texts, several_of
 
-    groups = groups_in(texts) if groups is None else groups
+    groups = groups_in(texts) if groups is None else several_groups(groups)
     texts = several_of(texts)
     if type(texts) in (list, tuple):  # of a stream, the texts that were read are not kept
         given = None if groups is None else tuple(groups)

@@ -10,7 +10,7 @@ import numpy as np
 
 from headscope.corpus import Sums
 from headscope.errors import RecordError
-from headscope.evidence.groups import group_of
+from headscope.evidence.groups import check_confidence, group_of
 from headscope.record import Record
 from headscope.results import Kept, Result
 from headscope.storage import Finite, arrays_below, check_document
@@ -46,10 +46,7 @@ class FoldResult(Result):
     """Of which kind the options are in a file; see `headscope.storage.check_document`."""
 
     def __init__(self, how: Mapping[str, Any], judging: Mapping[str, Any]) -> None:
-        if not 0 < judging["confidence"] < 1:
-            raise RecordError(
-                f"confidence is a number between 0 and 1, not {judging['confidence']}"
-            )
+        check_confidence(judging["confidence"])
         self.how: dict[str, Any] = dict(how)
         self.judging: dict[str, Any] = dict(judging)
         self.sums: Sums = Sums()

@@ -15,9 +15,9 @@ from jaxtyping import Float
 
 from headscope.corpus import Sums
 from headscope.errors import RecordError
-from headscope.evidence import length_text
 from headscope.evidence.chance import CORRECTIONS
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
+from headscope.evidence.groups import check_confidence, length_text
 from headscope.record import Record
 from headscope.results import Kept, Result
 from headscope.storage import Finite, Seed, array_of
@@ -329,13 +329,11 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     )
     if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
         raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
-    if not 0 < confidence < 1 or correction not in CORRECTIONS:
-        raise RecordError(
-            f"confidence {confidence} and correction {correction!r}: expected a number between 0 "
-            f"and 1, and {' or '.join(CORRECTIONS)}"
-        )
-    if all_["seed"] < 0:
-        raise RecordError(f"Expected a whole number from 0 on for seed, got {all_['seed']}")
+    check_confidence(confidence)
+    if correction not in tuple(CORRECTIONS):
+        raise RecordError(f"correction is {correction!r}; give one of {', '.join(CORRECTIONS)}")
+    if not isinstance(all_["seed"], int | np.integer) or all_["seed"] < 0:
+        raise RecordError(f"Expected a whole number from 0 on for seed, got {all_['seed']!r}")
     return all_
 
 

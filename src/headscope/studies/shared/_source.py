@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import CorpusText
 from headscope.errors import RecordError
-from headscope.evidence import group_of, parse_groups
+from headscope.evidence.groups import group_of, parse_groups, several_groups
 from headscope.record import Record
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _grouped(options: dict[str, Any], texts: Any, count: int) -> tuple | None:
     groups = groups_in(texts) if groups is None else groups
     if groups is None:
         return None
-    groups = tuple(groups)
+    groups = tuple(several_groups(groups))
     parse_groups(groups, count)
     return groups
 
