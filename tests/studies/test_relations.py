@@ -379,7 +379,7 @@ def test_what_is_not_there_is_refused(bank):
         study.accuracy("all", "tree")
     with pytest.raises(RecordError, match="about 'pobj'; there are all"):
         study.best("pobj")
-    with pytest.raises(RecordError, match="correction 'none'"):
+    with pytest.raises(RecordError, match="correction is 'none'"):
         Relations(correction="none")
     with pytest.raises(RecordError, match="text is 'raw'"):
         hs.relations(None, treebank=bank, text="raw")
