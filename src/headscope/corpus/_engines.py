@@ -98,8 +98,7 @@ def pool(workers: int) -> Engine:
         count = spawn.Value("i", 0)
         return ProcessPoolExecutor(workers, spawn, initializer=_begin_worker, initargs=(count,))
 
-    name = "a worker" if workers == 1 else f"{workers} workers"
-    return Engine(make, workers, True, name)
+    return Engine(make, workers, True, "a worker" if workers == 1 else f"{workers} workers")
 
 
 def given(executor: Executor) -> Engine:

@@ -31,7 +31,7 @@ from headscope.corpus import (
     run,
     this_process,
 )
-from headscope.errors import HeadscopeError, ModelError, RunError
+from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RunError
 from headscope.patterns import MissingFunction, Pattern
 from headscope.results import Result
 from headscope.storage import load_kept, save_kept
@@ -235,7 +235,7 @@ class FoldJob:
 
         def failed(_: int, error: Exception) -> None:
             # What is wrong whatever the text, such as a head that does not exist, ends the run.
-            if isinstance(error, ModelError):
+            if isinstance(error, ModelError | NoSuchStackError):
                 raise error
 
         next(self.values_of(readers, texts, failed), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpus import CorpusText, Sums, TextNames, asks_for_run
-from headscope.errors import HeadscopeError, RecordError
+from headscope.errors import HeadscopeError, NoSuchStackError, RecordError
 from headscope.patterns.records import named_records
 from headscope.results import Result, check_conserved
 from headscope.studies.shared._corpus_model import corpus_texts
@@ -283,6 +283,8 @@ class TextsInMemory:
         report = passed if place else source.report
 
         def lose(at: int, error: HeadscopeError) -> None:
+            if isinstance(error, NoSuchStackError):
+                raise error
             lost[self.items[left[at]].name] = str(error)
             report(left[at], error)
 
