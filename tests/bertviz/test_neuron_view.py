@@ -70,7 +70,7 @@ def test_any_model_that_can_be_captured_is_shown(name):
 
 def test_what_is_not_there_is_one_error(minilm):
     model, tokenizer = minilm
-    with pytest.raises(HeadscopeError, match="has layers 0 to 5, not 99"):
+    with pytest.raises(HeadscopeError, match="layer=99: this view holds the layers 0 to 5"):
         show(model, "bert", tokenizer, "a cat", layer=99)
     with pytest.raises(PageError, match="display_mode must be"):
         show(model, "bert", tokenizer, "a cat", display_mode="blue")

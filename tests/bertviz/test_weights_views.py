@@ -165,8 +165,12 @@ def test_a_token_cannot_leave_the_frame(rng):
     [
         ({"heads": [99]}, PageError, r"heads=\[99\]: stack 'self' has heads 0 to 3"),
         ({"heads": []}, PageError, r"heads=\[\]: .*choose at least one"),
-        ({"layer": 9}, RecordError, "has layers 0 to 2, not 9"),
-        ({"layer": 0, "include_layers": [1]}, PageError, "include_layers= leaves it out"),
+        ({"layer": 9}, PageError, "layer=9: this view holds the layers 0 to 2"),
+        (
+            {"layer": 0, "include_layers": [1]},
+            PageError,
+            "layer=0: this view holds the",
+        ),
         ({"include_layers": []}, PageError, r"include_layers=\[\]: this record has the layers 0"),
         ({"include_layers": [99]}, PageError, r"include_layers=\[99\]"),
         ({"include_layers": [-1]}, PageError, r"include_layers=\[-1\]"),

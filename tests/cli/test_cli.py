@@ -229,7 +229,8 @@ def broken_record():
         ),
         (
             ["view", "a", "--model", "FOLDER", "--layer", "5"],
-            "headscope: layer=[5]: this view holds 0 to 1; choose at least one",
+            "headscope: layer=5: this view holds the layers 0 to 1 of stack 'self'; choose one of "
+            "them",
         ),
         (
             ["view", "a", "--out", "no/page.html"],

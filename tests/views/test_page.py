@@ -418,8 +418,12 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"layer": 7}, PageError, r"layer=\[7\]: this view holds 0 to 1"),
-        ({"layer": 0, "include_layers": [1]}, PageError, r"layer=\[0\]: this view holds 1"),
+        ({"layer": 7}, PageError, "layer=7: this view holds the layers 0 to 1"),
+        (
+            {"layer": 0, "include_layers": [1]},
+            PageError,
+            "layer=0: this view holds the layers 1",
+        ),
         (
             {"include_layers": [1, 9]},
             PageError,

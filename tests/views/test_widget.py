@@ -146,7 +146,7 @@ def test_another_stack_brings_a_layer_that_it_has(rng):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layer": 7}, r"layer=\[7\]: this view holds 0 to 2"),
+        ({"layer": 7}, r"layer=7: this view holds the layers 0 to 2"),
         ({"heads": [4]}, r"heads=\[4\]: stack 'cross' has heads 0 to 3"),
         ({"heads": []}, "choose at least one"),
         ({"query": 5}, r"query=\[5\]: there are the query tokens 0 to 4"),

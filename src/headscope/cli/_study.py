@@ -139,8 +139,9 @@ class Study:
             result: a `headscope.results.Result`.
             **look: options of its figure.
         """
-        if not self.in_parts and isinstance(getattr(result, "left_out", None), dict):
-            left_out.take(result.left_out)
+        # Plain texts were reported by their numbers while they were read.
+        if not self.in_parts and left_out.what != TEXT:
+            left_out.take(getattr(result, "left_out", None) or {})
         say(str(result))
         say_where()
         self.results.write(result, **look)

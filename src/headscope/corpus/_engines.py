@@ -112,8 +112,7 @@ def given(executor: Executor) -> Engine:
             f"executor is {type(executor).__name__}; give a concurrent.futures.Executor, such as "
             "client.get_executor() of Dask"
         )
-    client = getattr(executor, "_client", None)
-    if client is not None and hasattr(client, "dashboard_link"):
+    if hasattr(client := getattr(executor, "_client", None), "dashboard_link"):
         return _of_client(client, executor)
     width = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
     return Engine(lambda: executor, width, False, type(executor).__name__)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headscope._version import __version__
 from headscope.corpus._folder import RunFolder, differing
@@ -50,6 +50,7 @@ Failed = Callable[[int, Exception], None]
 """Is called with place and error of a text that cannot be measured; the others go on."""
 
 
+@runtime_checkable
 class Job(Protocol):
     """What is to be done to every text of a run.
 

@@ -132,10 +132,11 @@ def check_numbers(name: str, given: Any, known: Collection[int], there_are: str)
         PageError: saying what was given, and what there is.
     """
     if not given or any(each not in known for each in given):
-        raise PageError(f"{name}={list(given)}: {there_are} {_listed(known)}; choose at least one")
+        raise PageError(f"{name}={list(given)}: {there_are} {listed(known)}; choose at least one")
 
 
-def _listed(numbers: Collection[int]) -> str:
+def listed(numbers: Collection[int]) -> str:
+    """Numbers in words: from the first to the last where they are all of these."""
     if list(numbers) == list(range(len(numbers))):
         return f"0 to {len(numbers) - 1}"
     return ", ".join(map(str, numbers))

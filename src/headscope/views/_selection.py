@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
-from headscope.views._checked_options import check_numbers, check_options, listed_numbers
+from headscope.views._checked_options import (
+    check_numbers,
+    check_options,
+    listed,
+    listed_numbers,
+)
 from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
 from headscope.views._tray import checked_tray, no_record
@@ -104,7 +109,11 @@ def changed_selection(
     stacks, names = _held(header)
     check_quantity(changed["quantity"], names)
     changed["tray"] = checked_tray(changed["tray"] or (), stacks, names, held)
-    check_numbers("layer", [changed["layer"]], layers, "this view holds")
+    if changed["layer"] not in layers:
+        raise PageError(
+            f"layer={changed['layer']!r}: this view holds the layers {listed(layers)} of stack "
+            f"{stack['name']!r}; choose one of them"
+        )
     for name in NUMBERS_OF:
         changed[name] = _kept_numbers(name, changed[name], stack)
     # NumPy's booleans and numbers are accepted, but JSON has neither.
