@@ -83,7 +83,13 @@ def test_numbers_of_heads_of_two_models_are_warned_of():
 
 @pytest.mark.parametrize(
     "option",
-    [{"stack": "self"}, {"heads": "best"}, {"least": 0.2}, {"spread": [1]}, {"confidence": 0.9}],
+    [
+        {"stack": "self"},
+        {"heads": "best"},
+        {"least": 0.2},
+        {"spread": [(random_record(), random_record())]},
+        {"confidence": 0.9},
+    ],
 )
 def test_options_of_records_are_refused_for_results(option):
     a = heads_of(0)

@@ -63,7 +63,7 @@ def p_flipped(
 
 
 def judged(
-    asked: Sequence[tuple[Float[np.ndarray, "document head"], Float[np.ndarray, "document head"]]],
+    asked: Sequence[tuple[Float[np.ndarray, "document _"], Float[np.ndarray, "document _"]]],
     *,
     margin: float = 0.0,
     two_sided: bool = False,
@@ -71,7 +71,7 @@ def judged(
     tried: int = 0,
     flips: int = FLIPS,
     seed: int = 0,
-) -> list[tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]]:
+) -> list[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]]:
     """The p of heads that were given and not chosen, as of `p_flipped`, and the same corrected for
     all of them; for a head that was chosen see `headscope.evidence.choice.chosen`.
 

@@ -400,7 +400,7 @@ def above_diagonal(
 
 
 def reach_of(
-    held: Float[np.ndarray, "split document 2"],
+    held: Real[np.ndarray, "split document 2"],
     half: Bool[np.ndarray, "split document"],
     count: int,
     confidence: float,
