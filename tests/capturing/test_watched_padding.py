@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded, capture_ids
 from headscope.testing import tiny_model
 
 WIDTH, LENGTHS = 12, (7, 4)
@@ -50,6 +50,7 @@ def texts(*, left=False):
         ("llama", True, "sdpa"),
         ("llama", True, "eager"),
         ("bloom", True, "eager"),
+        ("codegen", True, "eager"),
     ],
 )
 def test_texts_are_those_without_padding(family, left, implementation):
@@ -146,6 +147,16 @@ def test_an_example_of_padding_alone_is_kept_whole():
     real[1] = False
     records = watched(model, lambda: model(states, real), batch=2)
     assert [len(record["self"].key) for record in records] == [7, 7]
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_a_text_of_which_nothing_is_read_is_refused(family):
+    model, (ids, mask) = tiny_model(family), texts()
+    given = {"input_ids": ids, "attention_mask": mask * torch.tensor([[1], [0]])}
+    with pytest.raises(hs.CaptureError, match="hides all 7 positions of row 1 of the batch"):
+        capture_encoded(model, None, given)
+    with pytest.raises(hs.CaptureError, match="hides all 7 positions of row 1 of the batch"):
+        watched(model, lambda: model(**given), batch=2)
 
 
 class Strict(nn.Module):

@@ -13,6 +13,7 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
+from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import is_conversation, parse_call
 from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
@@ -72,8 +73,9 @@ def watch(
         **options: see `KeepOptions`.
 
     Raises:
-        CaptureError: where no attention was seen, it could not be captured exactly, or two
-            sequences of equal length were given, which cannot be distinguished.
+        CaptureError: where no attention was seen, it could not be captured exactly, the model ran
+            a second time, or two sequences of equal length were given, which cannot be
+            distinguished.
         TextError: where a text or a conversation was given without a tokenizer.
 
     Example:
@@ -106,6 +108,17 @@ def watch(
             )
         builder.take(call)
 
+    runs = 0
+
+    def begin(*_: Any) -> None:
+        nonlocal runs
+        runs += 1
+        if runs > 1:
+            raise CaptureError(
+                f"{type(model).__name__} runs again in one block of hs.watch, which reads one run; "
+                "give each run a block of its own, or capture what is written with hs.generate"
+            )
+
     # Watching comes last: interventions put their hooks before, and it must see what they do.
     with ExitStack() as inside:
         for block in (
@@ -121,6 +134,7 @@ def watch(
         join = unfollowed(builder.join)
         block = Watch(model, batch, unfollowed(take), join, readers=readers)
         watched = inside.enter_context(block)
+        inside.callback(hook_before(model, begin).remove)
         yield seen
     builder.left_out = watched.left_out
     if not builder.seen:

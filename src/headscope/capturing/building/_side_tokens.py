@@ -12,6 +12,7 @@ import torch
 
 from headscope.capturing.building.layers import SideTokens, group_of
 from headscope.capturing.calls.call import Call, state_of
+from headscope.errors import CaptureError
 from headscope.record import Tokens
 
 
@@ -50,7 +51,12 @@ class WatchedTokens:
         real = looked_at(call, shape)
         if tuple(call.mask.shape[2:]) == (shape[1],) * 2 and not call.cross:
             _keep_last(real, call.mask)
-        return real | ~real.any(axis=1, keepdims=True)  # an example of padding alone is kept whole
+        if call.weights is None or not real.any(axis=1).all():
+            return real
+        # Some models weigh all keys alike where everything was hidden, which is no look at them.
+        looks = (call.weights.amax(-1) > call.weights.amin(-1)).any(1)[:, None, :, None]
+        seen = (_visible(call.mask)[..., : shape[1]] & looks).any(2).any(1).cpu().numpy()
+        return real & (seen | ~seen.any(axis=1, keepdims=True))
 
     def _side(self, call: Call, real: np.ndarray) -> SideTokens:
         known = real.shape[1], real.tobytes()
@@ -85,10 +91,21 @@ def _keep_last(real: np.ndarray, mask: torch.Tensor) -> None:
 
 
 def positions_in(mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Where each row of ``[batch position]`` is not zero."""
+    """Where each row of ``[batch position]`` is not zero.
+
+    Raises:
+        CaptureError: where a row is zero everywhere.
+    """
     if bool(mask.all()):
         return (torch.arange(mask.shape[1], device=mask.device),) * len(mask)
-    return tuple(row.nonzero()[:, 0] for row in mask)
+    positions = tuple(row.nonzero()[:, 0] for row in mask)
+    for number, where in enumerate(positions):
+        if not len(where):
+            raise CaptureError(
+                f"The attention mask hides all {mask.shape[1]} positions of row {number} of the "
+                "batch, so that nothing of it is read; leave the row out"
+            )
+    return positions
 
 
 def numbers_at(positions: Sequence[torch.Tensor], reason: str) -> tuple[Tokens, ...]:

@@ -206,7 +206,7 @@ def explained(model: Any, what: str) -> Generator[None]:
     except HeadscopeError:
         # what the caller's own processors of logits say
         raise
-    except (TypeError, ValueError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot {what} like this: {why}") from error
