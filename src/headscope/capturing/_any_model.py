@@ -108,17 +108,6 @@ def watch(
             )
         builder.take(call)
 
-    runs = 0
-
-    def begin(*_: Any) -> None:
-        nonlocal runs
-        runs += 1
-        if runs > 1:
-            raise CaptureError(
-                f"{type(model).__name__} runs again in one block of hs.watch, which reads one run; "
-                "give each run a block of its own, or capture what is written with hs.generate"
-            )
-
     # Watching comes last: interventions put their hooks before, and it must see what they do.
     with ExitStack() as inside:
         for block in (
@@ -134,7 +123,7 @@ def watch(
         join = unfollowed(builder.join)
         block = Watch(model, batch, unfollowed(take), join, readers=readers)
         watched = inside.enter_context(block)
-        inside.callback(hook_before(model, begin).remove)
+        inside.enter_context(_one_run(model))
         yield seen
     builder.left_out = watched.left_out
     if not builder.seen:
@@ -145,6 +134,30 @@ def watch(
     builder.complete()
     seen._records = builder.records(facts_of(model))
     warn_of_gaps(seen.record, unattended=builder.unattended)
+
+
+@contextmanager
+def _one_run(model: nn.Module) -> Generator[None]:
+    """Raise where the model runs a second time, which would pass for more layers.
+
+    Raises:
+        CaptureError: when the second run begins.
+    """
+    runs = []
+
+    def begin(*_: Any) -> None:
+        if runs:
+            raise CaptureError(
+                f"{type(model).__name__} runs again in one block of hs.watch, which reads one run; "
+                "give each run a block of its own, or capture what is written with hs.generate"
+            )
+        runs.append(model)
+
+    hook = hook_before(model, begin)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _sides(tokens: Sequence[Any], tokenizer: Any) -> tuple[Tokens, ...]:
