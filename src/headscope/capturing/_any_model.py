@@ -121,8 +121,7 @@ def watch(
             inside.enter_context(norms)
         readers = [] if norms is None else [norms]
         join = unfollowed(builder.join)
-        block = Watch(model, batch, unfollowed(take), join, readers=readers)
-        watched = inside.enter_context(block)
+        watched = inside.enter_context(Watch(model, batch, unfollowed(take), join, readers=readers))
         inside.enter_context(_one_run(model))
         yield seen
     builder.left_out = watched.left_out
