@@ -197,6 +197,20 @@ def bytes_of_fallback():
     return backend
 
 
+def test_bytes_that_are_no_letter_do_not_take_the_next_one():
+    """Half of a letter, as a model may write it; then each letter stands once."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_of_bpe())
+    half, p, q = (tokenizer.convert_tokens_to_ids(each) for each in ("\u00be", "P", "Q"))
+    for ids, labels in {
+        (half, p, q): ("\ufffd", "P", "Q"),
+        (q, half, half, p): ("Q", "\ufffd\ufffd", "", "P"),
+        (p, half): ("P", "\ufffd"),
+    }.items():
+        assert tokens_from_ids(tokenizer, list(ids)).labels == labels
+
+
 LETTERS = {
     "Se\u00e1n": ["Se\u00e1n"],
     "\u0141\u00f3d\u017a a": ["\u0141\u00f3d\u017a", "a"],

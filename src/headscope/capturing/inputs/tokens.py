@@ -344,8 +344,12 @@ def _decoded_spans(
             continue
         start = len(text)
         text += now[_shared(known, now) :]
+        own = _decoded_ids(tokenizer, [ids[at]])
+        # Bytes before a token that is letters of its own are no part of these.
+        is_own = len(waiting) > 1 and own != "" and UNDECODABLE not in own and text.endswith(own)
+        middle = max(start, len(text) - len(own)) if is_own else start
         for each in waiting:
-            spans[each] = (start, len(text))
+            spans[each] = (start, middle) if is_own and each != at else (middle, len(text))
         before, waiting = waiting, []
     return text, tuple(spans)
 
