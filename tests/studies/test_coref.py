@@ -246,7 +246,7 @@ def test_what_is_not_there_is_refused(study, passages):
         study.rule("last")
     with pytest.raises(RecordError, match="Passages were given as NoneType"):
         hs.coref(None)
-    with pytest.raises(RecordError, match="confidence 2.0"):
+    with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 2.0"):
         Coreference(confidence=2.0)
 
 

@@ -18,6 +18,7 @@ from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import is_conversation, parse_call
 from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
 from headscope.capturing.media.input_positions import InputPositions, pixels_followed
+from headscope.capturing.observers import observers
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
@@ -142,9 +143,12 @@ def _one_run(model: nn.Module) -> Generator[None]:
     Raises:
         CaptureError: when the second run begins.
     """
-    runs = []
+    own, runs = observers().interface, []
 
     def begin(*_: Any) -> None:
+        # A session of changes runs the model too, to find its layers, and is watched by itself.
+        if observers().interface is not own:
+            return
         if runs:
             raise CaptureError(
                 f"{type(model).__name__} runs again in one block of hs.watch, which reads one run; "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 from headscope.evidence._interval import share_interval, wilson_ends
 from headscope.evidence.chance import p_of_draws
@@ -258,8 +258,8 @@ def _over(values: np.ndarray, what: Any) -> float:
 
 
 def split_error(
-    rows: Float[np.ndarray, "split document"],
-    wholes: Float[np.ndarray, "#split document"],
+    rows: Real[np.ndarray, "split document"],
+    wholes: Real[np.ndarray, "#split document"],
     half: Bool[np.ndarray, "split document"],
     count: int,
 ) -> float:
