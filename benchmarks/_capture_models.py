@@ -52,25 +52,6 @@ SHAPES = {
 }
 
 
-class Numbers:
-    """Stands in for a tokenizer where there is only a shape: every token is called by its
-    number.
-    """
-
-    all_special_ids = (101, 102)
-    unk_token_id = None
-
-    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
-        return [str(number) for number in ids]
-
-    def convert_tokens_to_string(self, pieces: list[str]) -> str:
-        return " ".join(pieces)
-
-
-NUMBERS = Numbers()
-"""One for all passes, as a user has one tokenizer."""
-
-
 def model_of(shape: Shape, implementation: str) -> nn.Module:
     """The demo model itself, or random weights in the shape of the others; without a cache, which a
     pass over a whole text has no use for.
