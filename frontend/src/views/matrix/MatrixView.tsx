@@ -18,15 +18,16 @@ import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } fro
 
 /** One head as a matrix of queries and keys. */
 export function MatrixView({ store, room, plain = false, names }: ViewParts) {
-  const axis = { query: names === "none" ? 0 : 104, key: names ? 0 : 88 };
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root, ".matrix");
+  // Names would leave no room for the matrix of a small picture, as on a phone.
+  const named = useComputed(() => (names === "none" || (names && width.value < 2 * 104) ? 0 : 104));
   const picture = useComputed((): Picture | null => createPicture(store));
   const size = useComputed((): Room => {
     const { query, key } = store.shownStack.value ?? store.stack.value;
     const [rows, columns] = [query.labels.length, key.labels.length];
     const full = {
-      width: Math.max(20, width.value - axisSize(query, axis.query)),
+      width: Math.max(20, width.value - axisSize(query, named.value)),
       height: room.value - (names ? 8 : 96),
       rows,
       columns,
@@ -86,12 +87,12 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
         style={{
           "--matrix-height": `${height}px`,
           "--matrix-width": `${planeWidth.value}px`,
-          "--key-axis": `${axisSize(stack.key, axis.key)}px`,
-          "--query-axis": `${axisSize(stack.query, axis.query)}px`,
+          "--key-axis": `${axisSize(stack.key, names ? 0 : 88)}px`,
+          "--query-axis": `${axisSize(stack.query, named.value)}px`,
         }}
       >
-        {axis.key > 0 && <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />}
-        {axis.query > 0 && <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />}
+        {!names && <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />}
+        {named.value > 0 && <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />}
         <div
           class="matrix-plane"
           role="group"
