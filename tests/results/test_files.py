@@ -87,14 +87,8 @@ def test_every_result_comes_back_as_it_was_kept(result, tmp_path):
     assert kind_of(path) == result.KIND
     again = hs.load(path)
     assert type(again) is type(result)
-    if hasattr(result, "control") and type(result).__name__ in WITHOUT_TWIN:
-        again.control = result.control
     assert str(again) == str(result)
     np.testing.assert_equal(again.columns(), result.columns())
-
-
-WITHOUT_TWIN = ("AlignmentStudy", "Relations", "Coreference", "NormStudy")
-"""What was counted with random weights is a study of its own, kept by itself."""
 
 
 def test_what_cannot_be_kept_says_so(tmp_path):

@@ -261,7 +261,7 @@ def test_studies_of_parts_add_up(pairs):
     assert str(parts) == str(whole)
     with pytest.raises(RecordError, match="share a sentence"):
         parts + whole
-    with pytest.raises(RecordError, match="other options"):
+    with pytest.raises(RecordError, match="counted with special False, the other with True"):
         AlignmentStudy(special=False) + whole
 
 
@@ -279,9 +279,9 @@ def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
     assert "1 sentences are left out:\n  bare: It is unknown which of the tokens a b c d" in str(
         study
     )
-    with pytest.raises(RecordError, match="'bare' was given before"):
+    with pytest.raises(RecordError, match="'bare' was counted before"):
         study.update("bare", bare, {(0, 0)})
-    with pytest.raises(RecordError, match="'000001' was given before"):
+    with pytest.raises(RecordError, match="'000001' was counted before"):
         study.update("000001", bare, {(0, 0)})
 
 

@@ -149,7 +149,7 @@ def test_documents_are_not_split(study, passages):
         record = record_of(passage, rules[0], right(passage), rules[1])
         halves[passage.document not in chosen].update(passage, record)
     whole = halves[0] + halves[1]
-    whole.options |= {"seed": 2, "splits": 1}
+    whole.judging |= {"seed": 2, "splits": 1}
     for kind in ("all", "pronoun", "odd"):
         each, hits = whole.best(kind), 0.0
         for chosen, other in (halves, halves[::-1]):
@@ -162,12 +162,12 @@ def test_documents_are_not_split(study, passages):
         assert (each.held_out_spread, each.held_out_count) == (0, each.count)
         assert each.low <= each.accuracy <= each.high
     joined = halves[0] + halves[1]
-    joined.options["seed"] = 2
+    joined.judging["seed"] = 2
     assert str(joined) == str(study)
     with pytest.raises(RecordError, match="share a passage"):
         joined + study
     for other in ({"rows": "max"}, {"stack": "encoder"}):
-        with pytest.raises(RecordError, match="of other options"):
+        with pytest.raises(RecordError, match="One was counted with"):
             joined + Coreference(**other)
 
 

@@ -230,7 +230,7 @@ def shares(chosen, other, relation):
     best, count = chosen.best(relation), other.best(relation).count
     place = other.cells.index((best.layer, best.head))
     direction = ("dep->head", "head->dep").index(best.direction)
-    hits = other.rule_shares("max", relation)[OFFSETS.index(best.offset)] * count
+    hits = other.shares("max", relation, "rules")[OFFSETS.index(best.offset)] * count
     return other.accuracy(relation)[direction, place] * count, hits
 
 
@@ -327,7 +327,7 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
     assert str(kept + right) == str(whole)
     assert Relations.load(Relations().save(tmp_path / "none.safetensors")).sentences == 0
     for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
-        with pytest.raises(RecordError, match="of other options"):
+        with pytest.raises(RecordError, match="One was counted with"):
             left + Relations(**other)
     with pytest.raises(RecordError, match="share a sentence"):
         whole + left

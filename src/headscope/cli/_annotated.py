@@ -178,7 +178,7 @@ def align(
         parts.insert(0, _aligned(asked, listed, **options))
     study = reduce(added, parts)
     # Results that were added may have been saved with another level.
-    study.confidence = confidence
+    study.judging["confidence"] = confidence
     asked.tell(study)
 
 

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,18 +14,19 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.corpus import Sums, asks_for_run
+from headscope.corpus import asks_for_run
 from headscope.errors import RecordError, RunError
-from headscope.evidence import redrawn_ratios
+from headscope.evidence import p_text, redrawn_ratios
 from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
-from headscope.evidence.groups import check_confidence, group_of
+from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
-from headscope.results import Kept, Result, TextTable
+from headscope.results import TextTable
 from headscope.storage import Finite, array_of
 from headscope.studies._aligned_pairs import (
     AlignedPair,
     check_model,
+    check_resumed,
     digest_of,
     given_of,
     grouped_pairs,
@@ -34,9 +35,10 @@ from headscope.studies._aligned_pairs import (
     records_of,
     told_of,
 )
-from headscope.studies._alignment_shown import blocks_of, columns_of, summary_of
 from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded
+from headscope.studies.shared._head_answers import left_out_lines, percent
 from headscope.studies.word_alignment import (
     BY,
     STATES,
@@ -54,25 +56,29 @@ from headscope.studies.word_alignment import (
 
 LEAST = 4
 """Sentences that make two halves, to choose on and to measure on."""
-DOCUMENT: dict[str, Any] = {
-    "options": {"stack": str, "special": bool, "confidence": Finite},
-    "left_out": {str: str},
-    "digests": {str: str},
-    "sums": {},
+HELD_OUT = tuple(f"held_out_{name}" for name in ("aer", "low", "high", "spread", "chosen"))
+HELD_OUT += ("p", "p_corrected")
+"""Only in the rows of the layer and of the head that were chosen most often; None in others."""
+FIELDS = ("state", "by", "layer", "head", "aer", "low", "high")
+FIELDS += ("baseline", "baseline_low", "baseline_high", "sentences", *HELD_OUT)
+SAYS = {
+    "weight, output": "by attention weight, of the step that writes the target word",
+    "norm, output": "by the norm of what is added, of that step",
+    "weight, input": "by attention weight, of the step that reads the target word",
+    "norm, input": "by the norm of what is added, of that step",
 }
+"""The legend of the table."""
 
 
-class AlignmentStudy(Result):
+class AlignmentStudy(FoldResult):
     """What was counted; prints itself as a table, is drawn, kept, and added to others of the same
     model.
-
-    What was counted with random weights, where that was asked for, is in ``control``, a study of
-    its own, which is kept by itself.
 
     Args:
         stack: which stack of the records.
         special: see `headscope.word_alignment`.
         confidence: of the intervals.
+        digests: a short name of what each sentence says, of a study that may be resumed.
 
     Example:
         >>> AlignmentStudy()
@@ -80,26 +86,26 @@ class AlignmentStudy(Result):
     """
 
     KIND: ClassVar[str] = "alignment study"
-    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
+    HOW: ClassVar[dict[str, Any]] = {"stack": str, "special": bool}
+    JUDGING: ClassVar[dict[str, Any]] = {"confidence": Finite, "digests": {str: str}}
 
     def __init__(
-        self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
+        self,
+        *,
+        stack: str = "cross",
+        special: bool = True,
+        confidence: float = 0.95,
+        digests: Mapping[str, str] | None = None,
     ) -> None:
-        check_confidence(confidence)
-        self.stack: str = stack
-        self.special: bool = special
-        self.confidence: float = confidence
-        self.left_out: dict[str, str] = {}
-        self.digests: dict[str, str] = {}
-        """A short name of what each sentence says, of a study that may be resumed."""
-        self.sums: Sums = Sums(FOLD.what)
-        self.control: AlignmentStudy | None = None
+        judging = {"confidence": confidence, "digests": dict(digests or {})}
+        super().__init__({"stack": stack, "special": special}, judging)
 
     def update(
         self,
         name: str,
         record: Record,
-        sure: Iterable[Link],
+        /,
+        sure: Iterable[Link] = frozenset(),
         possible: Iterable[Link] = frozenset(),
         *,
         group: Any = None,
@@ -119,29 +125,15 @@ class AlignmentStudy(Result):
             RecordError: where it was counted before, is of another model, or a link names a word
                 that does not exist.
         """
-        if name in self:
-            raise RecordError(
-                f"Sentence {name!r} was given before; give every one a name of its own, and each "
-                "once"
-            )
         try:
-            words_of(record[self.stack].key), written_words_of(record[self.stack])
+            own = record[self.how["stack"]]
+            words_of(own.key), written_words_of(own)
         except RecordError as error:
+            self.check_new(name)
             self.left_out[name] = str(error)
             return
-        item = Item(name, group_of(group), Gold(frozenset(sure), frozenset(possible)))
-        counted = FOLD.counted(item.what, record, **self._how)
-        counted.add_to(self.sums, name, item.unit)
-        # Cached properties live in __dict__: what was drawn from fewer sentences is forgotten.
-        for cached in ("_counts", "_redrawn", "_tests"):
-            self.__dict__.pop(cached, None)
-
-    @property
-    def _how(self) -> dict[str, Any]:
-        return {"stack": self.stack, "special": self.special}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.left_out or name in self.sums
+        gold = Gold(frozenset(sure), frozenset(possible))
+        self._add_text(Item(name, group_of(group), gold), record)
 
     def __add__(self, other: AlignmentStudy) -> AlignmentStudy:
         """The sentences of both.
@@ -149,34 +141,14 @@ class AlignmentStudy(Result):
         Raises:
             RecordError: where they share a sentence, or models or options differ.
         """
-        if not isinstance(other, AlignmentStudy):
-            return NotImplemented
-        if self._how != other._how or self.left_out.keys() & other.left_out.keys():
-            raise RecordError(
-                "These studies are of other options, or share a sentence; they cannot be added up"
-            )
-        both = AlignmentStudy(**self._how, confidence=self.confidence)
-        both.sums = self.sums + other.sums
-        both.left_out = self.left_out | other.left_out
-        both.digests = self.digests | other.digests
-        if self.control is not None and other.control is not None:
-            both.control = self.control + other.control
+        both = super().__add__(other)
+        both.judging["digests"] = self.judging["digests"] | other.judging["digests"]
         return both
 
     @property
     def sentences(self) -> int:
         """Number of sentences counted."""
         return len(self.sums)
-
-    @property
-    def model(self) -> str:
-        """Name of the model; empty where it is unknown."""
-        return self.sums.facts.get("model", "")
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Numbers of the layers that were asked."""
-        return tuple(dict.fromkeys(layer for layer, _ in self.sums.facts.get("heads", ())))
 
     @property
     def heads(self) -> int:
@@ -298,7 +270,26 @@ class AlignmentStudy(Result):
         together. ``held_out_aer`` and its like stand in the rows of what was chosen on one half of
         the sentences most often, see `best`.
         """
-        return columns_of(self)
+        rows: list[tuple[Any, ...]] = []
+        baseline = (self.baseline, *self.baseline_interval)
+        for state, by in product(STATES, BY):
+            rates, ends = self.error_rates(by, state), self.intervals(by, state)
+            best = {(each.layer, each.head): each for each in self.bests(by, state)}
+            for number, head in np.ndindex(rates.shape):
+                # The last column of the rates is of all heads of the layer together.
+                place = (self.layers[number], head if head < self.heads else None)
+                held: tuple[float | None, ...] = (None,) * len(HELD_OUT)
+                if (top := best.get(place)) is not None:
+                    held = (top.aer, *top.interval, top.spread, top.chosen, top.p, top.p_corrected)
+                numbers = rates[number, head].item(), *ends[number, head].tolist()
+                rows.append((state, by, *place, *numbers, *baseline, self.sentences, *held))
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(FIELDS)}
+        if self.control is not None:
+            theirs = self.control.columns()
+            columns |= {
+                f"random_{name}": theirs[name] for name in ("aer", "low", "high", *HELD_OUT)
+            }
+        return columns
 
     def __repr__(self) -> str:
         return f"<AlignmentStudy of {self.sentences} sentences>"
@@ -306,10 +297,54 @@ class AlignmentStudy(Result):
     @property
     def summary(self) -> str:
         """The least error rate of a layer by weight and by norm, and the diagonal's."""
-        return summary_of(self) if self.sentences else repr(self)
+        if not self.sentences:
+            return repr(self)
+        parts = []
+        for by in BY:
+            rates = np.array([self.error_rates(by, state)[:, -1] for state in STATES])
+            if not np.isnan(rates).all():
+                parts.append(f"{percent(float(np.nanmin(rates)))} by {by}")
+        return (
+            f"{self.model or 'a model'}: {self.sentences} sentences "
+            f"({self.length_text} of the source). "
+            f"The least alignment error rate of a layer is {' and '.join(parts) or 'not known'} "
+            "(in %, chosen on these sentences); the diagonal, without any attention, has "
+            f"{percent(self.baseline)}"
+        )
 
     def _blocks(self) -> list[TextTable | str]:
-        return blocks_of(self)
+        lines = [f"norms of layer {at} are left out: {why}" for at, why in self.refused.items()]
+        left_out = "\n".join(lines + left_out_lines(self.left_out, "sentences are"))
+        if not self.sentences:
+            return [left_out]
+        title = (
+            f"Alignment error rate in % [{self.confidence:.0%} interval over sentences], all heads "
+            "of a layer together:"
+        )
+        rate = percent(self.baseline, self.baseline_interval)
+        diagonal = f"the diagonal, without any attention: {rate}"
+        blocks = [self._table(title), "\n".join([diagonal, *self._best_lines()])]
+        if self.control is not None:
+            table = self.control._table("the same with random weights:")
+            blocks += [table, "\n".join(self.control._best_lines())]
+        return [*blocks, left_out]
+
+    def _table(self, title: str) -> TextTable:
+        columns = [["layer", *map(str, self.layers)]]
+        for state, by in product(STATES, BY):
+            rates, ends = self.error_rates(by, state)[:, -1], self.intervals(by, state)[:, -1]
+            cells = [percent(*each) for each in zip(rates.tolist(), ends.tolist(), strict=True)]
+            columns.append([f"{by}, {state}", *cells])
+        return TextTable.of_rows(list(zip(*columns, strict=True)), title=title, says=SAYS)
+
+    def _best_lines(self) -> list[str]:
+        return [
+            f"best by {by}, {state}: {best.place} ({best.chosen:.0%} of the choices), "
+            f"{percent(best.aer, best.interval)} held out, {100 * best.spread:.1f} over splits, "
+            f"p {p_text(best.p_corrected)}"
+            for state, by in product(STATES, BY)
+            for best in self.bests(by, state)
+        ]
 
     def bests(self, by: str, state: str) -> list[BestLayerOrHead]:
         """The best layer and the best head, where there are enough sentences to tell."""
@@ -321,22 +356,10 @@ class AlignmentStudy(Result):
                 continue
         return bests
 
-    def _kept(self) -> Kept:
-        sums, arrays = self.sums.kept()
-        options = self._how | {"confidence": self.confidence}
-        known = {"options": options, "left_out": self.left_out, "digests": self.digests}
-        return known | {"sums": sums}, arrays
-
-    @classmethod
-    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> AlignmentStudy:
-        study = AlignmentStudy(**document["options"])
-        study.left_out, study.digests = document["left_out"], document["digests"]
-        study.sums = Sums.of_kept((document["sums"], arrays), FOLD.what)
-        if study.sentences:
-            shape = len(study.sums.rows), 2, len(STATES), len(BY), len(study.layers)
-            array_of(arrays, "counts.counts", "i", (*shape, study.heads + 1))
-            array_of(arrays, "counts.diagonal", "i", shape[:2])
-        return study
+    def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        shape = len(self.sums.rows), 2, len(STATES), len(BY), len(self.layers)
+        array_of(arrays, "counts.counts", "i", (*shape, self.heads + 1))
+        array_of(arrays, "counts.diagonal", "i", shape[:2])
 
     @cached_property
     def _counts(self) -> Int[np.ndarray, "group 2 state by layer head_and_all"]:
@@ -363,19 +386,11 @@ def _index(by: str, state: str) -> tuple[int, int]:
     return STATES.index(state), BY.index(by)
 
 
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> AlignmentStudy:
-    study = AlignmentStudy(
-        stack=how["stack"], special=how["special"], confidence=judging["confidence"]
-    )
-    study.sums, study.digests = sums, judging["digests"]
-    return study
-
-
 FOLD = Fold(
     name="alignment_study",
     what="sentence",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=AlignmentStudy.of_sums,
     given_of=given_of,
     item_of=pair_of,
     input_of=input_of,
@@ -384,6 +399,7 @@ FOLD = Fold(
     told_of=told_of,
     check=check_model,
 )
+AlignmentStudy.FOLD = FOLD
 
 
 def alignment_study(
@@ -442,7 +458,7 @@ def alignment_study(
     how = {"stack": options.pop("stack", "cross"), "special": options.pop("special", True)}
     judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95), "digests": {}}
     # Before the run: whatever is wrong with the options is said here.
-    _result_of(Sums(), how, judging)
+    AlignmentStudy(**how, **judging)
     fold = FOLD
     if resume is not None:
         if asks_for_run(options):
@@ -450,7 +466,12 @@ def alignment_study(
         if model is None or isinstance(model, str | Path):
             raise RecordError("resume compares the weights of a loaded model; load it first")
         judging["digests"] = digests = dict(zip(named, map(digest_of, listed), strict=True))
-        begun = partial(_resumed, how=how, digests=digests)
+
+        def begun(path: Path, model: Any) -> AlignmentStudy:
+            study = AlignmentStudy.load(path)
+            check_resumed(path, study, model, how=how, digests=digests)
+            return study
+
         fold = replace(FOLD, resume=(Path(resume), begun))
     items = [
         Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
@@ -464,32 +485,3 @@ def alignment_study(
         judging=judging,
         random_weights=random_weights,
     )
-
-
-def _resumed(
-    path: Path, model: Any, how: Mapping[str, Any], digests: dict[str, str]
-) -> AlignmentStudy:
-    """What was kept, where it is of the same model, options and sentences; what these say is added
-    to ``digests``.
-
-    Raises:
-        RecordError: naming what differs.
-    """
-    from headscope.capturing.loading.fingerprint import display_name, weights_name
-
-    study, name, what = AlignmentStudy.load(path), display_name(model), ""
-    options = [f"{own}={value!r}" for own, value in study._how.items() if value != how[own]]
-    said = study.digests.items()
-    other = [kept for kept, digest in said if digests.get(kept, digest) != digest and kept in study]
-    if study.model and study.model != name:
-        what = f"of the model {study.model}, and this one is {name}"
-    elif study.sums.facts.get("weights", weights_name(model)) != weights_name(model):
-        what = f"of {name} with other weights"
-    elif options or other:
-        what = f"with {options[0]}" if options else f"of another sentence {other[0]!r}"
-    if what:
-        raise RecordError(
-            f"{path} keeps a study {what}; resume with the same, or name another file"
-        )
-    digests |= study.digests
-    return study

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Unpack
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.corpus import Counts, Sums
+from headscope.corpus import Counts
 from headscope.errors import RecordError
 from headscope.evidence import p_text, parse_groups
 from headscope.evidence.groups import group_of
@@ -30,9 +30,6 @@ from headscope.studies.shared._head_answers import (
     ChosenHead,
     EvidenceOptions,
     HeadAnswers,
-    above_of,
-    fields_of,
-    left_out_lines,
     percent,
     places_of,
     taken_options,
@@ -41,20 +38,6 @@ from headscope.studies.shared._head_answers import (
 CANDIDATES = ("mentions", "words")
 """What a mention chooses among: the heads of its candidates, or all other words of the passage."""
 ALL = "all"
-SAYS = {
-    "count": "how many were asked for",
-    "head": "layer-head, both from 0",
-    "accuracy": "% of mentions whose head word looks most at the right one",
-    "nearest": "% for which the nearest mention is right",
-    "head match": "% for which the nearest mention with the same head word is",
-    "sieves": "% for which rules are, one after the other",
-    "above": "points of head less nearest mention",
-    "splits": "standard deviation of these over splits",
-    "p": "of being no better than the nearest mention, corrected",
-    "random weights": "accuracy of the best head of the same architecture with random weights",
-}
-"""The legend of the tables."""
-HELD = {"head": "the one chosen most often"}
 
 
 def counts_of(
@@ -125,9 +108,6 @@ class AntecedentHead(ChosenHead):
     held_out_nearest: float
 
 
-FIELDS = fields_of(AntecedentHead, ("kind", "candidates"))
-
-
 class Coreference(HeadAnswers):
     """Which questions every head answers right; prints itself, is added to others of the same
     model, and kept.
@@ -148,7 +128,20 @@ class Coreference(HeadAnswers):
     """
 
     KIND: ClassVar[str] = "coreference"
-    ASKED_BY: ClassVar[tuple[str, str]] = ("kind", "candidates")
+    HOW: ClassVar[dict[str, Any]] = {"rows": str, "stack": (str, None)}
+    HEAD: ClassVar[type[ChosenHead]] = AntecedentHead
+    FIRST: ClassVar[tuple[str, ...]] = ("kind", "candidates")
+    BEST: ClassVar[str] = "mention=kind count head=place accuracy nearest head_match sieves"
+    SAYS: ClassVar[dict[str, str]] = {
+        "count": "how many were asked for",
+        "accuracy": "% of mentions whose head word looks most at the right one",
+        "nearest": "% for which the nearest mention is right",
+        "head match": "% for which the nearest mention with the same head word is",
+        "sieves": "% for which rules are, one after the other",
+        "above": "points of head less nearest mention",
+        "p": "of being no better than the nearest mention, corrected",
+    }
+    NOTE: ClassVar[str] = "the head is chosen | . p: {correction} over kinds"
     RULE_COUNT: ClassVar[int] = len(RULES)
     BASELINES: ClassVar[slice] = slice(1)  # the nearest mention
 
@@ -199,7 +192,6 @@ class Coreference(HeadAnswers):
         Raises:
             RecordError: where there is no such kind of mention or candidates.
         """
-        _check_candidates(candidates)
         return self.shares(candidates, kind)
 
     def rule(self, name: str, kind: str = ALL) -> float:
@@ -211,7 +203,7 @@ class Coreference(HeadAnswers):
         """
         if name not in RULES:
             raise RecordError(f"There is no rule {name!r}; there are {', '.join(RULES)}")
-        return float(self.rule_shares(CANDIDATES[0], kind)[list(RULES).index(name)])
+        return float(self.shares(CANDIDATES[0], kind, "rules")[list(RULES).index(name)])
 
     def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
         """The best head for every kind of mention, on the same data and held out, with interval,
@@ -220,7 +212,6 @@ class Coreference(HeadAnswers):
         Raises:
             RecordError: where there are no such candidates, or nothing was counted.
         """
-        _check_candidates(candidates)
         return self._best_heads(candidates)
 
     def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
@@ -231,16 +222,6 @@ class Coreference(HeadAnswers):
         """
         self.asked(kind)
         return next(each for each in self.heads_of(candidates) if each.kind == kind)
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The best head for every kind and both candidate sets as a table, one list for each
-        column.
-
-        If a model with random weights was measured too, ``random_accuracy`` and
-        ``random_held_out_accuracy`` are its own.
-        """
-        listed = [each for candidates in CANDIDATES for each in self.heads_of(candidates)]
-        return self._table(FIELDS, listed)
 
     def __repr__(self) -> str:
         return f"<Coreference of {self.passages} passages>"
@@ -264,43 +245,15 @@ class Coreference(HeadAnswers):
             f"% (p {p_text(best.p_corrected)})"
         )
 
-    def _blocks(self) -> list[TextTable | str]:
-        lines = left_out_lines(self.left_out, "passages are")
-        if not self.questions:
-            return ["\n".join(lines)]
-        tables = [table for candidates in CANDIDATES for table in self._tables(candidates)]
-        note = (
-            "Held out: the head is chosen on one half of the documents and measured on the other, "
-            f"both ways; mean over {self.splits} splits. Intervals and p allow for the choice. p: "
-            f"{self.correction} over kinds."
-        )
-        return [*tables, "\n".join([note, *lines])]
-
-    def _tables(self, candidates: str) -> list[TextTable]:
-        """The head that is best on all documents, and the one that was chosen on half of them."""
-        level = f"[{self.confidence:.0%}]"
-        accuracy, above = f"accuracy {level}", f"above {level}"
-        best = [("mention", "count", "head", accuracy, "nearest", "head match", "sieves")]
-        held = [("mention", "head", accuracy, "nearest", above, "splits", "p")]
-        held[0] += ("random weights",) * (self.control is not None)
-        for each in self.heads_of(candidates):
-            shares = percent(each.accuracy, (each.low, each.high)), percent(each.nearest)
-            rules = percent(each.head_match), percent(each.sieves)
-            best.append((each.kind, str(each.count), each.place, *shares, *rules))
-            cells = [each.kind, each.held_out_place]
-            cells += [percent(each.held_out_accuracy, (each.held_out_low, each.held_out_high))]
-            cells += [percent(each.held_out_nearest), *above_of(each), p_text(each.p_corrected)]
-            if self.control is not None:
-                cells.append(percent(self.control.best(each.kind, candidates).held_out_accuracy))
-            held.append(tuple(cells))
-        among = "the heads of the candidate mentions"
-        if candidates == "words":
-            among = "all other words"
-        says = SAYS | {accuracy: SAYS["accuracy"], above: SAYS["above"]}
-        return [
-            TextTable.of_rows(best, title=f"among {among}:", says=says),
-            TextTable.of_rows(held, title=f"among {among}, held out:", says=says | HELD),
-        ]
+    def _shown(self) -> tuple[list[TextTable], list[str]]:
+        tables = []
+        for candidates in CANDIDATES:
+            among = "the heads of the candidate mentions"
+            if candidates == "words":
+                among = "all other words"
+            titles = f"among {among}:", f"among {among}, held out:"
+            tables += self._tables(self.heads_of(candidates), *titles)
+        return tables, []
 
     def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
         best, held = numbers.pop("best"), numbers.pop("held_best")
@@ -317,19 +270,6 @@ class Coreference(HeadAnswers):
             **places_of(self.cells, best, held),
             **numbers,
         )
-
-
-def _check_candidates(candidates: str) -> None:
-    if candidates not in CANDIDATES:
-        raise RecordError(
-            f"candidates is {candidates!r}; it may be {' or '.join(map(repr, CANDIDATES))}"
-        )
-
-
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Coreference:
-    study = Coreference(**how, **judging)
-    study.sums = sums
-    return study
 
 
 def _passage_of(given: Mapping[str, Any]) -> Passage:
@@ -367,7 +307,7 @@ FOLD = Fold(
     name="coref",
     what="passage",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=Coreference.of_sums,
     given_of=asdict,
     item_of=_passage_of,
     input_of=_text_of,

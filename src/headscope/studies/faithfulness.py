@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from headscope.corpus import REFUSED, Counts, Sums, asks_for_run, key_of
+from headscope.corpus import REFUSED, Counts, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence import interval_of_sums, length_text
+from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
 from headscope.results import TextTable
 from headscope.storage import array_of
@@ -244,7 +244,7 @@ class Faithfulness(FoldResult):
             name = ("kendall", "attention", against)
             if name in self.means:
                 parts.append(f"Kendall's tau {self.means[name][0]:.2f} with {words}")
-        length = length_text(self.sums.lengths)
+        length = self.length_text
         texts = f"{self.texts} texts, {length} without special ones"
         agreement = " and ".join(parts) or "no rank correlation, since all ties"
         return f"{self.model or 'a model'}: {texts}. Attention has {agreement}"
@@ -299,12 +299,6 @@ def _place(name: Name) -> int:
     return PLACES[name] if name in PLACES else PLACES[measure, against, signal]
 
 
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Faithfulness:
-    result = Faithfulness(**how, **judging)
-    result.sums = sums
-    return result
-
-
 def _records_of(
     readers: Readers,
     given: Iterable[Any],
@@ -329,10 +323,9 @@ def _records_of(
     own: list[ExplainedText] = []
     cuts: list[int] = []
 
-    def read(number: int, text: Any) -> ExplainedText:
-        # In a run draws belong to the text, whatever its place among the others.
-        by_text = key_of("explain", *text.texts, str(drawn), bits=32)
-        seed = by_text if noted is None else drawn + number
+    def read(_: int, text: Any) -> ExplainedText:
+        # Draws belong to the text, whatever its place among the others.
+        seed = key_of("explain", *text.texts, str(drawn), bits=32)
         text = replace(text, cuts=cuts)
         own.append(explained(readers, text, how=how, seed=seed, reading=reading))
         return own[-1]
@@ -365,7 +358,7 @@ FOLD = Fold(
     name="faithfulness",
     what="text",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=Faithfulness.of_sums,
     input_of=input_as_given,
     records_of=_records_of,
     told_of=_told_of,

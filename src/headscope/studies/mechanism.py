@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from headscope.corpus import WHOLE, Counts, Sums
+from headscope.corpus import WHOLE, Counts
 from headscope.errors import RecordError
-from headscope.evidence import interval_of_sums, length_text
+from headscope.evidence import interval_of_sums
 from headscope.measures import carriers
 from headscope.patterns import Pattern, QueryKeyTokens, maps_of
 from headscope.patterns.neuron_groups import (
@@ -300,7 +300,7 @@ class Mechanism(FoldResult):
     @property
     def summary(self) -> str:
         """Mean number of neurons that carry the margin of a query, of all neurons."""
-        texts = f"{self.texts} text{'s' * (self.texts != 1)} ({length_text(self.sums.lengths)})"
+        texts = f"{self.texts} text{'s' * (self.texts != 1)} ({self.length_text})"
         rows = self._rows("margin")
         known = [row["neurons"] for row in rows if not np.isnan(row["neurons"])]
         told = f"{self.model or 'a model'}: {len(self.cells)} heads, {texts}, {self._looks_at}"
@@ -362,12 +362,6 @@ def _means(sums: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.divide(sums, known, out=np.full(sums.shape, np.nan), where=known > 0)
 
 
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Mechanism:
-    result = Mechanism(**how, **judging)
-    result.sums = sums
-    return result
-
-
 def _told_of(record: Record, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     length, facts = told_of(record, how)
     return length, facts | facts_of(stack_of(record, how["stack"]), how)
@@ -377,7 +371,7 @@ FOLD = Fold(
     name="mechanism",
     what="text",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=Mechanism.of_sums,
     input_of=input_as_given,
     told_of=_told_of,
     keep="qk",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.corpus import REFUSED, Counts, Sums
+from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
-from headscope.evidence import interval_of_sums, length_text
+from headscope.evidence import interval_of_sums
 from headscope.measures import spearman, token_class
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.results import TextTable
@@ -86,11 +85,6 @@ class NormStudy(FoldResult):
         shape = len(self.sums.rows), len(ROWS), len(self.layers) + 1
         array_of(arrays, "counts.values", "f", shape)
         array_of(arrays, "counts.known", "i", shape)
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The layers that were asked."""
-        return tuple(dict.fromkeys(layer for layer, _ in self.sums.facts.get("heads", ())))
 
     @property
     def refused(self) -> dict[int, str]:
@@ -183,7 +177,7 @@ class NormStudy(FoldResult):
         """Shares of the classes of tokens by weight and by norm, and how these go together."""
         if not self.texts:
             return repr(self)
-        length = length_text(self.sums.lengths)
+        length = self.length_text
         model = self.model or "a model"
         first = f"{model}: {len(self.layers)} layers, {self.texts} texts, {length}"
         # Texts of one document are alike, so that documents are drawn where they are known.
@@ -245,17 +239,11 @@ class NormStudy(FoldResult):
         return f"{_cell(mean, style)}{ends}"
 
 
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> NormStudy:
-    study = NormStudy(**how, **judging)
-    study.sums = sums
-    return study
-
-
 FOLD = Fold(
     name="norm_study",
     what="text",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=NormStudy.of_sums,
     input_of=input_as_given,
     keep=("weights", "norms"),
 )

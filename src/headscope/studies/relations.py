@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headscope.corpus import Counts, Sums
+from headscope.corpus import Counts
 from headscope.errors import RecordError, TextError
 from headscope.linguistics import (
     DIRECTIONS,
@@ -22,21 +22,23 @@ from headscope.linguistics import (
     predicted_heads,
 )
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
-from headscope.patterns import Heads
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.studies._relations_shown import blocks_of, tally_of
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
     ChosenHead,
     EvidenceOptions,
     HeadAnswers,
-    fields_of,
+    cell_of,
+    percent,
     places_of,
     taken_options,
 )
 from headscope.studies.shared._sentences import given_of, grouped, parse_treebank, sentence_of
+
+if TYPE_CHECKING:
+    from headscope.patterns import Heads
 
 SCORES = ("max", "max undirected", "tree", "tree undirected")
 """How heads are read: the largest value (Clark), the best tree (Htut); undirected, either end may
@@ -44,8 +46,6 @@ name the other.
 """
 GROUPS = (ALL, NO_PUNCT, NO_ROOT)
 TEXTS = ("words", "written")
-COMMON = 100
-"""How many words a relation has that is a label of heads."""
 ALPHA = 0.05
 """For the sentence above the tables alone; p itself is in them."""
 
@@ -164,9 +164,6 @@ class RelationHead(ChosenHead):
     held_out_baseline: float
 
 
-FIELDS = fields_of(RelationHead, ("relation", "score", "stanford"))
-
-
 class Relations(HeadAnswers):
     """What every head says about the heads of words; prints itself, is added to others of the same
     model, and kept.
@@ -189,7 +186,28 @@ class Relations(HeadAnswers):
     """
 
     KIND: ClassVar[str] = "relations"
-    ASKED_BY: ClassVar[tuple[str, str]] = ("relation", "score")
+    HOW: ClassVar[dict[str, Any]] = {
+        "rows": str,
+        "trees": bool,
+        "universal": bool,
+        "stack": (str, None),
+    }
+    HEAD: ClassVar[type[ChosenHead]] = RelationHead
+    FIRST: ClassVar[tuple[str, ...]] = ("relation", "score", "stanford")
+    BEST: ClassVar[str] = "relation words=count head=place looks=direction accuracy offset baseline"
+    SAYS: ClassVar[dict[str, str]] = {
+        "words": "how many have the relation",
+        "looks": "from the dependent to its head, or back",
+        "accuracy": "% of words whose head the attention head looks at most",
+        "offset": "the fixed distance that is right most often",
+        "baseline": "% of words for which it is",
+        "above": "points of head less offset",
+        "p": "of being no better than the offset, corrected",
+    }
+    NOTE: ClassVar[str] = (
+        "head and offset are chosen | ; an offset that leaves the sentence is right by chance. p: "
+        "{correction} over relations"
+    )
     CHOICES: ClassVar[int] = len(DIRECTIONS)
     RULE_COUNT: ClassVar[int] = len(OFFSETS)
     RULE_KIND: ClassVar[str] = "f"
@@ -261,7 +279,6 @@ class Relations(HeadAnswers):
         Raises:
             RecordError: where there is no such relation or score.
         """
-        self._check_score(score)
         return self.shares(score, relation).reshape(len(DIRECTIONS), -1)
 
     def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
@@ -271,7 +288,6 @@ class Relations(HeadAnswers):
         Raises:
             RecordError: where there is no such score, or nothing was counted.
         """
-        self._check_score(score)
         return self._best_heads(score)
 
     def best(self, relation: str, score: str = "max") -> RelationHead:
@@ -282,15 +298,6 @@ class Relations(HeadAnswers):
         """
         self.asked(relation)
         return next(each for each in self.heads_of(score) if each.relation == relation)
-
-    def columns(self) -> dict[str, list[Any]]:
-        """The best head of every relation by every score as a table, one list for each column.
-
-        If a model with random weights was measured too, ``random_accuracy`` and
-        ``random_held_out_accuracy`` are its own.
-        """
-        listed = [each for score in self.ways for each in self.heads_of(score)]
-        return self._table(FIELDS, listed)
 
     def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
         """Relations as labels of heads, in the direction of the best head: ``hs.view(record,
@@ -309,19 +316,9 @@ class Relations(HeadAnswers):
         Raises:
             RecordError: where no relation has so many words, or nothing was counted.
         """
-        fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
-        shown = []
-        for each in self.heads_of():
-            if each.count >= fewest and each.relation in self.named:
-                shown.append(each)
-        if not shown:
-            raise RecordError(f"No relation has {fewest} words or more; ask for fewer with least=")
-        # What chance gives on these sentences: a label must do better than random weights can.
-        levels: dict[str, float] = {}
-        if self.control is not None:
-            levels = {each.relation: self.control.best(each.relation).accuracy for each in shown}
-        tally = tally_of(self, shown, threshold, levels)
-        return Heads(tally, confidence=self.confidence, correction=self.correction)
+        from headscope.studies._relation_labels import labelled
+
+        return labelled(self, least, threshold)
 
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"
@@ -359,8 +356,28 @@ class Relations(HeadAnswers):
             if each.count >= self.LEAST_WORDS or each.relation in GROUPS
         ]
 
-    def _blocks(self) -> list[TextTable | str]:
-        return blocks_of(self)
+    def _shown(self) -> tuple[list[TextTable], list[str]]:
+        listed = self.shown()
+        names = [each.relation for each in listed]
+        rare, notes = [name for name in self.relations if name not in names], []
+        if rare:
+            few = f"{len(rare)} relations with fewer than {self.LEAST_WORDS} words"
+            notes.append(f"{few} are not shown: {', '.join(rare)}")
+        if NO_ROOT in self.counts:
+            notes += [self._tree(score) for score in self.ways if score != "max"]
+        held = "Held out, chosen on one half and measured on the other:"
+        return self._tables(listed, "Best head on all documents:", held), notes
+
+    def _tree(self, score: str) -> str:
+        """A line about another way of reading heads."""
+        best, control = self.best(NO_ROOT, score), ""
+        if self.control is not None:
+            control = f", random weights {percent(self._twin(best).held_out_accuracy)}"
+        return (
+            f"{score}, {NO_ROOT}: {best.place} {best.direction} {percent(best.accuracy)}; "
+            f"{best.held_out_place} {cell_of(best, 'held_out_accuracy')} held out, offset "
+            f"{percent(best.held_out_baseline)}{control}"
+        )
 
     def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
         # Choices are numbered by direction first, then by head.
@@ -381,18 +398,6 @@ class Relations(HeadAnswers):
             **numbers,
         )
 
-    def _check_score(self, score: str) -> None:
-        if score not in self.ways:
-            raise RecordError(f"score is {score!r}; it may be {', '.join(self.ways)}")
-
-
-def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Relations:
-    own = dict(how)
-    del own["text"]
-    study = Relations(**own, **judging)
-    study.sums = sums
-    return study
-
 
 def _input_of(sentence: Sentence, how: Mapping[str, Any]) -> str:
     """The sentence as the model reads it.
@@ -410,7 +415,7 @@ FOLD = Fold(
     name="relations",
     what="sentence",
     counts_of=counts_of,
-    result_of=_result_of,
+    result_of=Relations.of_sums,
     given_of=given_of,
     item_of=sentence_of,
     input_of=_input_of,

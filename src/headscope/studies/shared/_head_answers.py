@@ -8,31 +8,26 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.corpus import Sums
 from headscope.errors import RecordError
+from headscope.evidence import p_text
 from headscope.evidence.chance import CORRECTIONS
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
-from headscope.evidence.groups import check_confidence, length_text
+from headscope.evidence.groups import check_confidence, group_of
 from headscope.record import Record
-from headscope.results import Kept, Result
+from headscope.results import TextTable
 from headscope.storage import Finite, Seed, array_of
-from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._fold import Item
+from headscope.studies.shared._fold_result import FoldResult
 
 ASKED = "asked/"
 """Prefix of the name of how often something was asked."""
 MOST_SPLITS = 10_000
 """Of a file; a damaged number would keep a reader waiting for hours."""
-DOCUMENT: dict[str, Any] = {
-    "options": {"confidence": Finite, "seed": Seed, "splits": int},
-    "source": str,
-    "left_out": {str: str},
-    "sums": {},
-}
 
 
 class EvidenceOptions(TypedDict, total=False):
@@ -55,70 +50,63 @@ DEFAULTS: EvidenceOptions = {
     "splits": SPLITS,
 }
 
-Same = TypeVar("Same", bound="HeadAnswers")
 
-
-class HeadAnswers(Result):
+class HeadAnswers(FoldResult):
     """The answers of every head on texts of a kind; those of other texts of the same model add up.
 
     Args:
         how: options that what is counted of a text depends on.
-        sums: what was counted; by default of no text.
         options: see `EvidenceOptions`.
 
     Raises:
         RecordError: where an option is not what it may be.
     """
 
-    FOLD: ClassVar[Fold]
-    ASKED_BY: ClassVar[tuple[str, str]]
-    """The attributes of a `ChosenHead` that its question is found by, as `best` takes them."""
+    JUDGING: ClassVar[dict[str, Any]] = {
+        "confidence": Finite,
+        "correction": str,
+        "seed": Seed,
+        "splits": int,
+    }
+    HEAD: ClassVar[type[ChosenHead]]
+    """The best head of a question."""
+    FIRST: ClassVar[tuple[str, ...]]
+    """Its first columns: what was asked, and in which way, as `best` takes them."""
+    BEST: ClassVar[str]
+    """The printed table of the heads that are best on all documents: titles and attributes. Those
+    that are also held out make the table of the heads that were chosen on half of the documents.
+    """
+    SAYS: ClassVar[dict[str, str]]
+    """The legend of both."""
+    NOTE: ClassVar[str]
+    """What is chosen, and how p is corrected, as it stands below."""
     CHOICES: ClassVar[int] = 1
     """Choices for each head, such as its directions."""
     RULE_COUNT: ClassVar[int]
     """How many rules without a head there are."""
-    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
     RULE_KIND: ClassVar[str] = "i"
     """Whether they answer right or wrong, ``"i"``, or also by chance, ``"f"``."""
     BASELINES: ClassVar[slice] = slice(None)
     """Which of these are the baseline."""
 
-    def __init__(
-        self, how: Mapping[str, Any], options: Mapping[str, Any], sums: Sums | None = None
-    ) -> None:
-        self.how: dict[str, Any] = dict(how)
-        self.options: dict[str, Any] = checked_options(options)
-        self.sums: Sums = Sums(self.FOLD.what) if sums is None else sums
-        self.source: str = ""
-        self.left_out: dict[str, str] = {}
-        self.control: Any = None
+    def __init__(self, how: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        super().__init__(how, checked_options(options))
 
-    def update(self, item: Any, record: Record, /) -> None:
+    def update(self, item: Any, record: Record, /, *, group: Any = None) -> None:
         """Count one text; it goes to ``left_out`` where its words and the tokens cannot be aligned.
 
         Args:
             item: the text, with its annotation.
             record: of it.
+            group: the document that it is of, where it does not say so itself.
 
         Raises:
             RecordError: where it was counted before, the record is of another text, or of another
                 model.
         """
-        if item.name in self.left_out:
-            raise RecordError(
-                f"{self.FOLD.what.capitalize()} {item.name!r} was counted before; each has a name "
-                "of its own"
-            )
         self.check_text(item, record)
-        try:
-            counted = self.FOLD.counted(item, record, **self.how)
-        except RecordError as error:
-            self.left_out[item.name] = str(error)
-            return
-        counted.add_to(self.sums, item.name, Item(item.name, item.document or None, item).unit)
-        # What was computed of fewer texts is forgotten.
-        self.__dict__.pop("counts", None)
-        self.__dict__.pop("_chosen", None)
+        document = item.document or group_of(group)
+        self._add_text(Item(item.name, document, item), record, or_leave_out=True)
 
     def check_text(self, item: Any, record: Record, /) -> None:
         """Raise where a record is of another text.
@@ -128,34 +116,10 @@ class HeadAnswers(Result):
         """
         raise NotImplementedError
 
-    def __add__(self: Same, other: Same) -> Same:
-        """The texts of both.
-
-        Raises:
-            RecordError: where they share a text, or models or options differ.
-        """
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        if self.how != other.how:
-            raise RecordError("These are of other options; they cannot be added up")
-        both = type(self)(**self.how, **self.options)
-        both.sums = self.sums + other.sums
-        both.left_out = self.left_out | other.left_out
-        named = dict.fromkeys(name for name in (self.source, other.source) if name)
-        both.source = " + ".join(named)
-        if self.control is not None and other.control is not None:
-            both.control = self.control + other.control
-        return both
-
     @property
     def names(self) -> tuple[str, ...]:
         """A key of the name of each text that was counted."""
         return self.sums.texts
-
-    @property
-    def model(self) -> str:
-        """Name of the model; empty where it is unknown."""
-        return self.sums.facts.get("model", "")
 
     @property
     def cells(self) -> tuple[tuple[int, int], ...]:
@@ -163,19 +127,14 @@ class HeadAnswers(Result):
         return tuple((layer, head) for layer, head in self.sums.facts.get("heads", ()))
 
     @property
-    def confidence(self) -> float:
-        """Of the intervals."""
-        return self.options["confidence"]
-
-    @property
     def correction(self) -> Literal["holm", "benjamini-hochberg"]:
         """For trying many things."""
-        return self.options["correction"]
+        return self.judging["correction"]
 
     @property
     def splits(self) -> int:
         """How many splits held-out numbers are means of."""
-        return self.options["splits"]
+        return self.judging["splits"]
 
     @property
     def documents(self) -> int:
@@ -189,11 +148,6 @@ class HeadAnswers(Result):
             return ""
         count = f"{self.documents} document{'s' * (self.documents != 1)}"
         return f"Too few to judge any head: {count}, and p can be below 0.05 from {FEWEST} on"
-
-    @property
-    def length_text(self) -> str:
-        """How long the texts are, as tables print it."""
-        return length_text(self.sums.lengths)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -223,23 +177,19 @@ class HeadAnswers(Result):
         """What was asked, in the order of a table."""
         raise NotImplementedError
 
-    def shares(self, how: str, what: str) -> Float[np.ndarray, " choice"]:
-        """Share that every head, or head and direction, answers right.
+    def shares(self, how: str, what: str, of: str = "hits") -> Float[np.ndarray, " choice"]:
+        """Share that every head, or head and direction, answers right; or every rule.
 
         Raises:
             RecordError: where that was not asked.
         """
+        self._check_way(how)
         asked = self.asked(what)
-        return self.sums.total(f"hits/{how}/{what}") / asked
+        return self.sums.total(f"{of}/{how}/{what}") / asked
 
-    def rule_shares(self, how: str, what: str) -> Float[np.ndarray, " rule"]:
-        """Share that every rule without a head answers right.
-
-        Raises:
-            RecordError: where that was not asked.
-        """
-        asked = self.asked(what)
-        return self.sums.total(f"rules/{how}/{what}") / asked
+    def _check_way(self, how: str) -> None:
+        if how not in self.ways:
+            raise RecordError(f"{self.FIRST[1]} is {how!r}; it may be {', '.join(self.ways)}")
 
     def _measured(self, how: str, asked: Iterable[str]) -> list[dict[str, Any]]:
         """The numbers of `ChosenHead`, of everything that was asked in one way."""
@@ -251,7 +201,7 @@ class HeadAnswers(Result):
             )
             for what in asked
         ]
-        return chosen(questions, **self.options)
+        return chosen(questions, **self.judging)
 
     @cached_property
     def _chosen(self) -> dict[str, tuple[Any, ...]]:
@@ -264,6 +214,7 @@ class HeadAnswers(Result):
         Raises:
             RecordError: where nothing was counted.
         """
+        self._check_way(how)
         if not self.counts:
             raise RecordError(f"No {self.FOLD.what} was counted")
         if how not in self._chosen:
@@ -279,34 +230,85 @@ class HeadAnswers(Result):
         """The best head for one question, asked in one way."""
         raise NotImplementedError
 
-    def _table(self, fields: tuple[str, ...], listed: Sequence[Any]) -> dict[str, list[Any]]:
-        """These heads as columns, with the numbers of the model with random weights, if any."""
-        twins = None
+    def columns(self) -> dict[str, list[Any]]:
+        """The best head for everything that was asked, in every way, as a table, one list for each
+        column.
+
+        If a model with random weights was measured too, ``random_accuracy`` and
+        ``random_held_out_accuracy`` are its own.
+        """
+        listed = [each for way in self.ways for each in self._best_heads(way)]
+        names = [field.name for field in fields(self.HEAD)]
+        # Fields of a class that inherits come after those that it inherits, which tell less.
+        names = [*self.FIRST, *(name for name in names if name not in self.FIRST)]
+        columns = {name: [getattr(each, name) for each in listed] for name in names}
         if self.control is not None:
-            what, how = self.ASKED_BY
-            twins = [self.control.best(getattr(each, what), getattr(each, how)) for each in listed]
-        return columns_of(fields, listed, twins)
+            for name in ("accuracy", "held_out_accuracy"):
+                columns[f"random_{name}"] = [getattr(self._twin(each), name) for each in listed]
+        return columns
 
-    def _kept(self) -> Kept:
-        sums, arrays = self.sums.kept()
-        known = {"source": self.source, "left_out": self.left_out, "sums": sums}
-        return known | {"options": self.how | self.options}, arrays
+    def _twin(self, each: Any) -> Any:
+        """The best head of random weights for the same question."""
+        what, way, *_ = self.FIRST
+        return self.control.best(getattr(each, what), getattr(each, way))
 
-    @classmethod
-    def _of_kept(cls: type[Same], document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Same:
-        if document["options"]["splits"] > MOST_SPLITS:
-            raise ValueError(f"splits is {document['options']['splits']}")
-        study = cls(**document["options"])
-        study.sums = Sums.of_kept((document["sums"], arrays), study.FOLD.what)
-        study.source, study.left_out = document["source"], document["left_out"]
-        rows, heads = len(study.sums.rows), study.CHOICES * len(study.cells)
-        for what in study.counts:
+    def _tables(self, listed: Sequence[Any], best: str, held: str) -> list[TextTable]:
+        """The heads that are best on all documents, and those that were chosen on half of them.
+
+        Args:
+            listed: a line each.
+            best: title of the first.
+            held: title of the second.
+        """
+        columns = _parsed_columns(self.BEST)
+        first, *rest = columns
+        # How many questions are measured is the same in both.
+        chosen = [name for name in rest if name != "count" and _is_held(self.HEAD, name)]
+        titles = {f"held_out_{name}": columns[name] for name in chosen} | ABOVE
+        tables = [self._table(best, columns, listed, {})]
+        return [*tables, self._table(held, {first: columns[first], **titles}, listed, HELD)]
+
+    def _table(
+        self, title: str, columns: dict[str, str], listed: Sequence[Any], legend: dict[str, str]
+    ) -> TextTable:
+        level, says = f" [{self.confidence:.0%}]", SAYS | self.SAYS | legend
+        rows = [[cell_of(each, name) for name in columns] for each in listed]
+        titles = [*columns.values()]
+        if legend and self.control is not None:
+            titles.append("random weights")
+            for row, each in zip(rows, listed, strict=True):
+                row.append(percent(self._twin(each).held_out_accuracy))
+        named = {name: f"{name}{level * (name in WITH_INTERVAL)}" for name in titles}
+        says = {shown: says[name] for name, shown in named.items() if name in says}
+        return TextTable.of_rows([[*named.values()], *rows], title=title, says=says)
+
+    def _blocks(self) -> list[TextTable | str]:
+        lines = left_out_lines(self.left_out, f"{self.FOLD.what}s are")
+        if not self.counts:
+            return ["\n".join(lines)]
+        chosen, over = self.NOTE.split(" | ")
+        note = (
+            f"Held out: {chosen} on one half of the documents and measured on the other, both "
+            f"ways; mean over {self.splits} splits. Intervals and p allow for the choice"
+            f"{over.format(correction=self.correction)}."
+        )
+        tables, notes = self._shown()
+        return [*tables, "\n".join([*notes, note, *lines])]
+
+    def _shown(self) -> tuple[list[TextTable], list[str]]:
+        """The tables, and notes of the study's own."""
+        raise NotImplementedError
+
+    def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        if self.splits > MOST_SPLITS:
+            raise ValueError(f"splits is {self.splits}")
+        rows, heads = len(self.sums.rows), self.CHOICES * len(self.cells)
+        for what in self.counts:
             array_of(arrays, f"counts.{ASKED}{what}", "i", (rows,))
-            for how in study.ways:
+            for how in self.ways:
                 array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
                 rules = f"counts.rules/{how}/{what}"
-                array_of(arrays, rules, study.RULE_KIND, (rows, study.RULE_COUNT))
-        return study
+                array_of(arrays, rules, self.RULE_KIND, (rows, self.RULE_COUNT))
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,14 +324,10 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
             "texts, give fewer"
         )
     all_: dict[str, Any] = {**DEFAULTS, **options}
-    confidence, correction, splits = (
-        all_["confidence"],
-        all_["correction"],
-        all_["splits"],
-    )
+    correction, splits = all_["correction"], all_["splits"]
     if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
         raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
-    check_confidence(confidence)
+    check_confidence(all_["confidence"])
     if correction not in tuple(CORRECTIONS):
         raise RecordError(f"correction is {correction!r}; give one of {', '.join(CORRECTIONS)}")
     if not isinstance(all_["seed"], int | np.integer) or all_["seed"] < 0:
@@ -373,17 +371,46 @@ def percent(value: float, ends: Sequence[float] | None = None) -> str:
     return f"{shown} [{100 * ends[0]:.1f}, {100 * ends[1]:.1f}]"
 
 
-def above_of(each: Any) -> tuple[str, str]:
-    """How far what was chosen is above its baseline, with its interval, and its spread over splits;
-    as printed.
-    """
-    if math.isnan(each.held_out_above):
-        return "-", "-"
-    ends = ", ".join(
-        f"{100 * end:+.1f}" for end in (each.held_out_above_low, each.held_out_above_high)
-    )
-    interval = "" if math.isnan(each.held_out_above_low) else f" [{ends}]"
-    return f"{100 * each.held_out_above:+.1f}{interval}", f"{100 * each.held_out_above_spread:.1f}"
+SAYS = {
+    "head": "layer-head, both from 0",
+    "splits": "standard deviation of these over splits",
+    "random weights": "accuracy of the best head of the same architecture with random weights",
+}
+"""What the legends of all studies say."""
+HELD = {"head": "the one chosen most often"}
+WITH_INTERVAL = ("accuracy", "above")
+ABOVE = {"held_out_above": "above", "held_out_above_spread": "splits", "p_corrected": "p"}
+"""How far what was chosen is above its rule, as every study prints it."""
+
+
+def _parsed_columns(spec: str) -> dict[str, str]:
+    """Titles of columns by attribute."""
+    parts = [part.partition("=") for part in spec.split()]
+    return {name or title: title.replace("_", " ") for title, _, name in parts}
+
+
+def _is_held(kind: type[ChosenHead], name: str) -> bool:
+    """Whether an attribute is also one of what was chosen on half of the documents."""
+    return f"held_out_{name}" in [*kind.__dataclass_fields__, "held_out_place"]
+
+
+def cell_of(each: ChosenHead, name: str) -> str:
+    """A number of a head as printed; a dash where there is none."""
+    value = getattr(each, name)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if name == "p_corrected":
+        return p_text(value)
+    if name.endswith("offset"):
+        return f"{value:+d}"
+    if name.endswith("accuracy"):
+        of = name.removesuffix("accuracy")
+        return percent(value, (getattr(each, f"{of}low"), getattr(each, f"{of}high")))
+    if name == "held_out_above":
+        low, high = each.held_out_above_low, each.held_out_above_high
+        ends = "" if math.isnan(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+        return f"{100 * value:+.1f}{ends}"
+    return percent(value) if isinstance(value, float) else str(value)
 
 
 def shown(layer: int | None, head: int | None) -> str:
@@ -457,13 +484,6 @@ class ChosenHead:
         return shown(self.held_out_layer, self.held_out_head)
 
 
-def fields_of(kind: type[ChosenHead], first: Sequence[str]) -> tuple[str, ...]:
-    """Names of the columns of a kind of head: those that say what was asked first."""
-    # Fields of a class that inherits come after those that it inherits, which tell less.
-    names = [field.name for field in fields(kind)]
-    return (*first, *(name for name in names if name not in first))
-
-
 def places_of(cells: Sequence[tuple[int, int]], best: int, held: int | None) -> dict[str, Any]:
     """Layer and head by their names in results, of two numbers in ``cells``; None where none was
     chosen.
@@ -471,21 +491,3 @@ def places_of(cells: Sequence[tuple[int, int]], best: int, held: int | None) -> 
     layer, head = cells[best]
     held_layer, held_head = (None, None) if held is None else cells[held]
     return {"layer": layer, "head": head, "held_out_layer": held_layer, "held_out_head": held_head}
-
-
-def columns_of(
-    fields: Sequence[str], listed: Sequence[Any], twins: Sequence[Any] | None
-) -> dict[str, list[Any]]:
-    """Heads as a table, one list for each column.
-
-    Args:
-        fields: names of the columns.
-        listed: a line each.
-        twins: the same of a model with random weights, for ``random_accuracy`` and
-            ``random_held_out_accuracy``.
-    """
-    columns = {name: [getattr(each, name) for each in listed] for name in fields}
-    if twins is not None:
-        for name in ("accuracy", "held_out_accuracy"):
-            columns[f"random_{name}"] = [getattr(each, name) for each in twins]
-    return columns
