@@ -58,6 +58,16 @@ def test_several_heads_are_a_picture_each(show, record):
     assert show(record, heads=[0, 2], layer=1).state("view") == "compare"
 
 
+def test_six_pictures_have_room_in_a_narrow_window(show, record):
+    every = [f"{layer}-{head}" for layer in (0, 1) for head in (0, 1, 2)]
+    view = show(record, view="compare", tray=every, size=(1100, 800))
+    view.page.locator("[data-picture][data-layer]").nth(5).wait_for()
+    tray, last = (
+        view.page.locator(part).bounding_box() for part in (".tray", "[data-picture]:last-child")
+    )
+    assert last["x"] + last["width"] <= tray["x"] + tray["width"]
+
+
 TRAY = ["0-1", "1-0 view=matrix", "1-1 view=text query=3", {"layer": 0, "head": 2, "query": "four"}]
 
 

@@ -61,6 +61,12 @@ def test_a_long_text_opens_by_sentence_and_is_read_by_a_click(show, record):
     assert view.errors == []
 
 
+def test_pictures_side_by_side_are_drawn(show, record):
+    view = show(record, view="compare", tray=["0-0", "0-2"])
+    view.page.locator("[data-picture][data-layer]").nth(1).wait_for()
+    assert view.colours("sentences") > 2
+
+
 def test_a_text_beyond_what_a_page_draws_still_says_its_length(show, record, monkeypatch):
     monkeypatch.setattr(_grouped, "MOST_TOKENS", 1000)
     view = show(record, view="text", head=2)

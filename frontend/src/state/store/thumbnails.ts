@@ -29,7 +29,8 @@ export function thumbnailState(
   });
   const stopPieces = effect(() => {
     const wanted = pieceStack.value;
-    if (without || ofPieces.peek()?.stack === wanted) return;
+    // A picture of the tray draws them only where they are all that is drawn of a long text.
+    if ((without && !wanted.sentences) || ofPieces.peek()?.stack === wanted) return;
     const first = wanted.layers.findIndex(({ layer }) => layer === layerNumber.peek());
     ofPieces.value = null;
     const current = () => pieceStack.peek() === wanted;

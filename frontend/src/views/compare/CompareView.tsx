@@ -10,6 +10,7 @@ import { headName } from "../../state/evidence";
 import { headWords, KIND_NAMES, kindOf } from "../../state/kinds";
 import { quoted, readable } from "../../state/label";
 import { type Drawing, usualDrawing } from "../../state/places";
+import type { View } from "../../state/selection";
 import { createStore, type Hover, type Store } from "../../state/store";
 import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
 import { picturesOf } from "../one/OneHead";
@@ -80,7 +81,7 @@ export function CompareView({ store, room: place }: ViewParts) {
             store={store}
             line={line}
             room={room}
-            names={rows.value === 1 ? undefined : at % 3 === 0 ? "rows" : "none"}
+            names={rows.value === 1 && !store.stack.value.sentences ? undefined : at % 3 === 0 ? "rows" : "none"}
             pointed={pointed}
             count={tray.length}
             at={at}
@@ -187,12 +188,18 @@ function useLink(own: Store, record: string, pointed: Signal<Pointed | null>): v
 }
 
 /** Whether all pictures are lines between the same tokens, whose words need to stand but once. */
-function areOfOneText({ root }: Store, tray: readonly string[]): boolean {
+function areOfOneText({ root, stack: shown }: Store, tray: readonly string[]): boolean {
   const entries = tray.map((line) => ({ ...readEntry(line, root), record: recordOf(line) }));
   const [first] = entries;
   return entries.every(
-    ({ view, stack, record }) => view === "head" && stack === first.stack && record === first.record,
+    ({ view = "head", stack, record }) =>
+      isUsual(view, shown.value) && stack === first.stack && record === first.record,
   );
+}
+
+/** Whether a head is drawn as the input decides: "head" is that, too. */
+function isUsual(view: View, stack: PageStack): boolean {
+  return view === "head" || view === usualDrawing(stack);
 }
 
 function asMany(one: PageStack, other: PageStack): boolean {
@@ -218,7 +225,7 @@ function entryWords({ selection, stack, page, quantity, full }: Store, record: s
     headName({ stack: stack.value }, full.value),
     record,
     page.stacks.length > 1 ? name : "",
-    view === "head" ? "" : view,
+    isUsual(view, stack.value) ? "" : view,
     query.length > 0 ? `from ${named(queries.labels, query)}` : "",
     key.length > 0 ? `to ${named(keys.labels, key)}` : "",
     quantity.value.name === "weight" && quantity.value.label === "weight" ? "" : quantity.value.label,

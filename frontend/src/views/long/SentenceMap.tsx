@@ -15,11 +15,14 @@ import { times } from "../../state/words";
 const [NAMES, BELOW, LEAST] = [170, 64, 15];
 
 /** One head of a long text: which sentence looks at which. */
-export function SentenceMap({ store, room, plain = false }: ViewParts) {
+export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
   const pointed = useSignal<readonly [query: number, key: number] | null>(null);
-  const side = useComputed(() => Math.max(120, Math.min(width.value - NAMES - 8, room.value - BELOW)));
+  // Names would leave no room for the map of a small picture; of those in a row only the first has some.
+  const beside = useComputed(() => (plain && width.value < 2 * NAMES ? 0 : NAMES));
+  const named = names === "none" ? 0 : beside.value;
+  const side = useComputed(() => Math.max(120, Math.min(width.value - beside.value - 8, room.value - BELOW)));
   const stack = store.stack.value;
   const { query: rows, key: columns } = stack.sentences ?? { query: [], key: [] };
   useSignalEffect(() => {
@@ -45,7 +48,7 @@ export function SentenceMap({ store, room, plain = false }: ViewParts) {
   return (
     <div class="sentence-map" ref={root} data-sentences={rows.length}>
       <div class="sentence-plane">
-        <div class="sentence-names" aria-hidden="true" style={{ width: `${NAMES}px`, height: `${side.value}px` }}>
+        <div class="sentence-names" aria-hidden="true" style={{ width: `${named}px`, height: `${side.value}px` }}>
           {rows.map((_, sentence) =>
             (sentence % every === 0 && Math.abs(sentence - row) * pitch >= LEAST) || sentence === row ? (
               <span
@@ -86,7 +89,7 @@ export function SentenceMap({ store, room, plain = false }: ViewParts) {
       <p class="view-note" data-status aria-live="polite">
         {row + 1} “<bdi>{sentenceName(stack, "query", row)}</bdi>”
         {column === null
-          ? " is read. Click a row to read what it looks at."
+          ? ` is read${plain ? "" : ". Click a row to read what it looks at."}`
           : ` → ${column + 1} “${sentenceName(stack, "key", column)}”: ${times(liftsOfSentence(store, row)?.[column] ?? 0)} even`}
       </p>
       {!plain && (
