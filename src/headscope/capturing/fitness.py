@@ -169,8 +169,7 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
         other = first[-1] - 1 if first[-1] else 1
     given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
     with at_rest(model), uncompiled(model):
-        outputs = [model(**_arguments(model, ids[None])) for ids in given]
-    one, two = (logits_of(output, model, asks)[0, :-1].double() for output in outputs)
+        one, two = logits_of(model(**_arguments(model, given)), model, asks)[:, :-1].double()
     kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
     rounding = max(MOVED, 4 * torch.finfo(kinds[0] if kinds else torch.float32).eps)
     return float((one - two).abs().max()) > rounding * max(float(one.abs().max()), 1e-30)

@@ -181,6 +181,9 @@ class GenerationRun:
             joined.end_pass()
             for text, logits in zip(texts, output.logits[:, -1], strict=True):
                 text.end_pass(options[name].shape[1], logits)
+            # Once a single token was read behind others, every pass does the same.
+            if options[name].shape[1] == 1 < len(texts[0].reads) and not sessions():
+                watch.expect_the_same()
 
         def wrote(ids: torch.Tensor, _scores: object = None, **_: object) -> torch.Tensor:
             # Called as a stopping criterion, which it never meets.

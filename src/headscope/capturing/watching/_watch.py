@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.observers import observing
+from headscope.capturing.observers import innermost_mode, observing
 from headscope.capturing.walk import ModelModules, WatchedModules, block_of
 from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
@@ -51,6 +52,9 @@ class Watch:
         self._operators = OperatorWatch(self._tape, self._note, batch, function)
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
+        self._projections: dict[int, nn.Module] = {}
+        self._routes: set[str] = set()
+        self._is_known = False
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -85,6 +89,18 @@ class Watch:
                 left_out.append(own)
         return list(dict.fromkeys(left_out))
 
+    def expect_the_same(self) -> None:
+        """Further passes are like the last: where all attention was computed through transformers'
+        interface, only that and the projections that were found are watched from here on.
+        """
+        is_all = self._routes == {"interface"} and not self._operators.unread
+        if self._is_known or not is_all or innermost_mode() is not self._operators:
+            return
+        self._is_known = True
+        self._tape.follow_only(self._projections)
+        TorchFunctionMode.__exit__(self._operators, None, None, None)
+        self._exit.callback(TorchFunctionMode.__enter__, self._operators)
+
     def settle(self) -> None:
         """A pass is over: pass on the calls that nothing took further, before another pass changes
         their tensors.
@@ -98,7 +114,8 @@ class Watch:
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
         call.products = call.products if call.route == "operators" else made
-        self._describe(call)
+        if not self._is_known:
+            self._describe(call)
         whole = self._join(call)
         if whole is None:
             return
@@ -133,6 +150,9 @@ class Watch:
 
     def _done(self, call: Call) -> None:
         self._called[call.module] = None
+        self._routes.add(call.route)
+        if call.projection is not None:
+            self._projections[id(call.projection)] = call.projection
         with looking_away():
             self._take(call)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -196,6 +196,14 @@ class Tape:
             if id(module) not in self._followed:
                 self._followed[id(module)] = module
                 self._hook(module)
+
+    def follow_only(self, matrices: Container[int]) -> None:
+        """From now on follow nothing but these matrices, by id, and what readers name."""
+        self.__exit__()
+        self._followed, self._sized, self._makers = {}, {}, {}
+        self._hooked = {each: own for each, own in self._hooked.items() if each in matrices}
+        self._matrices = {each: own for each, own in self._matrices.items() if each in matrices}
+        self.__enter__()
 
     def _hook(self, module: nn.Module) -> None:
         """Put one pair of hooks on a module, with what is to be done there and nothing else."""
