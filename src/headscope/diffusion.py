@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from headscope.capturing.hooks import hook_before, swapped
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
 from headscope.capturing.keep import KeepChoice
@@ -30,6 +29,7 @@ from headscope.capturing.media.input_positions import (
     positions_of,
 )
 from headscope.capturing.media.position_marks import PositionMarks, marked, marks_of
+from headscope.capturing.observers import hook_before, swapped
 from headscope.capturing.options import RecordOptions, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.errors import CaptureError

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import headscope as hs
+from headscope.capturing import facts as _facts
 from headscope.capturing import random_twin
-from headscope.capturing.loading import fingerprint as _fingerprint
-from headscope.capturing.loading.fingerprint import weights_name
-from headscope.capturing.loading.load import load_bare_model
+from headscope.capturing.facts import weights_name
+from headscope.capturing.loading import load_bare_model
 from headscope.errors import RecordError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -44,8 +44,8 @@ def test_weights_that_are_changed_in_place_are_seen(model):
 
 def test_weights_are_looked_at_once(model, tokenizer, monkeypatch):
     looks = []
-    digest = _fingerprint._digest
-    monkeypatch.setattr(_fingerprint, "_digest", lambda *given: looks.append(1) or digest(*given))
+    digest = _facts._digest
+    monkeypatch.setattr(_facts, "_digest", lambda *given: looks.append(1) or digest(*given))
     records = [
         hs.capture(model, tokenizer, text) for text in ("the cat sat.", "a dog ran off.", "it sat.")
     ]

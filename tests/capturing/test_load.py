@@ -9,8 +9,8 @@ import torch
 import headscope as hs
 from headscope import ModelError
 from headscope.capturing import _hub, demo_model, load_model
-from headscope.capturing.loading.fingerprint import display_name
-from headscope.capturing.loading.load import load_for
+from headscope.capturing.facts import display_name
+from headscope.capturing.loading import load_for
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

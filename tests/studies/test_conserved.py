@@ -54,13 +54,13 @@ def test_a_text_lost_after_a_full_batch_is_an_error(name, given, monkeypatch):
 
 
 def test_a_record_that_is_lost_is_an_error(given, monkeypatch):
-    take = many.WaitingRecords.take
+    take = many._Many.take
 
     def lose(self, index):
         record = take(self, index)
         return None if index == 5 else record
 
-    monkeypatch.setattr(many.WaitingRecords, "take", lose)
+    monkeypatch.setattr(many._Many, "take", lose)
     with pytest.raises(HeadscopeError, match=LOST):
         list(hs.capture_many(*given, TEXTS))
 

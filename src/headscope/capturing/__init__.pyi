@@ -2,7 +2,6 @@
 
 from ._any_model import watch as watch
 from ._budget import budget as budget
-from ._capture_many import capture_many as capture_many
 from ._hub import check_name as check_name
 from ._hub import check_revision as check_revision
 from ._hub import demo_model as demo_model
@@ -36,14 +35,15 @@ from .inputs.parsed_input import Outcome as Outcome
 from .inputs.parsed_input import ParsedInput as ParsedInput
 from .inputs.parsed_input import ParsedInputs as ParsedInputs
 from .keep import parse_keep as parse_keep
-from .loading.load import load_bare_model as load_bare_model
-from .loading.load import load_classifier as load_classifier
-from .loading.load import load_for as load_for
-from .loading.load import load_masked_model as load_masked_model
-from .loading.load import load_model as load_model
-from .loading.load import load_tokenizer as load_tokenizer
-from .loading.load import loader_of as loader_of
+from .loading import load_bare_model as load_bare_model
+from .loading import load_classifier as load_classifier
+from .loading import load_for as load_for
+from .loading import load_masked_model as load_masked_model
+from .loading import load_model as load_model
+from .loading import load_tokenizer as load_tokenizer
+from .loading import loader_of as loader_of
 from .many import capture_inputs as capture_inputs
+from .many import capture_many as capture_many
 from .options import LOADING as LOADING
 from .options import CaptureOptions as CaptureOptions
 from .options import LoadOptions as LoadOptions

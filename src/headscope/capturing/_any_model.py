@@ -13,12 +13,11 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
-from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import is_conversation, parse_call
 from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
 from headscope.capturing.media.input_positions import InputPositions, pixels_followed
-from headscope.capturing.observers import observers
+from headscope.capturing.observers import hook_before, observers
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch

@@ -12,7 +12,7 @@ from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import are_several_inputs, parse_call, parse_texts
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
-from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading import load_for
 from headscope.capturing.media.input_positions import UnnamedPositions
 from headscope.capturing.options import LOADING, CaptureOptions, keeping_of, loading_of
 from headscope.capturing.run import at_rest, run

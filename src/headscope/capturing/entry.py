@@ -27,7 +27,7 @@ from headscope.capturing.inputs.parse import check_reader, parse_call
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading import load_for
 from headscope.capturing.media.input_positions import ARGUMENTS, has_more_than_text
 from headscope.capturing.options import (
     CaptureOptions,

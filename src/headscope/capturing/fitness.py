@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.loading.load import (
+from headscope.capturing.loading import (
     CLASS,
     HEADS,
     MASKED,

@@ -1,15 +1,17 @@
-"""Capturing many texts, pictures or sounds that are parsed, in batches."""
+"""Capturing many texts, pictures or sounds, in batches or to files in a folder."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import warnings
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -26,9 +28,10 @@ from headscope.capturing.inputs.inputs import (
     encode,
     inputs_of_texts,
 )
+from headscope.capturing.inputs.parse import check_reader, parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.keep import NoSuchHeadsError, check_count
-from headscope.capturing.loading.load import load_for
+from headscope.capturing.loading import load_for
 from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import LOADING, KeepOptions, check_not_loaded, keeping_of
 from headscope.capturing.run import at_rest, run
@@ -36,76 +39,7 @@ from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
 from headscope.record import Record
 from headscope.results import check_conserved
-
-
-class WaitingRecords:
-    """Records that are finished before their turn, with their size and estimates for others."""
-
-    def __init__(self, config: Any) -> None:
-        self._records: dict[int, Record | None] = {}
-        self._taken = 0
-        # A large guess for widths and counts that are not known; the first record corrects it.
-        sizes = (
-            getattr(config, name, None)
-            for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
-        )
-        layers, heads, width = (size if isinstance(size, int) else 48 for size in sizes)
-        self._linear, self._square = 16 * layers * width, 8 * layers * heads
-        self._known: list[tuple[int, int]] = []
-
-    def __contains__(self, index: int) -> bool:
-        return index in self._records
-
-    def put(self, index: int, record: Record | None) -> None:
-        """Keep a record until its turn; None where its input was left out."""
-        self._records[index] = record
-        if record is not None:
-            size = bytes_of(record)
-            self._taken += size
-            self._known.append((max(len(stack.query) for stack in record.stacks.values()), size))
-
-    def take(self, index: int) -> Record | None:
-        """The record whose turn it is."""
-        record = self._records.pop(index, None)
-        if record is not None:
-            self._taken -= bytes_of(record)
-        return record
-
-    def room(self, length: int, held: int) -> int:
-        """Number of inputs of this length for which there is room; at least 1, for the next in
-        turn.
-        """
-        return max(1, (held - self._taken) // max(1, self._most(length)))
-
-    def _most(self, length: int) -> int:
-        """Upper bound of the size of a record with so many tokens: it grows at least with the
-        length, and at most with its square.
-        """
-        if not self._known:
-            return self._linear * length + self._square * length**2
-        # Compared with a known record, a longer one is larger by at most the square of the ratio of
-        # lengths, and a shorter one is smaller by at least this ratio.
-        bounds = (
-            size * max((length / known) ** 2, 1) * min(length / known, 1)
-            for known, size in self._known
-        )
-        return int(min(bounds))
-
-
-def bytes_of(record: Record) -> int:
-    """Bytes of the arrays of a record; of an array that it views, only the visible part counts."""
-    return sum(_bytes_in(layer) for stack in record.stacks.values() for layer in stack)
-
-
-def _bytes_in(part: Any) -> int:
-    if isinstance(part, np.ndarray):
-        return part.nbytes
-    if is_dataclass(part) and not isinstance(part, type):
-        return sum(_bytes_in(vars(part).get(each.name)) for each in fields(part))
-    if isinstance(part, Mapping):
-        return sum(map(_bytes_in, part.values()))
-    return 0
-
+from headscope.storage import RecordFolder
 
 AT_ONCE = 64
 """How many inputs are read ahead, so that those of similar length can share a batch."""
@@ -115,6 +49,127 @@ READING = ("truncate", "batch_size", "batch_tokens", "held", "max_unknown")
 """Options that say how inputs are read and put together."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """Errors of a model or tokenizer for an input that it cannot take; only that input is left out."""
+IN_PARTS = "headscope.studies.captures"
+"""What captures to files in parts; a name and not an import, because it imports this package."""
+FOR_PARTS = ("out", "workers", "executor", "part_size")
+"""Options of `headscope.corpus.RunOptions`."""
+
+
+@overload
+def capture_many(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    out: None = None,
+    batch_tokens: int = 4096,
+    progress: bool = False,
+    on_error: Callable[[int, HeadscopeError], None] | None = None,
+    **options: Any,
+) -> Iterator[Record]: ...
+
+
+@overload
+def capture_many(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    out: str | os.PathLike[str],
+    batch_tokens: int = 4096,
+    progress: bool = False,
+    on_error: Callable[[int, HeadscopeError], None] | None = None,
+    **options: Any,
+) -> RecordFolder: ...
+
+
+def capture_many(
+    model: Any,
+    tokenizer: Any = None,
+    texts: Any = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    batch_tokens: int = 4096,
+    progress: bool = False,
+    on_error: Callable[[int, HeadscopeError], None] | None = None,
+    **options: Any,
+) -> Iterator[Record] | RecordFolder:
+    """Capture many texts, pictures or sounds, one record each, in the order given.
+
+    Inputs are read 64 ahead. Texts of similar length share a batch, whose padding is cut off again,
+    and so do pictures of equal size without a text. Anything else is run one at a time. A record is
+    returned as soon as those before it have been returned. Records that wait for their turn take
+    1 GiB at most, so that batches are smaller if records are large; the first input is run alone,
+    and shows how large they are. An input that cannot be
+    captured is reported with its number, and the others are still captured: the inputs of a batch
+    that fails are run again one by one.
+
+    With ``out`` the records of texts go to files in a folder, one for each text, and are read from
+    there when they are read. Texts are captured in parts, by one process or by several; the
+    same call resumes after the parts that are finished. The files are the same to the last byte
+    whatever the number of processes, the order of the texts and what was killed meanwhile, since
+    only texts of equal length share a batch.
+
+    Args:
+        model: a loaded transformers model, a hub name, a folder, or None for the demo model.
+            Encoder-decoders go one input at a time.
+        tokenizer: its tokenizer, which need not know how to pad; its processor for pictures and
+            sounds; may be left out if the model is given by name.
+        texts: texts, pairs of them, conversations, or rows such as ``{"image": "cat.png", "text":
+            "a photo of a cat"}``, with ``text``, ``text_pair``, ``image``, ``sound``,
+            ``sampling_rate`` and ``target`` of `capture`, or texts as data sets call them
+            (``sentence1``, ``premise``, ``question``, ``messages`` ...), other columns left aside;
+            from any iterable: a list, ``datasets.Dataset``, a table of pandas, polars or Arrow.
+        out: a folder for the records of texts and pairs of them; pictures and sounds are left out.
+        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its
+            own.
+        progress: show on stderr how many are done: a bar on terminals, else a line every ten
+            seconds.
+        on_error: is called with number and error of an input that was left out; by default a
+            warning is issued.
+        **options: ``max_unknown``, the largest share of unknown tokens in a text: one with more of
+            them is left out (studies take 0.5; by default more than half gives a warning);
+            ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens``
+            allows); ``held``, the most bytes of records that wait for their turn (by default
+            1 GiB; one record may be larger);
+            ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model given by
+            name. With ``out`` also ``workers``, ``executor`` and ``part_size`` of
+            `headscope.corpus.RunOptions`, and neither ``held`` nor ``interventions``.
+
+    Returns:
+        The records one after the other; with ``out`` a `headscope.storage.RecordFolder`, which
+            ``headscope.load(out)`` gives as well.
+
+    Raises:
+        CaptureError: an unknown option, or no tokenizer.
+        RunError: where the folder holds another run, named by what differs; and as of
+            `headscope.corpus.run`.
+        TextError: if a single text was given instead of many.
+        ModelError: a named model that cannot be loaded.
+
+    Example:
+        >>> for record in capture_many(
+        ...     model, tokenizer, ["The cat sat.", ("It slept.", "It woke.")]
+        ... ):
+        ...     print(record["self"].weights(layer=0).shape)
+        >>> records = capture_many(
+        ...     model, processor, [{"image": path} for path in folder.glob("*.png")]
+        ... )
+        >>> saved = capture_many("bert-base-uncased", texts=texts, out="run", workers=2)
+    """
+    # Not a generator itself: mistakes in the options are raised here, when it is called, before any
+    # model is loaded or input is read.
+    check_reader(tokenizer, "capture_many")
+    options["batch_tokens"] = batch_tokens
+    in_parts = {name: options.pop(name) for name in FOR_PARTS if name in options}
+    check_names(options)
+    if out is not None or any(value is not None for value in in_parts.values()):
+        captured_over = importlib.import_module(IN_PARTS).captured_over
+        options |= in_parts | {"out": out, "progress": progress}
+        return captured_over((model, tokenizer), texts, options, on_error=on_error)
+    return capture_inputs(
+        model, tokenizer, parse_many(texts), progress=progress, on_error=on_error, **options
+    )
 
 
 def capture_inputs(
@@ -152,8 +207,11 @@ def capture_inputs(
     loading = {name: options.pop(name) for name in LOADING if name in options}
     outcomes = iter(given)
     if model is None or isinstance(model, str | Path):
-        model, own, outcomes = _loaded(model, outcomes, loading)
-        tokenizer = own if tokenizer is None else tokenizer
+        # The first input shows what kind they are: texts, pictures ...
+        first = list(islice(outcomes, 1))
+        shown = first[0] if first and isinstance(first[0], ParsedInput) else None
+        model, own = load_for(model, shown, **loading)
+        tokenizer, outcomes = own if tokenizer is None else tokenizer, chain(first, outcomes)
     else:
         check_not_loaded(model, loading)
     if tokenizer is None:
@@ -161,9 +219,10 @@ def capture_inputs(
         raise CaptureError(
             f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
         )
-    shown = Progress("Capturing", "input", given.count, shows=progress)
-    report = counted(shown, on_error)
-    return _Many(configured(model), tokenizer, options, report, shown, **limits).stream(outcomes)
+    progressed = Progress("Capturing", "input", given.count, shows=progress)
+    report = counted(progressed, on_error)
+    many = _Many(configured(model), tokenizer, options, report, progressed, **limits)
+    return many.stream(outcomes)
 
 
 def check_names(options: Mapping[str, Any]) -> None:
@@ -185,18 +244,7 @@ def check_names(options: Mapping[str, Any]) -> None:
             )
 
 
-def _loaded(
-    name: str | Path | None, outcomes: Iterator[Outcome], loading: Mapping[str, Any]
-) -> tuple[Any, Any, Iterator[Outcome]]:
-    """A model given by name, its tokenizer or processor, and the inputs, of which the first shows
-    what kind they are: texts, pictures ...
-    """
-    first = list(islice(outcomes, 1))
-    given = first[0] if first and isinstance(first[0], ParsedInput) else ParsedInput()
-    return *load_for(name, given, **loading), chain(first, outcomes)
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Many:
     """Captures the inputs of one `capture_many`.
 
@@ -212,6 +260,9 @@ class _Many:
         held: most bytes of waiting records.
         lengths: number of tokens of a picture of each shape, known once one of that shape was run.
         cuts: see `ParsedInput`.
+        waiting: records that are finished before their turn; None where an input was left out.
+        taken: bytes of these.
+        known: tokens and bytes of the last record.
     """
 
     model: Any
@@ -225,10 +276,12 @@ class _Many:
     held: int
     lengths: dict[tuple, int] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
+    waiting: dict[int, Record | None] = field(default_factory=dict)
+    taken: int = 0
+    known: tuple[int, int] | None = None
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         numbered, given, captured = iter(enumerate(outcomes)), 0, 0
-        waiting = WaitingRecords(getattr(self.model, "config", None))
         with self.progress:
             while ahead := list(islice(numbered, AT_ONCE)):
                 items: dict[int, ParsedInput] = {}
@@ -237,137 +290,127 @@ class _Many:
                         if isinstance(outcome, HeadscopeError):
                             raise outcome
                         items[index] = replace(outcome.read_with(self.tokenizer), cuts=self.cuts)
-                groups = self._groups(items, waiting)
+                groups = self._groups(items)
                 for index in items:
-                    if index not in waiting:
-                        records = self._with_its_like(index, items, groups, waiting)
-                        for number, record in records.items():
-                            waiting.put(number, record)
-                    record = waiting.take(index)
+                    if index not in self.waiting:
+                        self._run(index, items, groups.get(index))
+                    record = self.take(index)
                     if record is not None:
                         captured += 1
                         yield record
                 given += len(ahead)
                 check_conserved(given, captured, self.progress.left_out)
 
-    def _groups(
-        self, items: Mapping[int, ParsedInput], waiting: WaitingRecords
-    ) -> dict[int, dict[int, Any]]:
-        """For each input, by number, those it may share a batch with, of which those that were run
-        are taken: texts of similar length, or pictures of equal size.
-        """
-        texts, pictures = self._texts_and_pictures(items, waiting)
-        if reads_target(self.model):
-            return {}
-        groups: dict[int, dict[int, Any]] = {}
-        lengths = {index: len(text) for index, text in texts.items()}
-        batches = batches_of(lengths, self.tokens, self.inputs)
-        of_texts = [{index: texts[index] for index in batch} for batch in batches]
-        for group in (*of_texts, *pictures.values()):
-            groups |= dict.fromkeys(group, group)
-        return groups
+    def put(self, index: int, record: Record | None) -> None:
+        """Keep a record until its turn."""
+        self.waiting[index] = record
+        if record is not None:
+            self.known = _length_of(record), bytes_of(record)
+            self.taken += self.known[1]
 
-    def _texts_and_pictures(
-        self, items: Mapping[int, ParsedInput], waiting: WaitingRecords
-    ) -> tuple[dict[int, EncodedText], dict[tuple, dict[int, Inputs]]]:
-        """What the model reads of the inputs that may share a batch: texts, and pictures by their
-        size; an input that cannot be read has no record.
+    def take(self, index: int) -> Record | None:
+        """The record whose turn it is."""
+        record = self.waiting.pop(index)
+        if record is not None:
+            self.taken -= bytes_of(record)
+        return record
+
+    def _groups(self, items: Mapping[int, ParsedInput]) -> dict[int, dict[int, Any]]:
+        """For each input, by number, those it may share a batch with, of which those that were run
+        are taken: texts of similar length, or pictures of equal size. An input that cannot be read
+        has no record.
         """
         texts: dict[int, EncodedText] = {}
         pictures: dict[tuple, dict[int, Inputs]] = defaultdict(dict)
         for index, item in items.items():
-            if not (item.is_text or item.is_picture):
+            with leaving_out(index, self.report):
+                if item.is_picture:
+                    with at_rest(self.model):
+                        read = inputs_of(self.model, self.tokenizer, item)
+                    pictures[_shape_of(read)][index] = read
+                elif item.is_text:
+                    texts[index] = self._encoded(index, item)
                 continue
-            read = self._read(index, item)
-            if isinstance(read, EncodedText):
-                texts[index] = read
-            elif read is not None:
-                pictures[_shape_of(read)][index] = read
-            else:
-                waiting.put(index, None)
-        return texts, pictures
+            self.put(index, None)
+        if reads_target(self.model):
+            return {}
+        lengths = {index: len(text) for index, text in texts.items()}
+        batches = batches_of(lengths, self.tokens, self.inputs)
+        of_texts = [{index: texts[index] for index in batch} for batch in batches]
+        groups: dict[int, dict[int, Any]] = {}
+        for group in (*of_texts, *pictures.values()):
+            groups |= dict.fromkeys(group, group)
+        return groups
 
-    def _read(self, index: int, item: ParsedInput) -> EncodedText | Inputs | None:
-        """A text, encoded, or a picture as the model takes it; None if it was left out."""
-        with leaving_out(index, self.report):
-            if item.is_picture:
-                with at_rest(self.model):
-                    return inputs_of(self.model, self.tokenizer, item)
-            check_reads(self.model, item)
-            cut = self.options.get("truncate", False)
-            encoding = encode(self.model, self._words, item, truncate=cut)
-            check_known(self._words, encoding["input_ids"], "the text", self.unknown)
-            return EncodedText(index, item, encoding)
-        return None
+    def _encoded(self, index: int, item: ParsedInput) -> EncodedText:
+        check_reads(self.model, item)
+        cut = self.options.get("truncate", False)
+        encoding = encode(self.model, self._words, item, truncate=cut)
+        check_known(self._words, encoding["input_ids"], "the text", self.unknown)
+        return EncodedText(index, item, encoding)
 
-    def _with_its_like(
-        self,
-        index: int,
-        items: Mapping[int, ParsedInput],
-        groups: Mapping[int, dict[int, Any]],
-        waiting: WaitingRecords,
-    ) -> dict[int, Record | None]:
-        """The records of an input and of as many others of its batch as there is room for."""
-        if index not in groups:
-            return {index: self._alone(index, items[index])}
-        group = groups[index]
-        # Inputs whose turn comes next are run first: records made early wait, and take memory.
-        numbers = sorted(group)[: self._room(group, waiting)]
-        batch = {number: group.pop(number) for number in numbers}
-        try:
-            records = self._together(batch)
-        except OF_ONE_INPUT:
+    def _run(
+        self, index: int, items: Mapping[int, ParsedInput], group: dict[int, Any] | None
+    ) -> None:
+        """Capture an input and as many others of its group as there is room for."""
+        batch, records = {index: None}, []
+        if group is not None:
+            # Inputs whose turn comes next are run first: records made early wait, and take memory.
+            numbers = sorted(group)[: self._room(group)]
+            batch = {number: group.pop(number) for number in numbers}
             # A single input may be the cause, or padding, of which a text alone has none.
-            records = []
+            with suppress(*OF_ONE_INPUT):
+                records = self._together(list(batch.values()))
         if len(records) == len(batch):
             self.progress.step(len(records))
-            return dict(zip(batch, records, strict=True))
-        if items[index].is_picture:
-            return {number: self._picture(number, inputs) for number, inputs in batch.items()}
-        return {number: self._alone(number, items[number]) for number in batch}
+        else:
+            records = [self._alone(number, items[number]) for number in batch]
+        for (number, given), record in zip(batch.items(), records, strict=True):
+            self.put(number, record)
+            if isinstance(given, Inputs) and record is not None:
+                self.lengths.setdefault(_shape_of(given), _length_of(record))
 
-    def _room(self, group: Mapping[int, Any], waiting: WaitingRecords) -> int:
-        """How many of a group are run now."""
+    def _room(self, group: Mapping[int, Any]) -> int:
+        """How many of a group are run now; at least 1, for the next in turn."""
         first = next(iter(group.values()))
-        if isinstance(first, EncodedText):
-            return waiting.room(max(map(len, group.values())), self.held)
-        # The first picture of a shape is run alone, which shows how many tokens each has.
-        length = self.lengths.get(_shape_of(first))
-        if length is None:
+        if isinstance(first, Inputs):
+            # The first picture of a shape is run alone, which shows how many tokens each has.
+            length = self.lengths.get(_shape_of(first), self.tokens)
+            fitting = min(self.tokens // length, self.inputs or self.tokens)
+        else:
+            length, fitting = max(map(len, group.values())), len(group)
+        if self.known is None:
             return 1
-        fitting = max(1, self.tokens // length)
-        return min(fitting, self.inputs or fitting, waiting.room(length, self.held))
+        # Compared with a known record, a longer one is larger by at most the square of the ratio of
+        # lengths, and a shorter one is smaller by at least this ratio.
+        ratio = length / self.known[0]
+        most = max(1, self.known[1] * ratio * max(ratio, 1))
+        return max(1, min(fitting, int((self.held - self.taken) // most)))
 
-    def _together(self, batch: Mapping[int, Any]) -> list[Record]:
+    def _together(self, batch: Sequence[Any]) -> list[Record]:
         """The records of inputs that share a batch; of pictures none, or another number, if they
         cannot be told apart.
         """
-        first, *others = batch.values()
+        first, is_one = batch[0], len(batch) == 1
         if isinstance(first, EncodedText):
-            inputs = inputs_of_texts(self.model, self._words, [first, *others])
-            return self._recorded(inputs, numbers=not others)
+            inputs = inputs_of_texts(self.model, self._words, batch)
         # Tensors of packed pictures have an axis of patches instead of one of examples.
-        if not others or any(len(tensor) != 1 for tensor in first.arguments.values()):
+        elif is_one or any(len(tensor) != 1 for tensor in first.arguments.values()):
             return []
-        arguments = {
-            name: torch.cat([inputs.arguments[name] for inputs in batch.values()])
-            for name in first.arguments
-        }
-        pictures = tuple(picture for inputs in batch.values() for picture in inputs.pictures)
-        known = pictures if len(pictures) == len(batch) else ()
-        positions = origins_of(self.model, arguments)
-        inputs = Inputs(arguments, (), (), positions, pictures=known)
-        return self._recorded(inputs, numbers=False)
-
-    def _picture(self, index: int, inputs: Inputs) -> Record | None:
-        """The record of one picture, which shows how many tokens all of its shape have."""
-        with leaving_out(index, self.report):
-            record = self._recorded(inputs)[0]
-            self.progress.step()
-            longest = max(len(stack.query) for stack in record.stacks.values())
-            self.lengths.setdefault(_shape_of(inputs), longest)
-            return record
-        return None
+        else:
+            arguments = {
+                name: torch.cat([inputs.arguments[name] for inputs in batch])
+                for name in first.arguments
+            }
+            pictures = tuple(picture for inputs in batch for picture in inputs.pictures)
+            known = pictures if len(pictures) == len(batch) else ()
+            positions = origins_of(self.model, arguments)
+            inputs = Inputs(arguments, (), (), positions, pictures=known)
+        keeping, changes = keeping_of(self.options), self.options.get("interventions", ())
+        # Positions without names may be numbered only for an input that is run alone: in a batch,
+        # padding would be numbered too.
+        with at_rest(self.model):
+            return run(self.model, inputs, keeping, interventions=changes, numbers=is_one)
 
     def _alone(self, index: int, item: ParsedInput) -> Record | None:
         with leaving_out(index, self.report):
@@ -380,13 +423,25 @@ class _Many:
     def _words(self) -> Any:
         return getattr(self.tokenizer, "tokenizer", self.tokenizer)
 
-    def _recorded(self, inputs: Inputs, *, numbers: bool = True) -> list[Record]:
-        """The records of one run. Positions without names may be numbered only for an input that is
-        run alone: in a batch, padding would be numbered too.
-        """
-        keeping, changes = keeping_of(self.options), self.options.get("interventions", ())
-        with at_rest(self.model):
-            return run(self.model, inputs, keeping, interventions=changes, numbers=numbers)
+
+def _length_of(record: Record) -> int:
+    """Tokens of its longest stack."""
+    return max(len(stack.query) for stack in record.stacks.values())
+
+
+def bytes_of(part: Any) -> int:
+    """Bytes of the arrays of a record, or of a part of one; of an array that it views, only the
+    visible part counts.
+    """
+    if isinstance(part, Record):
+        return sum(bytes_of(layer) for stack in part.stacks.values() for layer in stack)
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if isinstance(part, Mapping):
+        return sum(map(bytes_of, part.values()))
+    if is_dataclass(part):
+        return sum(bytes_of(vars(part).get(each.name)) for each in fields(part))
+    return 0
 
 
 def _shape_of(inputs: Inputs) -> tuple:

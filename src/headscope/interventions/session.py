@@ -14,7 +14,6 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.device import device_of
-from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media.input_positions import (
     ARGUMENTS,
@@ -23,7 +22,7 @@ from headscope.capturing.media.input_positions import (
     has_more_than_text,
     origins_of,
 )
-from headscope.capturing.observers import looking_away, mode_off, observing
+from headscope.capturing.observers import hook_after, hook_before, looking_away, mode_off, observing
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import LayerChange, changing, sessions
 from headscope.capturing.walk import ModelModules, WatchedModules, reads_target

@@ -11,12 +11,11 @@ import torch
 
 from headscope.atlases import SIDE, Atlas
 from headscope.capturing import parse_call
-from headscope.capturing.facts import facts_of
+from headscope.capturing.facts import facts_of, name_in
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.inputs.parsed_input import Conversation, chat_form_of
-from headscope.capturing.loading.fingerprint import name_in
-from headscope.capturing.loading.load import head_of
+from headscope.capturing.loading import head_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import FileError, ModelError, TextError

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.hooks import hook_after
+from headscope.capturing.observers import hook_after
 from headscope.capturing.seam import intact
 from headscope.errors import CaptureError, InterventionError, TextError
 from headscope.interventions import Objective, Zero, gradient_importance

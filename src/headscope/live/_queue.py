@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 from torch import nn
 
-from headscope.capturing.hooks import hook_before
+from headscope.capturing.observers import hook_before
 from headscope.capturing.walk import modules_of
 from headscope.errors import HeadscopeError
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
-from headscope.capturing.loading.load import config_of, kept_arguments
+from headscope.capturing.loading import config_of, kept_arguments
 from headscope.errors import HeadscopeError
 from headscope.live._facts import LIMITS, atlas_for, check_atlas, parse_atlas
 from headscope.live._model import LiveModel

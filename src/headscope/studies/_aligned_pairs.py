@@ -219,7 +219,7 @@ def check_model(readers: Readers, *_: Any, **__: Any) -> None:
     Raises:
         ModelError: naming it.
     """
-    from headscope.capturing.loading.fingerprint import display_name
+    from headscope.capturing.facts import display_name
     from headscope.capturing.walk import reads_target
 
     model = readers[0]

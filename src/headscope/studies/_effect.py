@@ -12,7 +12,7 @@ from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing.fitness import check_fit
 from headscope.capturing.inputs.parse import parse_shared
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
-from headscope.capturing.loading.load import head_of, load_for
+from headscope.capturing.loading import head_of, load_for
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped

@@ -395,8 +395,8 @@ def answer(
         >>> answer = answer("llava-hf/llava-1.5-7b-hf", image="cat.jpg", question="What is this?")
         >>> answer.text, answer.heat(0)  # what was written; [row column] of the first word
     """
+    from headscope.capturing.facts import display_name
     from headscope.capturing.generating.about_pictures import prompt_about, written_about
-    from headscope.capturing.loading.fingerprint import display_name
 
     choice = parse_choice(layers, heads)
     given = _parsed(image, question)

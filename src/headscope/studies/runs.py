@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from headscope.capturing.entry import prepared
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.observers import hook_after
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.comparison import Comparison, OutputChange, StackComparison

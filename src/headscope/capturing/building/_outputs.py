@@ -21,9 +21,9 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._checks import not_proved
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart, full_precision
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.observers import hook_after
 from headscope.capturing.walk import block_of, is_affine, modules_of, names_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.tape import ModuleUse, first_tensor

@@ -31,7 +31,7 @@ from headscope.capturing.inputs.parse import (
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.keep import check_count
-from headscope.capturing.loading.load import load_model
+from headscope.capturing.loading import load_model
 from headscope.capturing.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped
 from headscope.capturing.seam import sessions

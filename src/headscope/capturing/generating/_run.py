@@ -21,7 +21,6 @@ from headscope.capturing.generating._options import (
     seeded,
 )
 from headscope.capturing.generating._steps import JoinedSteps
-from headscope.capturing.hooks import hook_after, hook_before
 from headscope.capturing.inputs.inputs import Inputs, ends_of
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
@@ -30,6 +29,7 @@ from headscope.capturing.inputs.tokens import (
     tokens_from_ids,
 )
 from headscope.capturing.keep import KeepChoice
+from headscope.capturing.observers import hook_after, hook_before
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
 from headscope.capturing.threads import one_at_a_time

@@ -28,12 +28,12 @@ from headscope.capturing.generating._options import (
     seeded,
 )
 from headscope.capturing.generating._run import WrittenText, check_same_text
-from headscope.capturing.hooks import hook_after
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import Conversation, ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
 from headscope.capturing.keep import check_count
+from headscope.capturing.observers import hook_after
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.threads import one_at_a_time

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Int
 from torch import nn
 
-from headscope.capturing.hooks import hook_after, hook_before, swapped
 from headscope.capturing.media.position_marks import PositionMarks, marked
+from headscope.capturing.observers import hook_after, hook_before, swapped
 from headscope.capturing.walk import modules_of
 from headscope.errors import CaptureError
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from headscope.capturing.hooks import hook_after, hook_before
+from headscope.capturing.observers import hook_after, hook_before
 from headscope.capturing.seam import unseen
 from headscope.capturing.walk import ATTENTION_NAME, WatchedModules, arguments_of
 from headscope.capturing.watching._score_trace import storage_of

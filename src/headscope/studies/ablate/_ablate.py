@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing import LOADING, LoadOptions, random_twin
-from headscope.capturing.loading.fingerprint import display_name, fingerprint_of
+from headscope.capturing.facts import display_name, fingerprint_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.threads import one_at_a_time
 from headscope.corpus import OPTIONS, RunOptions, Sums, asks_for_run

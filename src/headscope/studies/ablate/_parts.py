@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.capturing.loading.fingerprint import display_name
+from headscope.capturing.facts import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.threads import one_at_a_time

@@ -16,11 +16,10 @@ from torch import nn
 
 from headscope._progress import Progress
 from headscope.capturing.entry import numbered_tokens
-from headscope.capturing.hooks import hook_before
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
-from headscope.capturing.observers import mode_off
+from headscope.capturing.observers import hook_before, mode_off
 from headscope.capturing.run import run, uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headscope.capturing.hooks import hook_after
+from headscope.capturing.observers import hook_after
 from headscope.capturing.seam import Copies, intact, level, unseen
 from headscope.interventions.plan import LayerPlace
 

@@ -14,9 +14,9 @@ from typing import Any, Unpack
 import torch
 
 from headscope.capturing._hub import check_name, demo_model, reached
+from headscope.capturing.facts import display_name, leave_out
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.loading.fingerprint import display_name, leave_out
 from headscope.capturing.options import LoadOptions, ParsedLoadOptions, parse_loading
 from headscope.capturing.walk import arguments_of
 from headscope.errors import ModelError

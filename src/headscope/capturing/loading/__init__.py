@@ -1,1 +1,0 @@
-"""Models by name: where their files are, how they are loaded, which weights they are."""
