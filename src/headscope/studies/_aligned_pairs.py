@@ -254,7 +254,7 @@ def check_resumed(
     Raises:
         RecordError: naming what differs.
     """
-    from headscope.capturing.loading.fingerprint import display_name, weights_name
+    from headscope.capturing.facts import display_name, weights_name
 
     name, what = display_name(model), ""
     options = [f"{own}={value!r}" for own, value in study.how.items() if value != how[own]]
