@@ -203,7 +203,7 @@ def test_the_figure_has_the_rate_of_every_head(study):
     wanted = sorted(f"{100 * rate:.0f}" for each in rates for rate in each.ravel())
     numbers = [word for word in words if word.isdigit()]
     assert not [number for number in set(wanted) if numbers.count(number) < wanted.count(number)]
-    assert f"diagonal {100 * study.baseline:.0f}" in words
+    assert f"error rate, % (diagonal {100 * study.baseline:.0f})" in words
     assert [image.get_array().shape[2] for image in axes.images] == [3] * 9
     recipe = study.figure(title="T", colour=False).recipe
     assert (recipe["view"], recipe["layers"], recipe["heads"]) == (
@@ -232,7 +232,7 @@ def test_colours_part_at_the_diagonal():
     assert fewer[2] > fewer[0] + 60
     assert more[0] > more[2] + 60
     assert same.min() > 250
-    assert {"10", "90", "diagonal 50"} <= set(words)
+    assert {"10", "90", "error rate, % (diagonal 50)"} <= set(words)
     assert "whiskers" not in " ".join(words)
     with pytest.raises(hs.FigureError, match="No sentence was counted"):
         AlignmentStudy().figure()

@@ -11,8 +11,8 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
-from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._picture_heat import PictureHeat, veiled
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, Scale
@@ -60,7 +60,7 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
     words, values = _chosen(answer, wanted), answer.values(relative=relative)
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+    def draw(sheet: Sheet, y: float) -> float:
         style, largest = sheet.style, float(np.nanmax(np.abs(values[list(words)]), initial=0.0))
         scale = style.score_scale(largest) if relative else style.weight_scale(largest)
         # A record may hold no pixels: then patches are drawn as plain cells.
@@ -69,7 +69,7 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
         y = _strip(sheet, answer, y)
         y = _panels(sheet, answer, words, values=values, scale=scale, y=y)
         label = "attention on the patch" + ", less the mean over all words" * relative
-        return colour_bar(sheet, scale, label, y=y), _notes(answer, words)
+        return colour_bar(sheet, scale, label, y=y)
 
     chosen = ", relative=True" if relative else ""
     if wanted is not None:
@@ -80,6 +80,7 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
         draw,
         title=answer.question,
         note=f"{answer.model}: “{answer.text.strip()}”",
+        notes=_notes(answer, words),
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
         chosen=chosen,
@@ -129,13 +130,17 @@ def _panels(
     # Several pictures stand below each other in the panel of a word, all of one width; of a picture
     # without pixels the rows and columns of its patches are its size.
     sizes = [each.shape[:2] for each in answer.pictures] or answer.grids
-    columns = max(1, min(len(words), int((sheet.width + GAP) // (PANEL + GAP))))
-    width = min((sheet.width - (columns - 1) * GAP) / columns, 1.6 * PANEL)
-    heights = [width * tall / wide for tall, wide in sizes]
-    row = sum(heights) + 0.5 * (len(heights) - 1) + 2.2 * em
-    for index, word in enumerate(words):
-        x, top = (index % columns) * (width + GAP), y + (index // columns) * row
-        for number, height in enumerate(heights):
+
+    def heights(width: float) -> list[float]:
+        return [width * tall / wide for tall, wide in sizes]
+
+    def row(width: float) -> float:
+        return sum(heights(width)) + 0.5 * (len(sizes) - 1) + 2.2 * em
+
+    places, width, bottom = sheet.panels(y, len(words), (PANEL, 1.6 * PANEL), gap=GAP, tall=row)
+    for word, (x, start) in zip(words, places, strict=True):
+        top = start
+        for number, height in enumerate(heights(width)):
             heat = answer.laid_out(values[word], number)
             pixels = answer.pictures[number] if answer.pictures else None
             _panel(sheet, pixels, heat, scale=scale, box=(x, top, width, height))
@@ -144,7 +149,7 @@ def _panels(
         room = width - sheet.width_of(percent, small) - 0.5 * em
         sheet.text(x, top + 0.4 * em, sheet.fitted(sheet.shown(answer.words[word].text), room))
         sheet.note(x + width, top + 0.4 * em, percent, anchor="right")
-    return y + -(-len(words) // columns) * row + 0.6 * em
+    return bottom + 0.6 * em
 
 
 def _panel(

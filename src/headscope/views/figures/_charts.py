@@ -1,17 +1,26 @@
-"""The charts of results: matrices of heads, lines over layers, dots with intervals, and bars."""
+"""The charts: matrices, lines over layers, dots with intervals, bars; and the colour bar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, number_written, percent_written, text_on
+from headscope.views.figures._sheet import LEADING, Box, Sheet
+from headscope.views.figures._style import (
+    POINT,
+    Scale,
+    number_written,
+    parse_hex,
+    percent_written,
+    text_on,
+)
 
 Cell = tuple[int, int]
+NO_WORDS: Mapping[Cell, str] = {}
 Look = tuple[str, str]
 """Colour and shape of a mark; the shapes are ``"dot"``, ``"ring"``, ``"tick"`` and `HOLLOW`."""
 HOLLOW: Mapping[str, tuple[tuple[float, float], ...]] = {
@@ -29,12 +38,10 @@ MOST_SIDE = 0.4
 DOT = 0.9
 BAND = 0.2
 """Opacity of a band."""
-MOST_NUMBERS = 13
-"""Number of layers up to which each has its number; of more layers, only some."""
 LARGEST_CELL = 7.0
 """Millimetres of a cell of a matrix."""
-COLOUR_BAR = 2.2
-"""Height of a colour bar in millimetres."""
+COLOUR_BAR = 2.0
+"""Height of the bar that explains colours, in millimetres."""
 NARROWEST = 15.0
 """Millimetres of lines, below which panels are not side by side."""
 STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
@@ -63,35 +70,43 @@ class Axis:
     def ticks(self, least: int = 3) -> list[float]:
         """A few round numbers between the ends."""
         span = self.high - self.low
-        # For numbers far above 1 the steps are 50, 25, 10 ...
-        unit = 10.0 ** max(0.0, np.ceil(np.log10(span / 2))) if span > 2 else 1.0
-        steps = [unit * step for step in STEPS]
-        step = next((size for size in steps if span / size >= least), steps[-1])
+        unit = 10.0 ** np.ceil(np.log10(span / 2))
+        step = next(unit * step for step in STEPS if span / (unit * step) >= least)
         # Ticks are multiples of the step and not sums of it, which would add up rounding errors.
         first = int(np.ceil(self.low / step - ZERO))
         return [number * step for number in range(first, int(self.high / step + ZERO) + 1)]
 
 
-def draw_upright_grid(
+def draw_grid(
     sheet: Sheet,
     axis: Axis,
     ends: tuple[float, float],
     written: Callable[[float], str] = number_written,
+    *,
+    level: bool = False,
 ) -> None:
-    """Upright lines at the ticks of an axis from left to right, their numbers below.
+    """Lines at the ticks of an axis: upright ones with their numbers below, or level ones with
+    their numbers on the left.
 
     Args:
         sheet: what is drawn on.
-        axis: of millimetres from the left.
-        ends: where the lines begin and end, in millimetres from above.
+        axis: of millimetres from the left, or from above for level lines.
+        ends: where the lines begin and end, in millimetres.
         written: how a number is written.
+        level: whether the lines are level.
     """
-    style = sheet.style
+    style, words = sheet.style, {}
     for tick in axis.ticks():
-        colour, line = (style.muted, 0.7) if abs(tick) < ZERO else (style.edge, 0.4)
-        sheet.line([axis.at(tick)] * 2, ends, colour=colour, line=line)
-    words = {axis.at(tick): written(tick) for tick in axis.ticks()}
-    write_below(sheet, words, ends[1] + 0.8 * style.em)
+        place, is_zero = axis.at(tick), abs(tick) < ZERO
+        words[place] = written(tick)
+        colour, line = style.muted if is_zero else style.edge, 0.4
+        if level:
+            sheet.line(ends, [place, place], colour=colour, line=line)
+            sheet.note(ends[0] - 0.5 * style.em, place, words[place], anchor="right")
+        else:
+            sheet.line([place, place], ends, colour=colour, line=0.7 if is_zero else line)
+    if not level:
+        write_below(sheet, words, ends[1] + 0.8 * style.em)
 
 
 def write_below(sheet: Sheet, words: Mapping[float, str], y: float) -> None:
@@ -127,12 +142,28 @@ def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str
     }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Matrix:
+def draw_matrix(  # noqa: PLR0913 - what a matrix may show
+    sheet: Sheet,
+    rgb: UInt8[np.ndarray, "row column 3"],
+    *,
+    at: tuple[float, float],
+    cell: float,
+    tall: float | None = None,
+    rows: Sequence[int] = (),
+    columns: Sequence[object] | None = None,
+    hidden: Bool[np.ndarray, "row column"] | None = None,
+    dots: Bool[np.ndarray, "row column"] | None = None,
+    frames: Collection[Cell] = (),
+    words: Mapping[Cell, str] = NO_WORDS,
+) -> None:
     """A coloured cell for each head.
 
     Args:
-        rgb: colours of layers and heads.
+        sheet: what is drawn on.
+        rgb: colours of the cells, such as of layers and heads.
+        at: x and y of the upper left corner of the cells.
+        cell: millimetres of a cell.
+        tall: its height, where it is another.
         rows: names of the rows on the left, such as numbers of layers; may be none.
         columns: names of the columns below; by default their numbers.
         hidden: True where there is no head, or no number of it.
@@ -140,91 +171,71 @@ class Matrix:
         frames: row and column of cells that are framed.
         words: of each cell.
     """
-
-    rgb: UInt8[np.ndarray, "layer head 3"]
-    rows: Sequence[int] = ()
-    columns: Sequence[object] | None = None
-    hidden: Bool[np.ndarray, "layer head"] | None = None
-    dots: Bool[np.ndarray, "layer head"] | None = None
-    frames: Collection[Cell] = ()
-    words: Mapping[Cell, str] = field(default_factory=dict)
-
-
-def draw_matrix(
-    sheet: Sheet, matrix: Matrix, *, at: tuple[float, float], cell: float, tall: float | None = None
-) -> None:
-    """Draw the cells, their frame and marks, and the names of rows and columns.
-
-    Args:
-        sheet: what is drawn on.
-        matrix: what is shown.
-        at: x and y of the upper left corner of the cells.
-        cell: millimetres of a cell.
-        tall: its height, where it is another.
-    """
-    style, (x, y), (rows, heads) = sheet.style, at, matrix.rgb.shape[:2]
-    tall = tall or cell
-    high, wide = rows * tall, heads * cell
+    style, (x, y), (count, heads), tall = sheet.style, at, rgb.shape[:2], tall or cell
 
     def middle(row: int, column: int) -> tuple[float, float]:
         return x + (column + 0.5) * cell, y + (row + 0.5) * tall
 
-    sheet.framed_cells(matrix.rgb, at=at, size=(wide, high), hidden=matrix.hidden)
-    for row, column in [] if matrix.dots is None else np.argwhere(matrix.dots):
-        ink = text_on(matrix.rgb[row, column])
-        sheet.dot(*middle(row, column), 0.28 * cell, fill=ink, layer=4)
-    for row, column in matrix.frames:
-        corner = (x + column * cell, y + row * tall)
-        sheet.rect(*corner, cell, tall, edge=style.ink, line=1.0, layer=4)
-    for place, words in matrix.words.items():
-        ink = text_on(matrix.rgb[place])
-        sheet.text(*middle(*place), words, size=style.small, colour=ink, anchor="center")
-    draw_row_names(sheet, matrix.rows, at=at, cell=tall)
-    columns = [str(each) for each in matrix.columns or range(heads)]
-    room = max(sheet.width_of(columns[-1], style.small), style.small * POINT)
+    sheet.framed_cells(rgb, at=at, size=(heads * cell, count * tall), hidden=hidden)
+    for row, column in [] if dots is None else np.argwhere(dots):
+        sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
+    for row, column in frames:
+        sheet.rect(x + column * cell, y + row * tall, cell, tall, edge=style.ink, line=1.0, layer=4)
+    for place, says in words.items():
+        ink = text_on(rgb[place])
+        sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
+    for row in range(0, len(rows), max(1, int(np.ceil(1.3 * style.small * POINT / tall)))):
+        sheet.note(x - 0.4 * style.em, middle(row, 0)[1], str(rows[row]), anchor="right")
+    named = [str(each) for each in columns or range(heads)]
+    room = max(sheet.width_of(named[-1], style.small), style.small * POINT)
+    below = y + count * tall + 0.7 * style.em
     for column in range(0, heads, max(1, int(np.ceil(1.3 * room / cell)))):
-        place = (middle(0, column)[0], y + high + 0.7 * style.em)
-        sheet.note(*place, columns[column], anchor="center")
+        sheet.note(middle(0, column)[0], below, named[column], anchor="center")
 
 
-def draw_row_names(
-    sheet: Sheet, rows: Sequence[int], *, at: tuple[float, float], cell: float
-) -> None:
-    """The names of as many rows as there is room for, on the left of what begins at this corner."""
-    (x, y), style = at, sheet.style
-    for row in range(0, len(rows), max(1, int(np.ceil(1.3 * style.small * POINT / cell)))):
-        sheet.note(x - 0.4 * style.em, y + (row + 0.5) * cell, str(rows[row]), anchor="right")
-
-
-def draw_colour_bar(
+def colour_bar(  # noqa: PLR0913 - what a bar may show
     sheet: Sheet,
-    rgb: UInt8[np.ndarray, "1 column 3"],
-    marks: Sequence[tuple[float, str]],
+    scale: Scale,
+    words: str,
     *,
-    at: tuple[float, float],
-    width: float,
-    line: bool = False,
+    y: float,
+    span: tuple[float, float] | None = None,
+    masked: bool = False,
+    ticks: Sequence[tuple[float, str]] | None = None,
+    values: Float[np.ndarray, " column"] | None = None,
 ) -> float:
-    """Draw the bar with words below it, at parts of its width; return the next y.
+    """The bar of a scale, words on its left and numbers below; return the next y.
 
-    The words of the second mark keep clear of those at the ends, and ``line`` draws a line there.
+    Args:
+        sheet: what is drawn on.
+        scale: what is explained.
+        words: on the left.
+        y: the upper edge.
+        span: the ends of its room, in millimetres; by default those of the sheet.
+        masked: whether it explains masked cells too.
+        ticks: parts of its width, and what is written there; by default the scale's.
+        values: the numbers from its left to its right end; by default the whole scale.
     """
-    style, (x, y) = sheet.style, at
-    sheet.framed_cells(rgb, at=at, size=(width, COLOUR_BAR))
-    below = y + COLOUR_BAR + 0.85 * style.em
-    gap = 0.5 * style.em
-    ends = [sheet.width_of(words, style.small) + gap for part, words in marks if part in (0, 1)]
-    for part, words in marks:
-        place, half = x + part * width, sheet.width_of(words, style.small) / 2
-        if part in (0, 1):
-            sheet.note(place, below, words, anchor="right" if part else "left")
-            continue
-        if line:
-            ticks = [y - 0.6, y + COLOUR_BAR + 0.6]
-            sheet.line([place, place], ticks, colour=style.ink, line=1.0)
-        low, high = (x + ends[0] + half, x + width - ends[-1] - half) if ends else (place, place)
-        sheet.note(min(max(place, low), high), below, words, anchor="center")
-    return below + 1.4 * style.em
+    (left, right), style = span or (0.0, sheet.width), sheet.style
+    text, below = LEADING * style.small * POINT, y + COLOUR_BAR + 0.6
+    sheet.note(left, y + COLOUR_BAR / 2, words)
+    start = left + sheet.width_of(words, style.small) + style.em
+    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
+    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
+    rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
+    sheet.framed_cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
+    numbers = {}
+    for part, number in ticks or scale.ticks():
+        x = start + part * width
+        sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
+        numbers[x] = number
+    write_below(sheet, numbers, below + text / 2)
+    if masked:
+        x = start + width + 1.6 * style.em
+        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
+        sheet.framed_cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
+        sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
+    return below + text + 0.35 * style.em
 
 
 @dataclass(frozen=True)
@@ -253,39 +264,31 @@ def draw_bars(
     y: float,
     *,
     pitch: float,
-    share: float,
     edge: float | None = None,
 ) -> None:
-    """Draw bars from 0 on with their intervals.
+    """Draw bars from 0 on with their intervals, which end with the axis.
 
-    Args:
-        sheet: what is drawn on.
-        bars: from above.
-        axis: of the values; intervals end with it.
-        y: where the first row begins.
-        pitch: millimetres of a row.
-        share: part of a row that is its bar.
-        edge: x where all words end; by default they stand behind their bars.
+    Words of bars end at the x of the edge; by default they stand behind their bars.
     """
-    style = sheet.style
+    style, high = sheet.style, 0.6 * pitch
     for number, bar in enumerate(bars):
         middle, shown = y + (number + 0.5) * pitch, bar.value
         sheet.note(axis.start - 0.5 * style.em, middle, bar.name, anchor="right")
         if np.isnan(shown.value):
             continue
-        value = max(shown.value, axis.low)
-        first, last = sorted((axis.at(0.0), axis.at(value)))
-        top = middle - share * pitch / 2
-        sheet.rect(first, top, last - first, share * pitch, fill=bar.colour)
-        end = axis.at(value)
-        if np.isfinite(shown.low):
-            places = axis.within((shown.low, shown.high))
-            sheet.line(places, [middle, middle], colour=style.ink, line=0.8)
-            end = max(end, places[1])
-        if edge is None:
-            sheet.note(end + 0.5 * style.em, middle, bar.words)
-        else:
-            sheet.note(edge, middle, bar.words, anchor="right")
+        first, last = sorted((axis.at(0.0), axis.at(max(shown.value, axis.low))))
+        sheet.rect(first, middle - high / 2, last - first, high, fill=bar.colour)
+        draw_interval(sheet, shown, axis, middle, colour=style.ink, line=0.8)
+        end = max(last, *axis.within(np.nan_to_num((shown.low, shown.high)))) + 0.5 * style.em
+        sheet.note(edge or end, middle, bar.words, anchor="right" if edge else "left")
+
+
+def draw_interval(
+    sheet: Sheet, shown: Value, axis: Axis, y: float, *, colour: str, line: float
+) -> None:
+    """A line over the interval of a number, where it is known."""
+    if np.isfinite(shown.low) and np.isfinite(shown.high):
+        sheet.line(axis.within((shown.low, shown.high)), [y, y], colour=colour, line=line)
 
 
 @dataclass(frozen=True)
@@ -293,14 +296,14 @@ class Row:
     """One line: its name on the left, a value for each series, a note on the right."""
 
     name: str
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value]
     note: str = ""
 
 
 def draw_dots(
     sheet: Sheet,
-    rows: Sequence[Row],
     y: float,
+    rows: Sequence[Row],
     *,
     ends: tuple[float, float],
     written: Callable[[float], str] = number_written,
@@ -309,8 +312,8 @@ def draw_dots(
 
     Args:
         sheet: what is drawn on.
-        rows: from above.
         y: where it begins.
+        rows: from above.
         ends: the numbers at the left and the right end.
         written: how they are written.
     """
@@ -326,37 +329,53 @@ def draw_dots(
     notes = sheet.widest(row.note for row in rows)
     # Half of the last number is to the right of the axis.
     right = max(notes + 0.8 * style.em, 1.2 * style.em) if notes else 1.2 * style.em
-    axis, pitch = Axis(side, sheet.width - right, *ends), ROW * style.em
-    bottom = y + len(rows) * pitch
-    draw_upright_grid(sheet, axis, (y, bottom), written)
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
-        middle = y + (number + 0.5) * pitch
+        middle = y + (number + 0.5) * ROW * style.em
         sheet.text(side - 0.8 * style.em, middle, name, anchor="right")
         sheet.note(sheet.width - notes, middle, row.note)
-        # Drawn last to first, so that the series in question lies over its baselines.
-        for of in reversed(series):
-            draw_value(sheet, row.values.get(of, Value(np.nan)), looks[of], at=(axis, middle))
-    return bottom + 2.0 * style.em
+    axis = Axis(side, sheet.width - right, *ends)
+    values = [row.values for row in rows]
+    return draw_values(sheet, values, axis, y, looks=looks, written=written) + 2.0 * style.em
 
 
-def draw_value(
-    sheet: Sheet, shown: Value, look: Look, *, at: tuple[Axis, float], size: float = MARK
-) -> None:
-    """Draw a mark with its interval; no mark where the number is unknown.
+def draw_values(  # noqa: PLR0913 - what rows of marks have
+    sheet: Sheet,
+    rows: Sequence[Mapping[Any, Value]],
+    axis: Axis,
+    y: float,
+    *,
+    looks: Mapping[Any, Look],
+    pitch: float | None = None,
+    spread: float = 0.0,
+    size: float = MARK,
+    written: Callable[[float], str] = number_written,
+) -> float:
+    """Marks with their intervals in rows over upright lines; return the y below the rows.
 
     Args:
         sheet: what is drawn on.
-        shown: the number.
-        look: of the mark; the interval has its colour.
-        at: the axis, and the middle of the row in millimetres.
-        size: of the mark.
+        rows: the values of each row by their series, the first drawn over the others.
+        axis: of the values; intervals end with it.
+        y: where the first row begins.
+        looks: of each series; intervals have its colour.
+        pitch: millimetres of a row.
+        spread: distance of the marks of a row, as a part of it; lines then stand between rows.
+        size: of a mark in millimetres.
+        written: how numbers are written.
     """
-    axis, middle = at
-    if np.isfinite(shown.low) and np.isfinite(shown.high):
-        ends = axis.within((shown.low, shown.high))
-        sheet.line(ends, [middle, middle], colour=look[0], line=1.1)
-    if np.isfinite(shown.value):
-        draw_mark(sheet, look, axis.at(shown.value), middle, size=size)
+    pitch = pitch or ROW * sheet.style.em
+    draw_grid(sheet, axis, (y, y + len(rows) * pitch), written)
+    for number, row in enumerate(rows):
+        level = [y + number * pitch] * 2
+        if number and spread:
+            sheet.line([axis.start, axis.stop], level, colour=sheet.style.edge, line=0.3)
+        shift = y + (number + 0.5 - (len(row) - 1) / 2 * spread) * pitch
+        for at, (name, shown) in reversed(list(enumerate(row.items()))):
+            middle = shift + at * spread * pitch
+            draw_interval(sheet, shown, axis, middle, colour=looks[name][0], line=1.1)
+            if np.isfinite(shown.value):
+                draw_mark(sheet, looks[name], axis.at(shown.value), middle, size=size)
+    return y + len(rows) * pitch
 
 
 def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, size: float = MARK) -> None:
@@ -374,12 +393,14 @@ def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, size: float = MAR
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One line: its name (may be empty), its colour, and a number and interval for each layer."""
+    """One line: its name and its colour, which may be empty, and a number and interval for each
+    layer.
+    """
 
     name: str
     colour: str
     values: Float[np.ndarray, " layer"]
-    ends: Float[np.ndarray, "layer 2"]
+    ends: Float[np.ndarray, "layer 2"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -408,8 +429,8 @@ class LinePanel:
 
 def draw_line_panels(
     sheet: Sheet,
-    panels: Sequence[LinePanel | None],
     y: float,
+    panels: Sequence[LinePanel | None],
     *,
     tall: float,
     gap: float = 1.0,
@@ -427,7 +448,7 @@ def draw_line_panels(
     wide = pitch - gap * em - side - names
     if wide < NARROWEST and len(panels) > 1:
         for _, each in placed:
-            y = draw_line_panels(sheet, [each], y, tall=tall, written=written) + em
+            y = draw_line_panels(sheet, y, [each], tall=tall, written=written) + em
         return y
     titles = [(left + side, each.title) for left, each in placed if each.title]
     y = bottom = sheet.titles(y, titles, wide + names) if titles else y
@@ -441,59 +462,38 @@ def draw_line_panels(
 
 
 def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> float:
-    """Draw the lines of a panel, the first last, over the others; return the y below the numbers.
-
-    The box is that of axes and lines, without numbers and names.
-    """
+    """Draw lines in a box, the first over the others, named on the right; return the next y."""
     style, (x, y, width, height) = sheet.style, box
-    bottom, right = y + height, x + width
-    lines, layers, below = panel.lines, panel.over, panel.below
+    bottom, right, layers, below = y + height, x + width, panel.over, panel.below
     heights = Axis(bottom, y, *panel.ends)
     # A single layer still needs an axis of some length.
     across = Axis(x + 0.8, right, layers[0], max(layers[-1], layers[0] + 1))
     if below is not None:
         across = Axis(x, right, 0.0, layers[-1])
-    _draw_level_grid(sheet, heights, (x, right), written)
-    if below is None:
-        every = 1 if len(layers) <= MOST_NUMBERS else len(layers) // 8
+    else:
+        every = max(1, len(layers) // 8)
         below = {layer: str(layer) for layer in list(layers)[::every]}
+    draw_grid(sheet, heights, (x, right), written, level=True)
     words = {across.at(layer): text for layer, text in below.items()}
     write_below(sheet, words, bottom + 0.9 * style.em)
-    for line in reversed(lines):
-        _draw_line(sheet, line, [across.at(layer) for layer in layers], heights)
-    _name_lines(sheet, lines, heights, right)
+    for line in reversed(panel.lines):
+        _draw_line(sheet, line, np.array([across.at(layer) for layer in layers]), heights)
+    named = {line.name: line for line in panel.lines if not np.isnan(line.values[-1])}
+    levels = {name: heights.at(line.values[-1]) for name, line in named.items()}
+    for name, level in apart(levels, 1.25 * style.small * POINT, heights.start).items():
+        colour, place = named[name].colour, right + 0.8 * style.em
+        sheet.text(place, level, name, size=style.small, colour=colour)
     return bottom + 1.9 * style.em
 
 
-def _name_lines(sheet: Sheet, lines: Sequence[Line], heights: Axis, right: float) -> None:
-    """Names at the right ends of lines, as near to their heights as they can be."""
-    style, x = sheet.style, right + 0.8 * sheet.style.em
-    named = {line.name: line for line in lines if line.name and not np.isnan(line.values[-1])}
-    levels = {name: heights.at(line.values[-1]) for name, line in named.items()}
-    for name, level in apart(levels, 1.25 * style.small * POINT, heights.start).items():
-        sheet.text(x, level, name, size=style.small, colour=named[name].colour)
-
-
-def _draw_level_grid(
-    sheet: Sheet, axis: Axis, ends: tuple[float, float], written: Callable[[float], str]
-) -> None:
-    """Level lines at the ticks of an axis from above, their numbers on the left."""
-    style = sheet.style
-    for tick in axis.ticks():
-        level, colour = axis.at(tick), style.muted if abs(tick) < ZERO else style.edge
-        sheet.line(ends, [level, level], colour=colour, line=0.4)
-        sheet.note(ends[0] - 0.5 * style.em, level, written(tick), anchor="right")
-
-
-def _draw_line(sheet: Sheet, line: Line, xs: Sequence[float], heights: Axis) -> None:
-    known = np.flatnonzero(~np.isnan(line.ends).any(axis=1))
-    upper = zip((xs[at] for at in known), heights.within(line.ends[known, 1]), strict=True)
-    lower = zip((xs[at] for at in known), heights.within(line.ends[known, 0]), strict=True)
-    if len(known) > 1:
-        points = [*upper, *reversed(list(lower))]
-        sheet.polygon(points, fill=line.colour, opacity=BAND, layer=1)
-    drawn = [(xs[at], heights.at(line.values[at])) for at in np.flatnonzero(~np.isnan(line.values))]
-    if drawn:
-        sheet.line(*zip(*drawn, strict=True), colour=line.colour, line=1.2)
-    for x, y in drawn:
-        sheet.dot(x, y, DOT, fill=line.colour)
+def _draw_line(sheet: Sheet, line: Line, xs: Float[np.ndarray, " layer"], heights: Axis) -> None:
+    colour = line.colour or sheet.style.accent
+    if line.ends is not None and (known := ~np.isnan(line.ends).any(axis=1)).sum() > 1:
+        low, high = (heights.within(line.ends[known, side]) for side in (0, 1))
+        points = [*zip(xs[known], high, strict=True), *zip(xs[known][::-1], low[::-1], strict=True)]
+        sheet.polygon(points, fill=colour, opacity=BAND, layer=1)
+    drawn = ~np.isnan(line.values)
+    levels = [heights.at(value) for value in line.values[drawn]]
+    sheet.line(xs[drawn].tolist(), levels, colour=colour, line=1.2)
+    for x, level in zip(xs[drawn], levels, strict=True):
+        sheet.dot(float(x), level, DOT, fill=colour)

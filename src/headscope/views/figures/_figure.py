@@ -37,8 +37,8 @@ from headscope.views.figures._text import draw_input, draw_text, draw_texts
 from headscope.views.figures._tray import draw_tray
 from headscope.views.options import Default, Option
 
-Body = Callable[[Sheet, float], tuple[float, list[str]]]
-"""A function that draws a result from a y on, and returns the next y and the notes below."""
+Body = Callable[[Sheet, float], float]
+"""A function that draws a result from a y on, and returns the next y."""
 WIDTH_OF_RESULTS = 180.0
 """Millimetres: both columns of most journals."""
 NO_VERSIONS: Mapping[str, str] = {}
@@ -336,9 +336,10 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
     *,
     title: str,
     note: str = "",
+    notes: Iterable[str] = (),
     kind: str = "",
     cells: Iterable[tuple[int, int]] | None = None,
-    layers: Iterable[int] | None = None,
+    layers: Iterable[int] = (),
     texts: Iterable[str] | None = None,
     chosen: str = "",
 ) -> Figure:
@@ -350,6 +351,7 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
         body: draws it.
         title: the default title.
         note: the line below it.
+        notes: what is written below the figure.
         kind: of result, in a word; by default its own.
         cells: layer and head of what is drawn; by default those of the result.
         layers: numbers of the layers, where no single heads are drawn.
@@ -369,22 +371,18 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
         check_values(options)
         style = parse_style(options)
         sheet = Sheet(float(options.get("width", WIDTH_OF_RESULTS)), style)
-        y, title = 0.0, options.get("title", title)
-        if title:
-            y = sheet.titles(y, [(0.0, title)], sheet.width, bold=True) + 0.1 * style.em
-        y, notes = body(sheet, sheet.paragraph(y, [note] if note else []) + 0.5 * style.em)
-        sheet.finish(sheet.paragraph(y, notes) + 0.3 * style.em)
+        titles = [(0.0, options.get("title", title))]
+        y = sheet.titles(0.0, titles, sheet.width, bold=True) + 0.1 * style.em
+        y = body(sheet, sheet.paragraph(y, [note]) + 0.5 * style.em)
+        sheet.finish(sheet.paragraph(y, list(notes)) + 0.3 * style.em)
     written = "".join(f", {name}={value!r}" for name, value in options.items())
-    if cells is None:
-        cells = [] if layers is not None else [each[-2:] for each in getattr(result, "cells", ())]
-    shown = list(cells)
-    heads = {head for _, head in shown if head >= 0}
+    shown = [each[-2:] for each in (getattr(result, "cells", ()) if cells is None else cells)]
     recipe = _recipe(
         style,
         call=f"headscope.figure(result{chosen}{written})",
         view=kind or result.KIND,
-        layers=sorted({layer for layer, _ in shown} if layers is None else set(layers)),
-        heads=sorted(heads),
+        layers=sorted({*(layer for layer, _ in shown), *layers}),
+        heads=sorted({head for _, head in shown if head >= 0}),
         quantity=kind or result.KIND,
         model=getattr(result, "model", ""),
         text_sha256=_hash(result.sums.texts if texts is None else texts),

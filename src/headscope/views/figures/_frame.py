@@ -10,8 +10,8 @@ from jaxtyping import Float
 from headscope.record import Generation, Tokens
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._options import FigurePlan, Panel
-from headscope.views.figures._sheet import LEADING, Sheet
-from headscope.views.figures._style import POINT, Scale, ordinal, parse_hex, percent
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import POINT, ordinal, percent
 from headscope.views.figures.fonts import in_quotes, readable
 
 CLAUSES = {
@@ -27,8 +27,6 @@ CLAUSES = {
 """Words for each kind of heads."""
 OF_ALL_LAYERS = ("overview", "model", "pair")
 """Views that show more than the chosen layer."""
-BAR = 2.0
-"""Height of the bar that explains colours, in millimetres."""
 
 
 def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
@@ -161,37 +159,6 @@ def not_kept_of(plan: FigurePlan) -> Float[np.ndarray, " query"]:
     """The share of each query's weight that was cut before headscope saw it, mean over heads."""
     sums = [plan.layer.weights_of(head).sum(axis=-1, dtype=np.float64) for head in plan.heads]
     return np.where(plan.layer.dead, 0.0, np.clip(1 - np.mean(sums, axis=0), 0.0, 1.0))
-
-
-def colour_bar(
-    sheet: Sheet,
-    scale: Scale,
-    words: str,
-    *,
-    y: float,
-    span: tuple[float, float] | None = None,
-    masked: bool = False,
-) -> float:
-    """The bar of a scale, words on its left and numbers below, within a span of the width; give the
-    next y.
-    """
-    (left, right), style = span or (0.0, sheet.width), sheet.style
-    text, below = LEADING * style.small * POINT, y + BAR + 0.6
-    sheet.note(left, y + BAR / 2, words)
-    start = left + sheet.width_of(words, style.small) + style.em
-    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + BAR) * masked
-    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
-    sheet.framed_cells(scale.bar(round(2 * width / BAR)), at=(start, y), size=(width, BAR))
-    for at, number in scale.ticks():
-        x = start + at * width
-        sheet.line((x, x), (y + BAR, below), colour=style.muted, line=0.4)
-        sheet.note(x, below + text / 2, number, anchor="center")
-    if masked:
-        x = start + width + 1.6 * style.em
-        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
-        sheet.framed_cells(swatch, at=(x, y), size=(BAR, BAR), hidden=hidden)
-        sheet.note(x + BAR + 0.4 * style.em, y + BAR / 2, "masked")
-    return below + text + 0.35 * style.em
 
 
 def spaced(count: int, pitch: float, size: float) -> int:

@@ -5,6 +5,7 @@ as stacked bars, groups of neurons by the labels of heads, and what two results 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -12,15 +13,17 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.patterns import CLASSES, Groups, Heads
 from headscope.results import draws
-from headscope.views.figures._charts import Matrix, Row, Value, draw_dots, draw_matrix
+from headscope.views.figures._charts import Row, Value, draw_dots, draw_matrix
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._heads_plane import (
     UNITS,
     axis_names,
+    axis_values,
     draw_by_measures,
     draw_labels,
     draw_map,
     label_colours,
+    label_notes,
     rarest_labels,
     shows_candidates,
 )
@@ -30,6 +33,7 @@ from headscope.views.figures._style import head_greys, parse_hex, text_on, two_d
 PANEL = 38.0
 """Approximate width of a map of layers and heads in millimetres."""
 LARGEST_CELL = 5.0
+ROWS_ARE_LAYERS = "rows are layers, columns are heads, both from 0"
 MOST_COMPARED = 20
 """Rows of two results that are drawn."""
 CLASS_COLOURS = ("#8d9bb0", "#2f6fd6", "#86b8ea", "#4f9d4a", "#dcd6c8")
@@ -78,25 +82,29 @@ def heads_figure(
     Example:
         >>> heads_figure(heads(records, distances=True)).save("heads.pdf")
     """
+    is_maps = axes is None and mds != "only"
+    notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
+    if shows_candidates(result):
+        notes.append("no label holds: candidates, on too few texts to tell")
+    if is_maps:
+        notes = [ROWS_ARE_LAYERS, *(notes or ["a dot: the label holds"])]
+    notes += label_notes(result)
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        if classes is not False:
-            return _classes(sheet, result, None if classes is True else classes, y)
-        notes, plain = _notes(result), sheet.style.faint
+    def draw(sheet: Sheet, y: float) -> float:
+        plain = sheet.style.masked if is_maps else sheet.style.faint
         if axes is not None:
             y = draw_by_measures(sheet, result, axes, y)
         else:
-            if mds != "only":
+            if is_maps:
                 y = _maps(sheet, result, show, y)
-                dots = notes or ["a dot: the label holds"]
-                notes = ["rows are layers, columns are heads, both from 0", *dots]
-                plain = sheet.style.masked
             # By default where distances were added up for the map.
             if mds or (mds is None and result.tally.distances is not None):
                 y = draw_map(sheet, result, y)
-        y, more = draw_labels(sheet, result, y, plain=plain)
-        return y, [*notes, *more]
+        return draw_labels(sheet, result, y, plain=plain)
 
+    if classes is not False:
+        bars, notes = _class_bars(result, classes)
+        draw = partial(_draw_classes, bars=bars)
     texts = f"{result.texts} texts" if result.texts > 1 else "1 text: no evidence for others"
     if not np.isnan(result.tokens):
         texts += f", median {result.tokens:.0f} tokens"
@@ -107,6 +115,7 @@ def heads_figure(
         draw,
         title=result.model or "Heads",
         note=f"{len(result.cells)} heads over {texts}",
+        notes=notes,
         texts=(says for says, _ in result.tally.examples),
         chosen=f", {shown}",
     )
@@ -141,19 +150,16 @@ def compared_figure(
         rows.append(Row(comparison.named(each), {f"{name}, B less A": value}, note))
         ends += [abs(end) for end in (value.value, value.low, value.high) if np.isfinite(end)]
     reach = 1.05 * max(ends)
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        y = draw_dots(sheet, rows, y, ends=(-reach, reach))
-        has_ends = any(np.isfinite(each["low"]) for each in own)
-        lines = ["lines: interval of the difference, where both have one"] * has_ends
-        return y, [f"the {len(rows)} rows that differ most", "on the right: A and B", *lines]
-
+    notes = [f"the {len(rows)} rows that differ most", "on the right: A and B"]
+    if any(np.isfinite(each["low"]) for each in own):
+        notes.append("lines: interval of the difference, where both have one")
     cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
     return draw_result(
         comparison,
         options,
-        draw,
+        partial(draw_dots, rows=rows, ends=(-reach, reach)),
         title=comparison.summary.partition(":")[0],
+        notes=notes,
         cells=cells,
         texts=(),
         chosen=f", measure={name!r}",
@@ -176,125 +182,123 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
     """
     if not groups.all:
         raise FigureError("No head holds a label, so there is nothing to draw")
+    neurons, fixed = [], []
+    for each in groups.all:
+        name = f"{each.label}  ({each.heads})"
+        many = Value(each.neurons, each.neurons_low, each.neurons_high)
+        alike = Value(each.fixed, each.fixed_low, each.fixed_high)
+        neurons.append(Row(name, {"neurons that carry a query's score": many}))
+        fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
+    most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
+    least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        neurons, fixed = [], []
-        for each in groups.all:
-            name = f"{each.label}  ({each.heads})"
-            many = Value(each.neurons, each.neurons_low, each.neurons_high)
-            alike = Value(each.fixed, each.fixed_low, each.fixed_high)
-            neurons.append(Row(name, {"neurons that carry a query's score": many}))
-            fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
-        most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
-        least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
-        y = draw_dots(sheet, neurons, y, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
-        y = draw_dots(sheet, fixed, y, ends=(min(0.0, float(np.nanmin(least))), 1.0))
-        return y, [
+    def draw(sheet: Sheet, y: float) -> float:
+        y = draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
+        return draw_dots(sheet, y, fixed, ends=(min(0.0, float(np.nanmin(least))), 1.0))
+
+    return draw_result(
+        groups,
+        options,
+        draw,
+        title="Neurons that carry heads, by label",
+        notes=[
             "in brackets: how many heads hold the label",
             "fixed: 0 as by chance, 1 the same neurons at all positions",
             f"lines: {groups.confidence:.0%} interval over texts",
-        ]
-
-    title, texts = "Neurons that carry heads, by label", [each.label for each in groups.all]
-    return draw_result(groups, options, draw, title=title, kind="mechanism groups", texts=texts)
-
-
-def _notes(result: Heads) -> list[str]:
-    """Notes about labels that rest on too few texts."""
-    notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
-    if shows_candidates(result):
-        notes.append("no label holds: candidates, on too few texts to tell")
-    return notes
+        ],
+        kind="mechanism groups",
+        texts=[each.label for each in groups.all],
+    )
 
 
 def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -> float:
     """Small maps side by side: labels, patterns and measures; return the next y."""
-    style, known = sheet.style, axis_names(result, of_maps=True)
+    style, em, known = sheet.style, sheet.style.em, axis_names(result, of_maps=True)
     for name in show or ():
         if name not in known:
             raise FigureError(f"There is no {name!r} to draw; there are {', '.join(known)}")
     names = ["label", *(known if show is None else show)]
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
-    heads = max(head for _, head in result.cells) + 1
-    gap = 1.6 * style.em
-    columns = max(1, min(len(names), int((sheet.width + gap) / (PANEL + gap))))
-    width = (sheet.width - (columns - 1) * gap) / columns
-    side = sheet.width_of(str(layers[-1]), style.small) + 0.5 * style.em
-    cell = min(LARGEST_CELL, (width - side) / heads)
-    tall = 1.5 * style.em + len(layers) * cell + 1.6 * style.em
-    for number, name in enumerate(names):
-        x, top = number % columns * (width + gap) + side, y + number // columns * tall
+    rows, columns = zip(*((layers.index(layer), head) for layer, head in result.cells), strict=True)
+    heads = max(columns) + 1
+    side = sheet.width_of(str(layers[-1]), style.small) + 0.5 * em
+
+    def cell(width: float) -> float:
+        return min(LARGEST_CELL, (width - side) / heads)
+
+    def tall(width: float) -> float:
+        return 3.1 * em + len(layers) * cell(width)
+
+    widths, gap = (PANEL, sheet.width), 1.6 * em
+    places, width, bottom = sheet.panels(y, len(names), widths, gap=gap, tall=tall)
+    for name, (left, top) in zip(names, places, strict=True):
         rgb, holds, scale = _panel(sheet, result, name)
-        sheet.text(x, top + 0.6 * style.em, name)
+        x = left + side
+        sheet.text(x, top + 0.6 * em, name)
         # Of few heads the words of the scale stand behind the name, and not over it.
-        right = max(heads * cell, sheet.width_of(f"{name}  ") + sheet.width_of(scale, style.small))
-        sheet.note(x + right, top + 0.6 * style.em, scale, anchor="right")
+        words = sheet.width_of(f"{name}  ") + sheet.width_of(scale, style.small)
+        right = x + max(heads * cell(width), words)
+        sheet.note(right, top + 0.6 * em, scale, anchor="right")
         # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
         grid = np.broadcast_to(parse_hex(style.paper), (len(layers), heads, 3)).copy()
         dots = np.zeros((len(layers), heads), bool)
-        for (layer, head), colour, holding in zip(result.cells, rgb, holds, strict=True):
-            grid[layers.index(layer), head] = colour
-            dots[layers.index(layer), head] = holding
-        shown = Matrix(rgb=grid, rows=layers, dots=dots)
-        draw_matrix(sheet, shown, at=(x, top + 1.4 * style.em), cell=cell)
-    return y + -(-len(names) // columns) * tall + 0.3 * style.em
+        grid[rows, columns], dots[rows, columns] = rgb, holds
+        draw_matrix(sheet, grid, at=(x, top + 1.4 * em), cell=cell(width), rows=layers, dots=dots)
+    return bottom + 0.3 * em
 
 
 def _panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:
-    """Colour of each head, whether it has a dot, and what the colours mean."""
-    style, none = sheet.style, [False] * len(result.cells)
+    """Colour of each head, whether it holds this label, and what the colours mean."""
+    style = sheet.style
+    holds = [(label.layer, label.head) for label in result.labels if label.pattern == name]
     if name == "label":
         labels, colours = rarest_labels(result), label_colours(result, sheet)
-        shown = [colours[labels[each]] if each in labels else style.masked for each in result.cells]
-        return np.array([parse_hex(colour) for colour in shown]), none, ""
+        shown = (colours.get(labels.get(cell, ""), style.masked) for cell in result.cells)
+        return np.array([*map(parse_hex, shown)]), [False] * len(result.cells), ""
+    values, largest, scale = axis_values(result, name), 1.0, "0–1"
     if name in result.measures:
-        values = result.measures[name]
         largest = float(np.nanmax(values)) or 1.0
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
         scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
-        return style.weight_scale(largest, power=1.0).rgb(values), none, scale
-    return _pattern_panel(sheet, result, name)
+    elif holds:
+        scale = f"0–1, {len(holds)} hold"
+    rgb = style.weight_scale(largest, power=1.0).rgb(np.maximum(values, 0))
+    return rgb, [cell in holds for cell in result.cells], scale
 
 
-def _pattern_panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:
-    """The scores of one pattern, with a dot on the heads that hold it."""
-    mine = {(each.layer, each.head): each for each in result.all_labels if each.pattern == name}
-    values = np.array([mine[cell].score if cell in mine else np.nan for cell in result.cells])
-    holds = [cell in mine and mine[cell].holds for cell in result.cells]
-    rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(np.clip(values, 0, 1))
-    return rgb, holds, f"0–1, {sum(holds)} hold" if any(holds) else "0–1"
-
-
-def _shares_of(result: Heads) -> dict[str, float]:
-    return {name: float(np.mean(shares)) for name, shares in result.classes.items()}
-
-
-def _classes(
-    sheet: Sheet, result: Heads, others: Mapping[str, Heads] | None, y: float
-) -> tuple[float, list[str]]:
-    """A stacked bar from 0 to 100 % for every layer, or every set of texts, each part with its
-    number; return the next y and the notes.
+def _class_bars(
+    result: Heads, classes: bool | Mapping[str, Heads]
+) -> tuple[dict[str, Mapping[str, float]], list[str]]:
+    """The shares of classes for every layer, or every set of texts, and the notes.
 
     Raises:
         FigureError: where another set is not a result of `headscope.heads`.
     """
-    style, names = sheet.style, list(CLASSES)
     notes = [
         "percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"
     ]
-    if others is None:
-        bars = {f"layer {layer}": shares for layer, shares in result.classes_of_layers().items()}
-        bars["all"] = _shares_of(result)
-    else:
-        bars = {result.model or "this": _shares_of(result)}
-        for name, each in others.items():
-            if not isinstance(each, Heads):
-                raise FigureError(
-                    f"classes has a {type(each).__name__} for {name!r}; give what headscope.heads "
-                    "found"
-                )
-            bars[str(name)] = _shares_of(each)
-            notes.append(f"{name}: {each.texts} texts")
+
+    def shares_of(of: Heads) -> dict[str, float]:
+        return {name: float(np.mean(shares)) for name, shares in of.classes.items()}
+
+    if not isinstance(classes, Mapping):
+        layers = result.classes_of_layers().items()
+        bars = {f"layer {layer}": shares for layer, shares in layers}
+        return bars | {"all": shares_of(result)}, notes
+    bars = {result.model or "this": shares_of(result)}
+    for name, each in classes.items():
+        if not isinstance(each, Heads):
+            raise FigureError(
+                f"classes has a {type(each).__name__} for {name!r}; give what headscope.heads found"
+            )
+        bars[str(name)] = shares_of(each)
+        notes.append(f"{name}: {each.texts} texts")
+    return bars, notes
+
+
+def _draw_classes(sheet: Sheet, y: float, bars: Mapping[str, Mapping[str, float]]) -> float:
+    """A stacked bar from 0 to 100 % for each, each part with its number; return the next y."""
+    style, names = sheet.style, list(CLASSES)
     colours = CLASS_COLOURS if style.colour else head_greys(len(names), dark=style.dark)
     side = min(0.4 * sheet.width, max(map(sheet.width_of, bars))) + 0.8 * style.em
     y = sheet.legend(list(zip(colours, names, strict=True)), y, x=side) + 0.6 * style.em
@@ -311,4 +315,4 @@ def _classes(
                 sheet.text(*place, words, size=style.small, colour=ink, anchor="center")
             x += width
         y += BAR + GAP
-    return y + 0.4 * style.em, notes
+    return y + 0.4 * style.em

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.measures import stress
 from headscope.patterns import CLASSES, Heads
-from headscope.views.figures._charts import Axis
+from headscope.views.figures._charts import Axis, draw_grid
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._options import FigurePlan
 from headscope.views.figures._sheet import Sheet
@@ -57,7 +57,8 @@ def draw_scatter(sheet: Sheet, plan: FigurePlan) -> None:
         y = draw_map(sheet, evidence, y, chosen=chosen)
     else:
         y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
-    y, notes = draw_labels(sheet, evidence, y, plain=plan.style.faint)
+    y = draw_labels(sheet, evidence, y, plain=plan.style.faint)
+    notes = label_notes(evidence)
     if evidence.texts == 1:
         notes.append("seen on one text only, which is no evidence for others")
     if shows_candidates(evidence):
@@ -134,32 +135,27 @@ def draw_by_measures(
 ) -> float:
     """Heads by two of their measures, with ticks and titles; return the next y."""
     style, line = sheet.style, 1.35 * sheet.style.em
-    values = [axis_values(result, name) for name in axes]
-    known = ~np.isnan(values[0] + values[1])
+    values = np.stack([axis_values(result, name) for name in axes], axis=1)
+    known = ~np.isnan(values).any(axis=1)
     if not known.any():
         raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
-    ends = [_ends(each[known]) for each in values]
-    ticks = [_ticks(*each) for each in ends]
-    left = sheet.widest(map(_tick, ticks[1])) + 0.9 * style.em
-    right, top = sheet.width - DOT, y + 1.15 * line
+    low, high = values[known].min(axis=0), values[known].max(axis=0)
+    # All heads may have the same value: the axis then still needs a length.
+    room = 0.06 * (high - low)
+    room = np.where(room > 0, room, 0.5 * np.maximum(np.abs(high), 1e-6))
+    left, right, top = 3.2 * style.em, sheet.width - DOT, y + 1.15 * line
     bottom = top + min(0.62 * (right - left), TALLEST)
+    ends = np.stack([low - room, high + room], axis=1).tolist()
     across, up = Axis(left, right, *ends[0]), Axis(bottom, top, *ends[1])
-    sheet.note(0, y + line / 2, _axis_title(sheet, axes[1]))
-    sheet.rect(left, top, right - left, bottom - top, edge=style.edge, line=0.4)
+    titles = [f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name) for name in axes]
+    sheet.note(0, y + line / 2, titles[1])
+    draw_grid(sheet, up, (left, right), _tick, level=True)
+    draw_grid(sheet, across, (top, bottom), _tick)
     below = bottom + 0.9 * style.em
-    for tick in ticks[0]:
-        x = across.at(tick)
-        sheet.line((x, x), (bottom, bottom + 0.8), colour=style.muted, line=0.4)
-        sheet.note(x, below, _tick(tick), anchor="center")
-    for tick in ticks[1]:
-        level = up.at(tick)
-        sheet.line((left - 0.8, left), (level, level), colour=style.muted, line=0.4)
-        sheet.note(left - 0.5 * style.em, level, _tick(tick), anchor="right")
-    sheet.note(right, below + line, _axis_title(sheet, axes[0]), anchor="right")
+    sheet.note(right, below + line, titles[0], anchor="right")
     dots = {}
-    for cell, *numbers in zip(result.cells, *values, strict=True):
-        if not np.isnan(sum(numbers)):
-            dots[cell] = (across.at(numbers[0]), up.at(numbers[1]))
+    for at in np.flatnonzero(known):
+        dots[result.cells[at]] = (across.at(values[at, 0]), up.at(values[at, 1]))
     _dots(sheet, result, dots, chosen, between=(left, right))
     note = f"{(~known).sum()} heads have no such number and are left out"
     return sheet.paragraph(below + 1.8 * line, [] if known.all() else [note])
@@ -168,10 +164,14 @@ def draw_by_measures(
 def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
     """All heads, like heads close together (Clark et al. 2019, section 6); return the next y."""
     style, plane, middle = sheet.style, result.map, y + 0.6 * sheet.style.em
-    sheet.text(0, middle, "map of all heads")
+    title = "map of all heads"
+    sheet.text(0, middle, title)
     apart = f"like heads close together, {result.texts} texts"
     words = f"{apart}; stress {stress(result.distances, plane):.2f}"
-    sheet.note(sheet.width, middle, words, anchor="right")
+    if sheet.width_of(title) + sheet.width_of(words, style.small) + style.em > sheet.width:
+        y = sheet.paragraph(y + 1.2 * style.em, [words]) - 1.2 * style.em
+    else:
+        sheet.note(sheet.width, middle, words, anchor="right")
     top = y + 1.8 * style.em
     low, span = plane.min(axis=0), np.maximum(np.ptp(plane, axis=0), 1e-9)
     room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
@@ -183,15 +183,21 @@ def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] 
     return top + scale * span[1] + 2 * DOT + 0.6 * style.em
 
 
-def draw_labels(sheet: Sheet, result: Heads, y: float, *, plain: str) -> tuple[float, list[str]]:
-    """What the colours of labels mean, that of no label too; return the next y and the notes."""
+def draw_labels(sheet: Sheet, result: Heads, y: float, *, plain: str) -> float:
+    """What the colours of labels mean, that of no label too; return the next y."""
     counts = Counter(rarest_labels(result).values())
     entries = []
     for name, colour in label_colours(result, sheet).items():
         entries.append((colour, f"{sheet.shown(name)} ({counts[name]})"))
-    y = sheet.legend([*entries, (plain, "no label")], y) + 0.2 * sheet.style.em
-    several = len(counts) < len({label.pattern for label in result.labels})
-    return y, ["a head with several labels shows the rarest"] if several else []
+    return sheet.legend([*entries, (plain, "no label")], y) + 0.2 * sheet.style.em
+
+
+def label_notes(result: Heads) -> list[str]:
+    """A note about heads with several labels."""
+    several = len(set(rarest_labels(result).values())) < len(
+        {each.pattern for each in result.labels}
+    )
+    return ["a head with several labels shows the rarest"] * several
 
 
 def _dots(
@@ -202,32 +208,21 @@ def _dots(
     *,
     between: tuple[float, float],
 ) -> None:
-    """A dot for each head in the colour of its label, and a ring around each that is chosen."""
+    """A dot for each head in the colour of its label, a ring around each that is chosen, and names
+    next to the dots where there is room, of chosen heads and rare labels first.
+    """
     style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
+    counts, high = Counter(labels.values()), style.small * POINT
     for cell, (x, y) in points.items():
-        fill = colours[labels[cell]] if cell in labels else style.faint
+        fill = colours.get(labels.get(cell, ""), style.faint)
         sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
         if cell in chosen:
             sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
-    _name_dots(sheet, labels, points, chosen, between=between)
-
-
-def _name_dots(
-    sheet: Sheet,
-    labels: Mapping[Cell, str],
-    points: Mapping[Cell, Point],
-    chosen: Collection[Cell],
-    *,
-    between: tuple[float, float],
-) -> None:
-    """Names next to the dots where there is room, of chosen heads and rare labels first."""
-    style, counts = sheet.style, Counter(labels.values())
     taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
 
     def order(cell: Cell) -> tuple[bool, int]:
         return cell not in chosen, counts.get(labels.get(cell, ""), len(points))
 
-    high = style.small * POINT
     for cell in sorted(points, key=order):
         (x, y), name = points[cell], "{}-{}".format(*cell)
         wide, away = sheet.width_of(name, style.small), 0.7 * (RING if cell in chosen else DOT)
@@ -245,25 +240,6 @@ def _overlaps(box: tuple[float, ...], others: Collection[tuple[float, ...]]) -> 
     return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)
 
 
-def _ends(values: Float[np.ndarray, " head"]) -> tuple[float, float]:
-    """Lowest and highest value with some room around them."""
-    low, high = float(values.min()), float(values.max())
-    # All heads may have the same value: the axis then still needs a length.
-    room = 0.06 * (high - low) or 0.5 * max(abs(high), 1e-6)
-    return low - room, high + room
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    from matplotlib.ticker import MaxNLocator
-
-    ticks = MaxNLocator(nbins=6, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [float(tick) for tick in ticks if low <= tick <= high]
-
-
 def _tick(tick: float) -> str:
     # Adding zero turns -0.0, which would be written with a minus, into 0.0.
     return f"{round(tick, 9) + 0.0:g}"
-
-
-def _axis_title(sheet: Sheet, name: str) -> str:
-    return f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
-from headscope.comparison import Comparison, Effect, StackComparison
+from headscope.comparison import Comparison, Effect
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figures._charts import (
-    COLOUR_BAR,
     LARGEST_CELL,
     Axis,
     Bar,
-    Look,
-    Matrix,
     Value,
+    colour_bar,
     draw_bars,
-    draw_colour_bar,
     draw_mark,
     draw_matrix,
-    draw_row_names,
-    draw_upright_grid,
-    draw_value,
+    draw_values,
 )
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
@@ -39,16 +35,11 @@ ALIGNED_CELL, NUMBERED_CELL = 6.4, 4.6
 ALL_APART = 0.35
 """Gap between the columns of heads and the column of all of them together, in cells."""
 MARK = 1.9
-BAR_WIDTH = 40.0
-"""Width of the colour bar of a comparison in millimetres."""
+GAP = 0.5
+"""Below the bar that explains colours, in units of the font size."""
 MOST_MECHANISMS, PANEL, POSITION = 12, 56.0, 1.1
 """Number of heads, approximate width of each, and height of a position in millimetres."""
-MECHANISM_NOTES = [
-    "colour: share of texts in which a neuron is among the fewest that carry the score, "
-    "paper for 0",
-    "rows: position of the query, from 0; columns: neurons of the head, from 0",
-    "Jaccard: how alike the sets of two positions are",
-]
+ROWS_ARE_LAYERS = "rows are layers, columns are heads, both from 0"
 
 
 @draws("ablation")
@@ -72,18 +63,29 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
     Example:
         >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
     """
+    # One scale for the maps of all stacks, so that equal colours are equal changes.
+    largest = float(np.abs(ablation.change[~ablation.of_layers]).max(initial=0.0))
+    notes = [
+        ROWS_ARE_LAYERS,
+        f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
+        f"all heads and over all layers, alpha {ablation.alpha:g})",
+    ]
+    if ablation.of_layers.any():
+        notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+    def draw(sheet: Sheet, y: float) -> float:
+        scale = sheet.style.score_scale(largest, power=1.0)
         for stack in ablation.stacks:
-            y = _ablated_stack(sheet, ablation, stack, y)
-        notes = [
-            "rows are layers, columns are heads, both from 0",
-            f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
-            f"all heads and over all layers, alpha {ablation.alpha:g})",
-        ]
-        if ablation.of_layers.any():
-            notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
-        return y, notes
+            y = _ablated_stack(sheet, ablation, stack, scale, y=y)
+        if ablation.of_layers.all():
+            return y
+        # One number where nothing changed.
+        marks = [(0.5, f"intact {short_change(ablation.baseline, largest)}")]
+        if largest > 0:
+            low, high = ablation.baseline + np.array([-largest, largest])
+            marks.insert(0, (0.0, short_change(low, largest)))
+            marks.append((1.0, short_change(high, largest)))
+        return colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks) + GAP * sheet.style.em
 
     return draw_result(
         ablation,
@@ -91,60 +93,49 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         draw,
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
+        notes=notes,
         texts=[ablation.task, str(ablation.examples)],
     )
 
 
-def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, y: float) -> float:
+def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: float) -> float:
     """The map and the bars of one stack; return the next y."""
-    style, grid, layers = sheet.style, ablation.grid(stack=stack), ablation.layers(stack)
-    has_bars = not np.isnan(ablation.by_layer(stack=stack)).all()
+    em, grid, layers = sheet.style.em, ablation.grid(stack=stack), ablation.layers(stack)
     named = f"{stack}, " if len(ablation.stacks) > 1 else ""
-    x, top, cell = sheet.width_of("00", style.small) + 0.5 * style.em, y + 1.5 * style.em, 0.0
-    if grid.size:
+    x, cell, has_map = sheet.width_of("00", sheet.style.small) + 0.5 * em, LARGEST_CELL, grid.size
+    has_bars = not np.isnan(ablation.by_layer(stack=stack)).all()
+    titles, left = [(x, f"{named}without one head")] * bool(has_map), x
+    if has_map:
         room = sheet.width * (MAPS_OF_ABLATION if has_bars else 1) - x
         cell = min(LARGEST_CELL, room / grid.shape[1])
-        words = f"{named}without one head"
-        sheet.text(x, y + 0.6 * style.em, words)
-        _ablated_heads(sheet, ablation, stack, at=(x, top), cell=cell)
-        x += max(grid.shape[1] * cell, sheet.width_of(words)) + 2.2 * style.em
-    else:
-        cell = LARGEST_CELL
-        draw_row_names(sheet, layers, at=(x, top), cell=cell)
+        left += max(grid.shape[1] * cell, min(room, sheet.width_of(titles[0][1]))) + 2.2 * em
     if has_bars:
-        sheet.text(x, y + 0.6 * style.em, f"{named}without the whole layer")
-        _ablated_layers(sheet, ablation, stack, at=(x, top), cell=cell)
-    return top + len(layers) * cell + 4.6 * style.em
-
-
-def _ablated_heads(
-    sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float
-) -> None:
-    style, grid, intact = sheet.style, ablation.grid(stack=stack), ablation.baseline
-    # One scale for the maps of all stacks, so that equal colours are equal changes.
-    largest = float(np.abs(ablation.change[~ablation.of_layers]).max())
-    scale = style.score_scale(largest, power=1.0)
-    dots = np.equal(ablation.grid("significant", stack), 1)
-    rows, hidden = ablation.layers(stack), np.isnan(grid)
-    shown = Matrix(rgb=scale.rgb(grid), rows=rows, hidden=hidden, dots=dots)
-    draw_matrix(sheet, shown, at=at, cell=cell)
-    # Scores below the bar, the intact one marked; one number where nothing changed.
-    marks = [(0.5, f"intact {short_change(intact, largest)}")]
-    if largest > 0:
-        marks.insert(0, (0.0, short_change(intact - largest, largest)))
-        marks.append((1.0, short_change(intact + largest, largest)))
-    width = min(max(grid.shape[1] * cell, 16 * style.em), 60.0)
-    bar = scale.rgb(np.linspace(-largest, largest, 256)[None])
-    place = (at[0], at[1] + len(grid) * cell + 1.6 * style.em)
-    draw_colour_bar(sheet, bar, marks, at=place, width=width, line=True)
+        titles.append((left, f"{named}without the whole layer"))
+    room = sheet.width - left if has_bars else sheet.width
+    top = sheet.titles(y, titles, room) + 0.3 * em
+    if has_map:
+        dots = np.equal(ablation.grid("significant", stack), 1)
+        hidden = np.isnan(grid)
+        draw_matrix(
+            sheet, scale.rgb(grid), at=(x, top), cell=cell, rows=layers, hidden=hidden, dots=dots
+        )
+    if has_bars:
+        names = [""] * len(layers) if has_map else [str(layer) for layer in layers]
+        _ablated_layers(sheet, ablation, stack, names, at=(left, top), cell=cell)
+    return top + len(layers) * cell + 2.4 * em
 
 
 def _ablated_layers(
-    sheet: Sheet, ablation: Any, stack: str, *, at: tuple[float, float], cell: float
+    sheet: Sheet,
+    ablation: Any,
+    stack: str,
+    names: list[str],
+    *,
+    at: tuple[float, float],
+    cell: float,
 ) -> None:
     """A bar for each layer without all of its heads, on both sides of the intact score."""
-    style, (x, y), layers = sheet.style, at, ablation.layers(stack)
-    own = {}
+    style, (x, y), own = sheet.style, at, {}
     for number, (name, layer, head) in enumerate(ablation.cells):
         if name == stack and head < 0:
             own[layer] = number
@@ -153,20 +144,19 @@ def _ablated_layers(
     # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
     low, high = float(spots.min()), max(float(spots.max()), float(spots.min()) + 1e-12)
     bars = []
-    for layer in layers:
+    for layer, name in zip(ablation.layers(stack), names, strict=True):
         if layer not in own:
-            bars.append(Bar("", Value(np.nan), "", ""))
+            bars.append(Bar(name, Value(np.nan), "", ""))
             continue
-        number = own[layer]
-        value = float(ablation.change[number])
-        mark = " •" if ablation.significant[number] else ""
-        words = short_change(value, float(np.abs(change).max())) + mark
+        value, number = float(ablation.change[own[layer]]), own[layer]
+        words = short_change(value, float(np.abs(change).max()))
+        words += " •" * bool(ablation.significant[number])
         colour = style.negative if value < 0 else style.positive
-        bars.append(Bar("", Value(value, *ablation.intervals[number]), words, colour))
-    room = max(sheet.width_of(bar.words, style.small) for bar in bars)
+        bars.append(Bar(name, Value(value, *ablation.intervals[number]), words, colour))
+    room = sheet.widest(bar.words for bar in bars)
     axis = Axis(x, sheet.width - room - 0.8 * style.em, low, high)
-    draw_bars(sheet, bars, axis, y, pitch=cell, share=0.6, edge=sheet.width)
-    zero, bottom = axis.at(0.0), y + len(layers) * cell
+    draw_bars(sheet, bars, axis, y, pitch=cell, edge=sheet.width)
+    zero, bottom = axis.at(0.0), y + len(bars) * cell
     upright = [y - 0.4 * style.em, bottom + 0.4 * style.em]
     sheet.line([zero, zero], upright, colour=style.ink, line=0.7)
     words = f"intact {short_change(ablation.baseline, max(abs(low), abs(high)))}"
@@ -200,26 +190,34 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         raise FigureError(
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
+    baseline = study.baseline
+    notes = [
+        "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
+        "a layer together",
+        "framed: the fewest errors of a map",
+        "diagonal: each word linked to the one at its relative place, without any attention",
+    ]
+    if study.sentences > 1:
+        notes.append(f"whiskers: {study.confidence:.0%} bootstrap interval over sentences")
+    if study.refused:
+        layers = ", ".join(map(str, study.refused))
+        notes.append(f"no norms of layer{'s' * (len(study.refused) > 1)} {layers}")
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+    def draw(sheet: Sheet, y: float) -> float:
         # Rates lie between 0 and 1, so this is the largest difference that can occur: all studies
         # with one baseline share their colours. Fewer errors than the diagonal are above 0.
-        scale = sheet.style.score_scale(max(study.baseline, 1 - study.baseline), power=1.0)
+        scale = sheet.style.score_scale(max(baseline, 1 - baseline), power=1.0)
+        # A filled dot for weights, a square of paper for norms.
+        looks = {"weight": (sheet.style.ink, "dot"), "norm": (sheet.style.ink, "square")}
         for state in STATES:
-            y = _aligned_state(sheet, study, state, scale, y=y)
-        y = _aligned_bar(sheet, study, scale, y)
-        notes = [
-            "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
-            "a layer together",
-            "framed: the fewest errors of a map",
-            "diagonal: each word linked to the one at its relative place, without any attention",
-        ]
-        if study.sentences > 1:
-            notes.append(f"whiskers: {study.confidence:.0%} bootstrap interval over sentences")
-        if study.refused:
-            layers = ", ".join(map(str, study.refused))
-            notes.append(f"no norms of layer{'s' * (len(study.refused) > 1)} {layers}")
-        return y, notes
+            y = _aligned_state(sheet, study, state, scale=scale, looks=looks, y=y)
+        marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
+        values = baseline - np.linspace(0, 1, 256)
+        y = colour_bar(
+            sheet, scale, f"error rate, % (diagonal {marks[1][1]})", y=y, ticks=marks, values=values
+        )
+        legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
+        return sheet.legend(legend, y, draw_mark) + GAP * sheet.style.em
 
     return draw_result(
         study,
@@ -228,95 +226,85 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         kind="alignment",
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         note=f"alignment error rate in %, {counted(study.sentences, 'sentence')}",
+        notes=notes,
         cells=[(layer, head) for layer in study.layers for head in range(study.heads)],
     )
 
 
-def _aligned_state(sheet: Sheet, study: Any, state: str, scale: Scale, *, y: float) -> float:
+def _aligned_state(
+    sheet: Sheet, study: Any, state: str, *, scale: Scale, looks: dict[str, Any], y: float
+) -> float:
     """The maps and layers of one state; return the next y."""
-    style, layers, heads = sheet.style, study.layers, study.heads
+    style, heads = sheet.style, study.heads
     shown = [by for by in BY if not np.isnan(study.error_rates(by, state)).all()]
     x = sheet.width_of("00", style.small) + 0.6 * style.em
     columns, gap = heads + 1 + ALL_APART, 1.6 * style.em
     room = (MAPS_OF_ALIGNMENT * sheet.width - x - gap * len(BY)) / len(BY)
     cell, top = min(ALIGNED_CELL, room / columns), y + 2.8 * style.em
     sheet.text(x, y + 0.6 * style.em, f"{state}: {STATES[state]}")
-    draw_row_names(sheet, layers, at=(x, top), cell=cell)
-    for by in shown:
-        sheet.note(x, y + 2.0 * style.em, BY[by])
+    for number, by in enumerate(shown):
+        sheet.note(x, y + 2.0 * style.em, BY[by] if room > sheet.width_of(BY[by]) else by)
         rates = study.error_rates(by, state)
         # The heads, and behind a gap all heads of a layer together: each has its own best cell.
         for known, start in ((rates[:, :-1], 0.0), (rates[:, -1:], heads + ALL_APART)):
-            hidden, words, frames = np.isnan(known), {}, []
-            if not hidden.all():
-                frames = [divmod(int(np.nanargmin(known)), known.shape[1])]
-            if cell >= NUMBERED_CELL:
-                for row, column in np.argwhere(~hidden):
-                    words[int(row), int(column)] = f"{100 * known[row, column]:.0f}"
-            matrix = Matrix(
-                rgb=scale.rgb(study.baseline - known),
+            hidden, words = np.isnan(known), {}
+            best = [] if hidden.all() else [divmod(int(np.nanargmin(known)), known.shape[1])]
+            for row, column in np.argwhere(~hidden) if cell >= NUMBERED_CELL else ():
+                words[int(row), int(column)] = f"{100 * known[row, column]:.0f}"
+            draw_matrix(
+                sheet,
+                scale.rgb(study.baseline - known),
+                at=(x + start * cell, top),
+                cell=cell,
+                rows=study.layers if number == start == 0 else (),
                 columns=["all"] if start else None,
                 hidden=hidden,
-                frames=frames,
+                frames=best,
                 words=words,
             )
-            draw_matrix(sheet, matrix, at=(x + start * cell, top), cell=cell)
         x += columns * cell + gap
-    _aligned_layers(sheet, study, state, shown, at=(x + 0.6 * style.em, top), cell=cell)
-    return top + len(layers) * cell + 2.8 * style.em
+    _aligned_layers(
+        sheet,
+        study,
+        state,
+        {by: looks[by] for by in shown},
+        at=(x + 0.6 * style.em, top),
+        cell=cell,
+    )
+    return top + len(study.layers) * cell + 2.8 * style.em
 
 
 def _aligned_layers(
-    sheet: Sheet, study: Any, state: str, shown: list[str], *, at: tuple[float, float], cell: float
+    sheet: Sheet,
+    study: Any,
+    state: str,
+    looks: dict[str, Any],
+    *,
+    at: tuple[float, float],
+    cell: float,
 ) -> None:
     """All heads of each layer together, a mark for each of weight and norm, and the diagonal as a
     line.
     """
     style, (x, y) = sheet.style, at
-    right = sheet.width - sheet.width_of("100", style.small) / 2
-    axis, bottom = Axis(x, right, 0.0, 1.0), y + len(study.layers) * cell
-    draw_upright_grid(sheet, axis, (y, bottom), lambda rate: f"{100 * rate:.0f}")
-    for row in range(len(study.layers) + 1):
-        sheet.line([x, right], [y + row * cell] * 2, colour=style.edge, line=0.4)
+    axis = Axis(x, sheet.width - sheet.width_of("100", style.small) / 2, 0.0, 1.0)
+    values = []
+    for by in looks:
+        rates, ends = study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]
+        values.append([Value(rate, *between) for rate, between in zip(rates, ends, strict=True)])
     line, (low, most) = axis.at(study.baseline), study.baseline_interval
+    bottom = y + len(study.layers) * cell
     if np.isfinite(low):
         band = axis.at(most) - axis.at(low)
         sheet.rect(axis.at(low), y, band, bottom - y, fill=style.masked, layer=1)
     sheet.line([line, line], [y - 0.3 * style.em, bottom], colour=style.muted, line=1.0)
     half = sheet.width_of("diagonal", style.small) / 2
     sheet.note(min(line, sheet.width - half), y - 0.8 * style.em, "diagonal", anchor="center")
-    for number, by in enumerate(shown):
-        rates, ends = study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]
-        shift = (number - (len(shown) - 1) / 2) * 0.36 * cell
-        for row, (rate, (low, most)) in enumerate(zip(rates, ends, strict=True)):
-            place = (axis, y + (row + 0.5) * cell + shift)
-            value = Value(rate, low, most)
-            draw_value(sheet, value, _look(sheet, by), at=place, size=min(MARK, 0.4 * cell))
-
-
-def _look(sheet: Sheet, by: str) -> Look:
-    """A filled dot for weights, a square of paper for norms."""
-    return sheet.style.ink, "dot" if by == "weight" else "square"
-
-
-def _aligned_bar(sheet: Sheet, study: Any, scale: Scale, y: float) -> float:
-    """Rates below the bar, that of the diagonal marked, and what the marks on the right are; give
-    the next y.
-    """
-    style, baseline = sheet.style, study.baseline
-    side = sheet.width_of("00", style.small) + 0.6 * style.em
-    width = min(60.0, 0.4 * sheet.width)
-    marks = [(0.0, "0"), (baseline, f"diagonal {100 * baseline:.0f}"), (1.0, "100")]
-    bar = scale.rgb(baseline - np.linspace(0, 1, 256)[None])
-    below = draw_colour_bar(sheet, bar, marks, at=(side, y), width=width, line=True)
-    x, middle = sheet.width, y + COLOUR_BAR / 2
-    for by in reversed(BY):
-        x -= sheet.width_of(by, style.small)
-        sheet.note(x, middle, by)
-        draw_mark(sheet, _look(sheet, by), x - 0.8 * style.em, middle, size=MARK)
-        x -= 2.4 * style.em
-    sheet.note(x + 0.6 * style.em, middle, "all heads together", anchor="right")
-    return below + 0.2 * style.em
+    rows = [dict(zip(looks, of, strict=True)) for of in zip(*values, strict=True)]
+    marks = {"pitch": cell, "spread": 0.36, "size": min(MARK, 0.4 * cell)}
+    draw_values(
+        sheet, rows, axis, y, looks=looks, written=lambda rate: f"{100 * rate:.0f}", **marks
+    )
 
 
 @draws("comparison")
@@ -334,54 +322,49 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     """
     comparison = difference.comparison if isinstance(difference, Effect) else difference
     stacks = comparison.stacks
-    done = "; ".join(difference.done) if isinstance(difference, Effect) else ""
     note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
+    if isinstance(difference, Effect) and difference.done:
+        note = f"changed: {'; '.join(difference.done)}"
+    largest = max(float(stack.moved.max()) for stack in stacks.values())
+    notes = [f"{ROWS_ARE_LAYERS}, as the first record counts them"]
+    notes.append("Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats")
+    if any(stack.has_baseline for stack in stacks.values()):
+        notes.append("a dot: moved by more than the largest distance of the baseline")
+    if any(stack.changed for stack in stacks.values()):
+        notes.append("framed: changed on purpose")
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        style = sheet.style
-        largest = max(float(stack.moved.max()) for stack in stacks.values())
-        scale = style.weight_scale(largest or 1.0, power=1.0, words=two_digits)
+    def draw(sheet: Sheet, y: float) -> float:
+        em, small = sheet.style.em, sheet.style.small
+        scale = sheet.style.weight_scale(largest, power=1.0, words=two_digits)
         for name, stack in stacks.items():
             if len(stacks) > 1:
-                sheet.text(0, y + 0.6 * style.em, sheet.shown(name))
-                y += 1.6 * style.em
-            y = _moved(sheet, stack, scale, y)
-        marks = [(0.0, "0"), (1.0, f"{two_digits(largest)} nats")]
-        y = draw_colour_bar(sheet, scale.bar(20), marks, at=(0, y), width=BAR_WIDTH)
-        notes = ["rows are layers, columns are heads, both from 0, as the first record counts them"]
-        notes.append("Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats")
-        if any(stack.has_baseline for stack in stacks.values()):
-            notes.append("a dot: moved by more than the largest distance of the baseline")
-        if any(stack.changed for stack in stacks.values()):
-            notes.append("framed: changed on purpose")
-        return y, notes
+                sheet.text(0, y + 0.6 * em, sheet.shown(name))
+                y += 1.6 * em
+            grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
+            changed = [(layers.index(layer), head) for layer, head in stack.changed]
+            dots = np.zeros(grid.shape, bool)
+            if stack.has_baseline:
+                dots |= stack.as_map(stack.beyond.astype(float)) == 1
+            for cell in changed:
+                dots[cell] = False
+            side = sheet.width_of(str(layers[-1]), small) + 0.6 * em
+            cell, at = min(LARGEST_CELL, (sheet.width - side) / grid.shape[1]), (side, y)
+            rgb, hidden = scale.rgb(grid), np.isnan(grid)
+            marks = partial(draw_matrix, hidden=hidden, dots=dots, frames=changed)
+            marks(sheet, rgb, at=at, cell=cell, rows=layers)
+            y += len(layers) * cell + 2.0 * em
+        return colour_bar(sheet, scale, "nats", y=y) + GAP * em
 
     return draw_result(
         difference,
         options,
         draw,
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
-        note=f"changed: {done}" if done else note,
+        note=note,
+        notes=notes,
         cells=[cell for each in stacks.values() for cell in each.cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
-
-
-def _moved(sheet: Sheet, stack: StackComparison, scale: Scale, y: float) -> float:
-    """The map of one stack; return the next y."""
-    grid, style = stack.map(), sheet.style
-    layers = list(dict.fromkeys(layer for layer, _ in stack.cells))
-    changed = [(layers.index(layer), head) for layer, head in stack.changed]
-    dots = None
-    if stack.has_baseline:
-        dots = stack.as_map(stack.beyond.astype(float)) == 1
-        for cell in changed:
-            dots[cell] = False
-    side = sheet.width_of(str(layers[-1]), style.small) + 0.6 * style.em
-    cell, hidden = min(LARGEST_CELL, (sheet.width - side) / grid.shape[1]), np.isnan(grid)
-    shown = Matrix(rgb=scale.rgb(grid), rows=layers, hidden=hidden, dots=dots, frames=changed)
-    draw_matrix(sheet, shown, at=(side, y), cell=cell)
-    return y + len(layers) * cell + 2.0 * style.em
 
 
 @draws("mechanism")
@@ -418,19 +401,31 @@ def mechanism_figure(
         )
     members = [member for layer, _ in cells for member in mechanism.units[layer].members]
     what = "neurons" if all(len(member) == 1 for member in members) else "units"
-    looks = "what each query looks at"
-    if mechanism.pattern is not None:
-        looks = f"“{mechanism.pattern.name}”"
+    pattern = mechanism.pattern
+    looks = "what each query looks at" if pattern is None else f"“{pattern.name}”"
+    table = mechanism.columns()
+    numbers = {}
+    for row, key in enumerate(zip(table["layer"], table["head"], table["of"], strict=True)):
+        chance = f"(chance {two_digits(table['chance'][row])})"
+        jaccard = f"Jaccard {two_digits(table['overlap'][row])} {chance}"
+        numbers[key] = f"{table['neurons'][row]:.1f} of {table['units'][row]}, {jaccard}"
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        em, rows = sheet.style.em, max(mechanism.seen_often(*cell) for cell in cells)
-        gap, tall = 2 * em, 4.8 * em + rows * POSITION
-        columns = max(1, min(len(cells), int((sheet.width + gap) / (PANEL + gap))))
-        width = (sheet.width - (columns - 1) * gap) / columns
-        for number, cell in enumerate(cells):
-            corner = (number % columns * (width + gap), y + number // columns * tall)
-            _carried(sheet, mechanism, cell, of, at=corner, width=width, rows=rows)
-        return y + -(-len(cells) // columns) * tall, MECHANISM_NOTES
+    def draw(sheet: Sheet, y: float) -> float:
+        style, em = sheet.style, sheet.style.em
+        rows = max(mechanism.seen_often(*cell) for cell in cells)
+        side, tall = sheet.width_of("00", style.small) + 0.5 * em, 4.8 * em + rows * POSITION
+        places, width, bottom = sheet.panels(
+            y, len(cells), (PANEL, sheet.width), gap=2 * em, tall=lambda _: tall
+        )
+        for cell, (x, top) in zip(cells, places, strict=True):
+            shares = mechanism.carried_at(*cell, of=of)[:rows]
+            sheet.text(x + side, top + 0.6 * em, "head {}-{}".format(*cell))
+            sheet.note(x + side, top + 1.8 * em, numbers[*cell, of])
+            rgb = style.weight_scale(1.0, power=1.0).rgb(np.nan_to_num(shares))
+            rgb[np.isnan(shares)] = parse_hex(style.masked)
+            pitch, corner = (width - side) / shares.shape[1], (x + side, top + 2.7 * em)
+            draw_matrix(sheet, rgb, at=corner, cell=pitch, tall=POSITION, rows=range(len(shares)))
+        return bottom
 
     return draw_result(
         mechanism,
@@ -438,36 +433,12 @@ def mechanism_figure(
         draw,
         title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
         note=f"{looks}, {mechanism.texts} texts, read by the {of}",
+        notes=[
+            "colour: share of texts in which a neuron is among the fewest that carry the score, "
+            "paper for 0",
+            "rows: position of the query, from 0; columns: neurons of the head, from 0",
+            "Jaccard: how alike the sets of two positions are",
+        ],
         cells=cells,
         chosen=f", at={cells!r}, of={of!r}",
     )
-
-
-def _carried(
-    sheet: Sheet,
-    mechanism: Any,
-    cell: tuple[int, int],
-    of: str,
-    *,
-    at: tuple[float, float],
-    width: float,
-    rows: int,
-) -> None:
-    """The neurons of one head by position."""
-    style, columns, (x, y) = sheet.style, mechanism.columns(), at
-    keys = zip(columns["layer"], columns["head"], columns["of"], strict=True)
-    row = list(keys).index((*cell, of))
-    numbers = {name: columns[name][row] for name in ("neurons", "units", "overlap", "chance")}
-    side = sheet.width_of("00", style.small) + 0.5 * style.em
-    sheet.text(x + side, y + 0.6 * style.em, f"head {cell[0]}-{cell[1]}")
-    note = (
-        f"{numbers['neurons']:.1f} of {numbers['units']}, "
-        f"Jaccard {two_digits(numbers['overlap'])} (chance {two_digits(numbers['chance'])})"
-    )
-    sheet.note(x + side, y + 1.8 * style.em, note)
-    shares = mechanism.carried_at(*cell, of=of)[:rows]
-    rgb = style.weight_scale(1.0, power=1.0).rgb(np.nan_to_num(shares))
-    rgb[np.isnan(shares)] = parse_hex(style.masked)
-    pitch, place = (width - side) / shares.shape[1], (x + side, y + 2.7 * style.em)
-    shown = Matrix(rgb=rgb, rows=range(len(shares)))
-    draw_matrix(sheet, shown, at=place, cell=pitch, tall=POSITION)

@@ -12,10 +12,10 @@ import numpy as np
 
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Layer
+from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._frame import (
     CLAUSES,
     closing,
-    colour_bar,
     draw_generation,
     first_written,
     generation_notes,

@@ -10,9 +10,9 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
+from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._frame import (
     closing,
-    colour_bar,
     heading,
     named_every,
     spaced,

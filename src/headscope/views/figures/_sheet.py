@@ -380,6 +380,32 @@ class Sheet:
         self.cells(rgb, at=at, size=size, hidden=hidden)
         self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
 
+    def panels(
+        self,
+        y: float,
+        count: int,
+        widths: tuple[float, float],
+        *,
+        gap: float,
+        tall: Callable[[float], float],
+    ) -> tuple[list[tuple[float, float]], float, float]:
+        """The upper left corners of so many panels in rows, their width, and the next y.
+
+        Args:
+            y: upper edge of the first row.
+            count: number of panels.
+            widths: smallest width of a panel, where there is room for it, and largest.
+            gap: between two panels of a row.
+            tall: gives the height of a row from the width of a panel.
+        """
+        columns = max(1, min(count, int((self.width + gap) / (widths[0] + gap))))
+        width = min((self.width + gap) / columns - gap, widths[1])
+        high = tall(width)
+        places = []
+        for at in range(count):
+            places.append((at % columns * (width + gap), y + at // columns * high))
+        return places, width, places[-1][1] + high
+
     def legend(
         self,
         entries: Sequence[tuple[Any, str]],

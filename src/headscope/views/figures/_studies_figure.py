@@ -5,6 +5,7 @@ norms, probing and faithfulness.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,9 +23,9 @@ from headscope.views.figures._charts import (
     Value,
     draw_bars,
     draw_dots,
+    draw_grid,
     draw_line_panels,
-    draw_upright_grid,
-    draw_value,
+    draw_values,
 )
 from headscope.views.figures._figure import Figure, ResultOptions, draw_result
 from headscope.views.figures._sheet import Sheet
@@ -53,16 +54,14 @@ COLOURS = {
     "other": ("#5A5A5A", "#a3a3a3"),
 }
 """Okabe and Ito's, the lighter ones darkened for lines on white, lightened for dark paper."""
-NORMS_TALL, PROBING_TALL = 52.0, 36.0
+NORMS_TALL, PROBING_TALL, CURVES_TALL = 52.0, 36.0, 42.0
 """Height of lines in millimetres."""
 PROBES = ("probe", "both directions")
 """Scores that are drawn as a probe; all others are controls."""
 NOT_BARS = ("selectivity",)
 """Scores without a bar: this one is the difference of two bars that are drawn."""
-BAR_ROW, BAR, BETWEEN = 2.1, 0.57, 2.0
-"""Height of a row in units of the font size, the part of it that is a bar, and the gap between two
-panels.
-"""
+BAR_ROW, BETWEEN = 2.1, 2.0
+"""Height of a row of bars and the gap between two panels, in units of the font size."""
 MOST_SIDE = 0.42
 """Largest share of a panel's width for the names of bars."""
 
@@ -109,19 +108,21 @@ def relations_figure(
             values["random weights, best head"] = Value(control.held_out_accuracy)
         note = f"{each.held_out_place} {each.held_out_direction or ''}".rstrip()
         rows.append(Row(f"{each.relation}  ({each.count})", values, note))
-    return _best_heads(
+    source = relations.source or "a treebank"
+    return draw_result(
         relations,
-        rows,
         options,
-        title=f"{relations.model or 'A model'}, {relations.source or 'a treebank'}: heads that "
-        "look along relations",
+        partial(draw_dots, rows=rows, ends=(0.0, 1.0), written=percent_written),
+        title=f"{relations.model or 'A model'}, {source}: heads that look along relations",
         note="share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",
-        chosen=f", least={least!r}, score={score!r}",
         notes=[
             "in brackets: how many words",
             "on the right: the head that was chosen most often, and who looks at whom",
+            f"lines: {relations.confidence:.0%} interval over documents",
         ],
+        texts=relations.names,
+        chosen=f", least={least!r}, score={score!r}",
     )
 
 
@@ -152,36 +153,26 @@ def coreference_figure(
             values["random weights"] = Value(control.held_out_accuracy)
         values |= {"head match, all": Value(each.head_match), "sieves, all": Value(each.sieves)}
         rows.append(Row(f"{each.kind}  ({each.count})", values, each.held_out_place))
-    return _best_heads(
+    source = coreference.source or "texts"
+    return draw_result(
         coreference,
-        rows,
         options,
-        title=f"{coreference.model or 'A model'}, {coreference.source or 'texts'}: heads that "
-        "find antecedents",
+        partial(draw_dots, rows=rows, ends=(0.0, 1.0), written=percent_written),
+        title=f"{coreference.model or 'A model'}, {source}: heads that find antecedents",
         note="share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
-        chosen=f", candidates={candidates!r}",
         notes=[
             "in brackets: how many mentions",
             "on the right: the head that was chosen most often",
+            f"lines: {coreference.confidence:.0%} interval over documents",
         ],
+        texts=coreference.names,
+        chosen=f", candidates={candidates!r}",
     )
 
 
 def _held_out(each: Any) -> dict[str, Value]:
     return {"best head": Value(each.held_out_accuracy, each.held_out_low, each.held_out_high)}
-
-
-def _best_heads(
-    study: Any, rows: Sequence[Row], options: ResultOptions, *, notes: list[str], **words: Any
-) -> Figure:
-    """Held-out shares with their intervals, a row for each question, from 0 to 100 %."""
-    notes = [*notes, f"lines: {study.confidence:.0%} interval over documents"]
-
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        return draw_dots(sheet, rows, y, ends=(0.0, 1.0), written=percent_written), notes
-
-    return draw_result(study, options, draw, texts=study.names, **words)
 
 
 @draws("norm study")
@@ -206,7 +197,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
             "No text was counted, so there is nothing to draw; update the study with one first"
         )
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+    def draw(sheet: Sheet, y: float) -> float:
         panels, colours = [], _colours_of_classes(sheet.style)
         for by, title in TITLES.items():
             lines = []
@@ -216,8 +207,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
                 lines.append(Line(NAMES[of], colours[of], values, ends))
             panels.append(LinePanel(title=title, lines=lines, over=study.layers, under="layer"))
-        y = draw_line_panels(sheet, panels, y, tall=NORMS_TALL)
-        return y, [f"bands: {study.confidence:.0%} interval over texts"]
+        return draw_line_panels(sheet, y, panels, tall=NORMS_TALL)
 
     return draw_result(
         study,
@@ -226,6 +216,7 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         kind="norms",
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
         note=f"share of a row, mean over heads; {counted(study.texts, 'text')}",
+        notes=[f"bands: {study.confidence:.0%} interval over texts"],
         layers=study.layers,
     )
 
@@ -253,18 +244,17 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
     """
     measures = {task: probing.measures(task)[0] for task in probing.tasks}
     layers_of = {task: probing.per_layer(task, measure) for task, measure in measures.items()}
+    panels = [_probed_layers(probing, of) if len(of) > 1 else None for of in layers_of.values()]
+    over = "documents" if any(each.groups for each in probing.scores) else "sentences"
+    notes = [f"lines on bars: {probing.confidence:.0%} interval over {over}"]
+    notes += ["bands: the same of each layer"] * any(panels)
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
-        over = "documents" if any(each.groups for each in probing.scores) else "sentences"
-        notes = [f"lines on bars: {probing.confidence:.0%} interval over {over}"]
-        y = _probe_bars(sheet, probing, measures, y) + 1.8 * sheet.style.em
-        panels = []
-        for layers in layers_of.values():
-            panels.append(_probed_layers(sheet, probing, layers) if len(layers) > 1 else None)
+    def draw(sheet: Sheet, y: float) -> float:
+        em = sheet.style.em
+        y = _probe_bars(sheet, probing, measures, y) + 1.8 * em
         if any(panels):
-            y = draw_line_panels(sheet, panels, y, tall=PROBING_TALL, gap=BETWEEN)
-            notes.append("bands: the same of each layer")
-        return y + 0.4 * sheet.style.em, notes
+            y = draw_line_panels(sheet, y, panels, tall=PROBING_TALL, gap=BETWEEN)
+        return y + 0.4 * em
 
     learnt, _, test = probing.sentences
     return draw_result(
@@ -273,6 +263,7 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
         draw,
         title=f"{probing.model or 'A model'}: {probing.kind} probe",
         note=f"{learnt:,} sentences learnt from, {test:,} others scored",
+        notes=notes,
         layers=[number for layers in layers_of.values() for number in layers],
         texts=[probing.kind, str(learnt), str(test)],
     )
@@ -290,9 +281,9 @@ def _probe_bars(sheet: Sheet, probing: Any, measures: Mapping[str, str], y: floa
         bars = _probed(sheet, probing, shown, MOST_SIDE * width)
         side = sheet.widest(bar.name for bar in bars) + 0.8 * em
         axis, end = Axis(x + side, x + width - numbers, 0.0, 1.0), top + len(bars) * BAR_ROW * em
-        draw_upright_grid(sheet, axis, (top, end), percent_written)
+        draw_grid(sheet, axis, (top, end), percent_written)
         # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
-        draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em, share=BAR)
+        draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em)
         bottom = max(bottom, end)
     return bottom
 
@@ -312,37 +303,38 @@ def _probed(sheet: Sheet, probing: Any, shown: tuple[str, str], room: float) -> 
     return bars
 
 
-def _probed_layers(sheet: Sheet, probing: Any, layers: Mapping[int, Any]) -> LinePanel:
+def _probed_layers(probing: Any, layers: Mapping[int, Any]) -> LinePanel:
     numbers = sorted(layers)
     values = np.array([layers[number].value for number in numbers])
     ends = np.array([layers[number].interval(probing.confidence) for number in numbers])
     spots = np.concatenate([values, ends.ravel()])
-    low = max(0.0, float(np.nanmin(spots)) - 0.05)
-    high = min(1.0, float(np.nanmax(spots)) + 0.05)
+    low, high = float(np.nanmin(spots)), float(np.nanmax(spots))
     is_upto = any(" to " in layers[number].of for number in numbers)
     return LinePanel(
-        lines=[Line("", sheet.style.accent, values, ends)],
+        lines=[Line("", "", values, ends)],
         over=numbers,
         under="layers 0 to ..." if is_upto else "layer (0: embeddings)",
-        ends=(low, high),
+        ends=(max(0.0, low - 0.05), min(1.0, high + 0.05)),
     )
 
 
 SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
 WORDS = {"leave_one_out": "leave one out", "alti": "ALTI"}
+RANKS = {"spearman": "dot", "kendall": "ring"}
+"""Rank correlations and their marks."""
 PANELS = (
     (("kendall", "spearman"), "gradient", "agrees with gradient"),
     (("kendall", "spearman"), "leave_one_out", "with leaving out"),
     (("comprehensiveness",), "", "comprehensiveness"),
     (("sufficiency",), "", "sufficiency"),
 )
-CURVES = (
-    ("comprehensiveness", "without the top tokens the answer loses", "more is better"),
-    ("sufficiency", "with the top tokens alone it loses", "less is better"),
-)
+CURVES = {
+    "comprehensiveness": ("without the top tokens the answer loses", "more is better"),
+    "sufficiency": ("with the top tokens alone it loses", "less is better"),
+}
 SHARES = (0.01, 0.05, 0.10, 0.20, 0.50)
-CURVES_TALL = 42.0
-"""Height of the erasure curves in millimetres."""
+PANEL = 16.0
+"""Smallest width of a panel of agreement in millimetres."""
 
 
 @draws("faithfulness")
@@ -367,26 +359,35 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
     Example:
         >>> faithfulness_figure(faithfulness(classifier, tokenizer, texts)).save("faithfulness.pdf")
     """
+    notes = [
+        "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
+        "hollow Kendall’s tau-b",
+        "comprehensiveness and sufficiency: means of the curves below",
+    ]
+    if faithfulness.texts > 1:
+        notes.append(f"whiskers: {faithfulness.confidence:.0%} interval over {faithfulness.over}")
+    if "random" in faithfulness.signals:
+        notes.append(
+            "random: one random draw for each text; its line, what any cut of tokens does, "
+            "is the zero line"
+        )
+    below = {share: f"{100 * share:.0f} %" for share in SHARES[1:]}
 
-    def draw(sheet: Sheet, y: float) -> tuple[float, list[str]]:
+    def draw(sheet: Sheet, y: float) -> float:
         known = dict(zip(SIGNALS, sheet.style.series(len(SIGNALS)), strict=True))
         colours = {name: known.get(name, sheet.style.muted) for name in faithfulness.signals}
-        y = _agreement(sheet, faithfulness, colours, y)
-        y = _erasure(sheet, faithfulness, colours, y)
-        notes = [
-            "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
-            "hollow Kendall’s tau-b",
-            "comprehensiveness and sufficiency: means of the curves below",
-        ]
-        if faithfulness.texts > 1:
-            level, over = f"{faithfulness.confidence:.0%}", faithfulness.over
-            notes.append(f"whiskers: {level} interval over {over}")
-        if "random" in colours:
-            notes.append(
-                "random: one random draw for each text; its line, what any cut of tokens does, "
-                "is the zero line"
-            )
-        return y, notes
+        y, panels, spots = _agreement(sheet, faithfulness, colours, y), [], [0.0, 0.1]
+        for measure, (title, wanted) in CURVES.items():
+            lines = []
+            for name, colour in colours.items():
+                values = faithfulness.erasure(name, measure)[:, 0]
+                lines.append(Line(WORDS.get(name, name), colour, values))
+                spots += values.tolist()
+            panels.append({"title": title, "note": wanted, "lines": lines})
+        same = {"over": SHARES, "under": "of the tokens of a text", "below": below}
+        curves = [LinePanel(**panel, **same, ends=_tenths(spots)) for panel in panels]
+        tall, written = CURVES_TALL, number_written
+        return draw_line_panels(sheet, y, curves, tall=tall, gap=2.0, written=written)
 
     texts = counted(faithfulness.texts, "text")
     return draw_result(
@@ -395,83 +396,69 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
         draw,
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
+        notes=notes,
         layers=(faithfulness.layer,),
     )
 
 
 def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
-    """A row for each signal, a panel for each measure; return the next y."""
-    style, means = sheet.style, faithfulness.means
-    pitch, gap = ROW * style.em, 1.8 * style.em
-    side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * style.em
-    room = sheet.width - side - gap * 3 - sheet.width_of("1.0", style.small) / 2
-    wide = room / len(PANELS)
-    starts = (side + np.arange(len(PANELS)) * (wide + gap)).tolist()
-    titles = list(zip(starts, [words for *_, words in PANELS], strict=True))
-    top = sheet.titles(y, titles, wide + 0.8 * gap) + 0.3 * style.em
-    middles = (top + (np.arange(len(colours)) + 0.5) * pitch).tolist()
-    for middle, (name, colour) in zip(middles, colours.items(), strict=True):
-        sheet.dot(MARK / 2, middle, MARK, fill=colour)
-        sheet.text(0.9 * style.em, middle, WORDS.get(name, name))
-    bottom = top + len(colours) * pitch
-    for start, (measures, against, _) in zip(starts, PANELS, strict=True):
-        axis = _agreement_axis(means, measures[0], (start, start + wide))
-        draw_upright_grid(sheet, axis, (top, bottom))
-        # Erasing tokens in random order, with which all are to be compared.
-        if (measures[0], "random", "") in means:
-            at = axis.at(means[measures[0], "random", ""][0])
-            sheet.line([at, at], [top, bottom], colour=style.ink, line=1.0)
-        for row in range(1, len(colours)):
-            sheet.line([start, start + wide], [top + row * pitch] * 2, colour=style.edge, line=0.3)
-        for middle, (name, colour) in zip(middles, colours.items(), strict=True):
-            if name == against:
-                sheet.note(axis.at(0.0) + 0.6 * style.em, middle, "itself")
-            for index, measure in enumerate(measures):
-                shift = (index - (len(measures) - 1) / 2) * 0.34 * pitch
-                if (measure, name, against) in means:
-                    mean, _, low, high, _ = means[measure, name, against]
-                    look = colour, "ring" if measure == "kendall" else "dot"
-                    draw_value(sheet, Value(mean, low, high), look, at=(axis, middle + shift))
-    return bottom + 2.6 * style.em
+    """A row for each signal, a panel for each measure, as many side by side as there is room for;
+    return the next y.
+    """
+    em, gap, pitch = sheet.style.em, 1.8 * sheet.style.em, ROW * sheet.style.em
+    side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * em
+    room = sheet.width - side - sheet.width_of("1.0", sheet.style.small) / 2 + gap
+    words = [word for *_, title in PANELS for word in title.split()]
+    least = max(PANEL, *map(sheet.width_of, words)) + 0.2 * gap
+    columns = max(count for count in (1, 2, 4) if count == 1 or room / count >= least)
+    wide = room / columns - gap
+    for first in range(0, len(PANELS), columns):
+        panels = PANELS[first : first + columns]
+        starts = [side + number * (wide + gap) for number in range(columns)]
+        said = [(start, title) for start, (*_, title) in zip(starts, panels, strict=True)]
+        top = sheet.titles(y, said, wide + 0.8 * gap) + 0.3 * em
+        for number, (name, colour) in enumerate(colours.items()):
+            sheet.dot(MARK / 2, top + (number + 0.5) * pitch, MARK, fill=colour)
+            sheet.text(0.9 * em, top + (number + 0.5) * pitch, WORDS.get(name, name))
+        for start, panel in zip(starts, panels, strict=True):
+            span = (start, start + wide)
+            _agreement_panel(sheet, faithfulness.means, colours, panel, span=span, y=top)
+        y = top + len(colours) * pitch + 2.6 * em
+    return y
 
 
-def _agreement_axis(means: Any, measure: str, ends: tuple[float, float]) -> Axis:
-    """The axis of a panel, the same for both panels of agreement, and for both of erasure."""
-    ranks = measure in PANELS[0][0]
-    spots = [0.0, 0.5]
-    for (of, *_), (mean, _, low, high, _) in means.items():
-        names = PANELS[0][0] if ranks else (PANELS[2][0] + PANELS[3][0])
-        if of in names:
-            spots += [number for number in (mean, low, high) if np.isfinite(number)]
-    # At least from 0 to 0.5, so that small differences do not fill the panel and look large.
-    return Axis(*ends, *_tenths(spots))
-
-
-def _erasure(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: float) -> float:
-    """What the answer loses by the share of tokens, two panels; return the next y."""
-    below = {share: f"{100 * share:.0f} %" for share in SHARES[1:]}
-    lines, spots = {measure: [] for measure, *_ in CURVES}, [0.0, 0.1]
-    for name, colour in colours.items():
-        for measure, of in lines.items():
-            values = faithfulness.erasure(name, measure)[:, 0]
-            of.append(
-                Line(WORDS.get(name, name), colour, values, np.full((len(SHARES), 2), np.nan))
-            )
-            spots += values.tolist()
-    panels = []
-    for measure, title, wanted in CURVES:
-        panels.append(
-            LinePanel(
-                title=title,
-                note=wanted,
-                lines=lines[measure],
-                over=SHARES,
-                under="of the tokens of a text",
-                below=below,
-                ends=_tenths(spots),
-            )
-        )
-    return draw_line_panels(sheet, panels, y, tall=CURVES_TALL, gap=2.0, written=number_written)
+def _agreement_panel(
+    sheet: Sheet,
+    means: Any,
+    colours: dict[str, str],
+    panel: tuple[tuple[str, ...], str, str],
+    *,
+    span: tuple[float, float],
+    y: float,
+) -> None:
+    (measures, against, _), pitch = panel, ROW * sheet.style.em
+    same = tuple(CURVES) if measures[0] in CURVES else measures
+    numbers = np.array([ends[:4] for (of, *_), ends in means.items() if of in same])[:, [0, 2, 3]]
+    # At least from 0 to 0.5, so that small differences do not fill the panel and look large; the
+    # same for both panels of agreement, and for both of erasure.
+    axis = Axis(*span, *_tenths([0.0, 0.5, *numbers[np.isfinite(numbers)]]))
+    rows, looks = [], {}
+    for number, (name, colour) in enumerate(colours.items()):
+        row = {}
+        if name == against:
+            place = (axis.at(0.0) + 0.6 * sheet.style.em, y + (number + 0.5) * pitch)
+            sheet.note(*place, "itself")
+        for measure in measures:
+            if (measure, name, against) in means:
+                mean, _, low, high, _ = means[measure, name, against]
+                row[measure, name] = Value(mean, low, high)
+                looks[measure, name] = (colour, RANKS.get(measure, "dot"))
+        rows.append(row)
+    bottom = draw_values(sheet, rows, axis, y, looks=looks, spread=0.34)
+    # Erasing tokens in random order, with which all are to be compared.
+    if (measures[0], "random", "") in means:
+        at = axis.at(means[measures[0], "random", ""][0])
+        sheet.line([at, at], [y, bottom], colour=sheet.style.ink, line=1.0)
 
 
 def _tenths(spots: Sequence[float]) -> tuple[float, float]:

@@ -14,9 +14,9 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.record import Record, Tokens
+from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._frame import (
     closing,
-    colour_bar,
     draw_generation,
     first_written,
     generation_notes,
