@@ -68,9 +68,12 @@ def test_erasure_curves_are_means_with_intervals(found):
 
 def test_titles_are_never_cut(found, check_titles):
     curves = ("without the top tokens the answer loses", "with the top tokens alone it loses")
-    for width in (120, 180):
+    for width in (60, 120, 180):
         figure = faithfulness_figure(found, width=width)
         check_titles(figure, "agrees with gradient", "comprehensiveness", *curves)
+        # Narrow panels stand below each other, so that no word is broken.
+        words = [each.get_text() for each in figure.matplotlib.axes[0].texts]
+        assert {"comprehensiveness", "sufficiency"} <= set(words)
 
 
 def marks(figure):
@@ -114,7 +117,7 @@ def test_curves_are_drawn_for_every_signal(found):
             steps = np.diff(found.erasure(name, measure)[:, 0])
             assert tuple(np.round(steps / steps.sum(), 4)) in heights
     text = re.findall(r"<text[^>]*>([^<]*)</text>", figure.to_bytes("svg").decode())
-    assert text.count("leave one out") == 3
+    assert text.count("leave one out") >= 3
     assert "itself" in text
     assert "T" in text
     assert figure.recipe["call"] == "headscope.figure(result, title='T', width=140)"
