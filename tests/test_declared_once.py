@@ -73,7 +73,7 @@ STUDY_EDITS = {
     "__init__.pyi": [
         ("    mechanism as mechanism,\n", "    lengths as lengths,\n    mechanism as mechanism,\n")
     ],
-    "cli/_app.py": [('    "_texts": (', '    "_lengths": ("lengths",),\n    "_texts": (')],
+    "cli/_app.py": [('    "_studies": ', '    "_lengths": "lengths",\n    "_studies": ')],
 }
 STUDY_FILES = {
     "studies/lengths/__init__.py": '"""How long texts are."""\n',

@@ -8,7 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._signature import flag, plain_help
+from headscope.cli._signature import plain_help
 from headscope.testing import random_record
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import Option, PageOptions, PageSelection, WrittenOptions, declared
@@ -27,6 +27,11 @@ SPECIAL = {
 """Values of options that are neither switches nor words of a list."""
 AS_WORDS = {"query": ["0", "q2"], "key": ["k1", "3"]}
 """How some of them are written, where not as in Python."""
+
+
+def flag(name):
+    """The name on the command line of an option of Python."""
+    return f"--{name.replace('_', '-')}"
 
 
 def other_values():
@@ -48,7 +53,7 @@ def as_written(name, value):
     if value is True:
         return [flag(name)]
     if value is False:
-        return [option.default.off or f"--no-{name.replace('_', '-')}"]
+        return [option.default.off or flag(f"no_{name}")]
     given = value if isinstance(value, list) else [value]
     return [flag(name), *AS_WORDS.get(name, map(str, given))]
 

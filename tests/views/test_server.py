@@ -274,7 +274,7 @@ def test_every_answer_keeps_the_page_closed(path, ask):
 
 
 def test_only_the_loopback_address_is_bound():
-    from headscope.cli._serve import listening_on
+    from headscope.views.listening import listening_on
 
     with listening_on(0) as listening:
         assert listening.getsockname()[0] == "127.0.0.1"

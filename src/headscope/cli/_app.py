@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 from cyclopts.help import DefaultFormatter
 
 from headscope._version import __version__
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 COMMANDS = {
-    "_page": ("view", "figure"),
-    "_capture": ("capture", "generate", "answer", "effect"),
-    "_records": ("check", "export", "compare"),
-    "_serve": ("serve",),
-    "_texts": ("heads", "norms", "mechanism", "faithfulness", "atlas"),
-    "_annotated": ("ablate", "probe", "relations", "align", "coref"),
-    "_support": ("support",),
+    "_page": "view figure",
+    "_capture": "capture generate answer",
+    "_records": "check export compare",
+    "_serve": "serve",
+    "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",
+    "_changes": "effect ablate",
+    "_support": "support",
 }
 """The commands of each module: the function of that name, with its docstring as the help."""
 if find_spec("headscope.headvis") is not None:  # of an extra
-    COMMANDS["_headvis"] = ("headvis",)
+    COMMANDS["_headvis"] = "headvis"
 READS = ("check", "serve")
 """Commands that write no file."""
 FORCE = "Add --force to replace an existing file of another kind."
@@ -51,8 +51,12 @@ def _plain(entry: HelpEntry) -> HelpEntry:
     text: Any = getattr(entry.description, "primary_renderable", None)
     if hasattr(text, "plain"):
         text.plain = " ".join(text.plain.split())
-    # cyclopts adds --empty-NAME to every list; ours are empty unless they are given.
-    given = tuple(name for name in entry.negative_names if not name.startswith("--empty-"))
+    # What turns an option off is shown where it is on unless it is given.
+    given = tuple(
+        name
+        for name in entry.negative_names
+        if entry.default == "True" or not name.startswith("--no-")
+    )
     # A default with a parenthesis is the representation of an object and not a value to type.
     default = None if entry.default in OFF or "(" in (entry.default or "") else entry.default
     return entry.copy(negative_names=given, default=default)
@@ -65,10 +69,11 @@ app = App(
     version=__version__,
     help_format="plaintext",
     help_formatter=HelpFormatter(),
+    default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
     suppress_keyboard_interrupt=False,  # cyclopts would exit by itself, without a word
 )
 for module, names in COMMANDS.items():
-    for name in names:
+    for name in names.split():
         more = {} if name in READS else {"help_epilogue": FORCE}
         # Named by its path, so that the module of a command is imported only when it is needed.
         # The examples of a command stand where its usage would.

@@ -9,45 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from headscope.cli._files import (
-    RECORD,
-    Results,
-    RunResults,
-    check_absent,
-    check_folder,
-    check_suffix,
-    parse_heads,
-    parse_places,
-)
-from headscope.cli._run import (
-    Count,
-    FitOptions,
-    Flag,
-    Media,
-    ModelOptions,
-    Words,
-    captured,
-    check_model,
-    given_of,
-    left_out,
-    load,
-    quiet,
-    say,
-    say_what,
-    say_where,
-    say_written,
-    status,
-)
+from headscope.cli import _files as files
+from headscope.cli import _run as run
+from headscope.cli._files import Results, RunResults
+from headscope.cli._run import Count, FitOptions, Input, Media, left_out, load, say
 from headscope.cli._signature import made_from
-from headscope.cli._study import CorpusOptions, Study, alone_or_all, text_or_chat, warnings_as_lines
-from headscope.errors import (
-    FileError,
-    HeadscopeError,
-    InterventionError,
-    RecordError,
-    RunError,
-    TextError,
-)
+from headscope.cli._study import CorpusOptions, Study, alone_or_all, warnings_as_lines
+from headscope.errors import FileError, RecordError, RunError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -58,25 +26,19 @@ ENDED = {
     "length": "reached --max-new-tokens",
     "criterion": "a stopping criterion was met",
 }
-Precision = Literal["float32", "float16"]
 KEPT = "precision routers"
-ROUTERS = "Store the router scores of mixture-of-experts layers, too."
+SINGLY = Parameter(consume_multiple=False)
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 
 
-@made_from("headscope.capturing.options:KeepOptions", takes=f"{KEPT} rows top", routers=ROUTERS)
+@made_from("headscope.capturing.options:KeepOptions", takes=f"{KEPT} rows top")
 def capture(
-    text: str | None = None,
-    text_b: str | None = None,
-    /,
+    asked: Input,
     *,
     out: Path,
     texts: Path | None = None,
-    chat: Path | None = None,
-    keep: tuple[KeepName, ...] = ("auto",),
-    keep_heads: Words = (),
-    media: Media = Media(),
-    model: ModelOptions = ModelOptions(),
+    keep: Annotated[tuple[KeepName, ...], SINGLY] = ("auto",),
+    keep_heads: tuple[str, ...] = (),
     corpus: CorpusOptions = CorpusOptions(),
     **options: Any,
 ) -> None:
@@ -87,14 +49,11 @@ def capture(
     headscope capture --texts texts.txt --keep qk --out records
 
     Args:
-        text: The text to read; leave it out for models of pictures or sounds alone.
-        text_b: The second text of a sentence pair.
+        asked: What is read, and the model.
         out: Write the record to this file (.safetensors), or the records of --texts and their
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
         keep: What to store; may be given several times. weights; qk for queries and keys, from
             which weights follow exactly; values; before for queries and keys before positions are
             applied; statistics for numbers about every row without the row; norms for the norms of
@@ -102,42 +61,40 @@ def capture(
             below 256 MiB.
         keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
             default all.
-        media: Pictures and sound that the model reads.
-        model: Model, and how it runs.
         corpus: Who captures the texts of --texts.
+        routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.capture`.
     """
     from headscope.capturing import parse_keep
 
-    options |= {"keep": "auto" if keep == ("auto",) else keep, "heads": parse_heads(keep_heads)}
+    options |= {
+        "keep": "auto" if keep == ("auto",) else keep,
+        "heads": files.parse_heads(keep_heads),
+    }
     parse_keep(**options)
-    text = text_or_chat(text, chat, text_b, texts)
+    text, model = asked.written(texts), asked.model
     if texts is not None:
-        beside: dict[str, Any] = {
-            "--target": model.target,
-            "--target-tokenizer": model.target_tokenizer,
-        }
-        beside |= {"a text": text, "a picture or sound": media.given}
-        check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
+        beside: dict[str, Any] = {"--target": model.target}
+        beside |= {"--target-tokenizer": model.target_tokenizer, "a text": text}
+        beside |= {"a picture or sound": asked.media.given}
+        files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
+        if not files.is_folder(out):
+            raise FileError(
+                f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
+            )
         _capture_file(texts, Study(RunResults(out), corpus, model), options)
         return
     if corpus != CorpusOptions():
         raise RunError(
             "--workers, --dask and --part-size are for the texts of a file: give --texts"
         )
-    check_suffix("--out", out, (RECORD,))
-    say_what(captured(media.parsed(text, text_b, model), model, out, **options))
-    say_written(out)
+    files.check_suffix("--out", out, (files.RECORD,))
+    run.say_what(run.captured(asked.parsed(), model, out, **options))
+    run.say_written(out)
 
 
 def _capture_file(texts: Path, asked: Study, options: dict[str, Any]) -> None:
     """The records of the texts of a file to a folder."""
-    folder = asked.results.folder
-    if folder is None:
-        raise FileError(
-            f"Expected a folder for --out with --texts, got {asked.results.out}; leave the suffix "
-            "out"
-        )
     from headscope.capturing import parse_texts
 
     given = alone_or_all(parse_texts(texts))
@@ -146,7 +103,7 @@ def _capture_file(texts: Path, asked: Study, options: dict[str, Any]) -> None:
 
         options |= {"max_unknown": 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN}
         records: Any = capture_many(*source, given, progress=True, **how, **options)
-    say(f"Wrote {len(records):,} records to {folder.resolve()}")
+    say(f"Wrote {len(records):,} records to {how['out'].resolve()}")
 
 
 @Parameter(name="*")
@@ -158,7 +115,7 @@ class Writing:
     """Maximum number of tokens to generate; by default that of the model's own generation_config,
     or 32.
     """
-    sample: Flag = False
+    sample: bool = False
     """Sample tokens instead of taking the most probable one."""
     temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
     """Sampling temperature: above 1 more random, below 1 less."""
@@ -170,11 +127,11 @@ class Writing:
     @property
     def options(self) -> dict[str, Any]:
         """Those that were given, so that the defaults of the model hold."""
-        given = given_of(self)
+        given = {name: value for name, value in vars(self).items() if value is not None}
         return given | ({"do_sample": True} if given.pop("sample") else {})
 
 
-@made_from("headscope.capturing.options:KeepOptions", takes=KEPT, routers=ROUTERS)
+@made_from("headscope.capturing.options:KeepOptions", takes=KEPT)
 def generate(
     *prompts: str,
     texts: Path | None = None,
@@ -183,8 +140,8 @@ def generate(
     out: Path,
     target_tokenizer: str | None = None,
     writing: Writing = Writing(),
-    keep: tuple[Literal["auto", "weights", "qk", "values"], ...] = ("auto",),
-    keep_heads: Words = (),
+    keep: Annotated[tuple[Literal["auto", "weights", "qk", "values"], ...], SINGLY] = ("auto",),
+    keep_heads: tuple[str, ...] = (),
     machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
@@ -209,28 +166,37 @@ def generate(
         keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
             default all.
         machine: Where and how the model runs.
+        routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.generate`.
     """
-    options |= {"heads": parse_heads(keep_heads)}
+    options |= {"heads": files.parse_heads(keep_heads)}
     given = _prompts_of(prompts, texts, chat)
     in_folder = texts is not None or len(given) > 1
     if in_folder:
-        check_folder(out)
+        files.check_folder(out)
     else:
-        check_suffix("--out", out, (RECORD,))
-    check_model(model, machine.revision)
-    check_model(target_tokenizer)
+        files.check_suffix("--out", out, (files.RECORD,))
+    run.check_model(model, machine.revision)
+    run.check_model(target_tokenizer)
     options |= writing.options | {"keep": "auto" if keep == ("auto",) else keep}
     options |= machine.read_many() | {"allow_unfit": machine.allow_unfit}
     left_out.begin("prompt", len(given))
-    loading = machine.loading | {"writes": True, "allow_unfit": machine.allow_unfit}
-    loaded = load("load_model", model, **loading)
+    loaded = load("load_model", model, writes=True, **machine.fitting)
     if target_tokenizer is not None:
         trusted = machine.trust_remote_code
         tokenizer = load("load_tokenizer", target_tokenizer, trust_remote_code=trusted)
         options["target_tokenizer"] = tokenizer
-    with warnings_as_lines("one at a time"):
-        _write_all(loaded, given, options, out if in_folder else None, out)
+    from headscope.capturing import generate_many
+
+    lost: dict[int, Any] = {}
+    several = len(given) > 1
+    options |= {"on_error": left_out.losing(lost, alone=not several), "progress": several}
+    # A prompt that is left out is reported before the record of any later one comes.
+    numbers = (number for number in range(len(given)) if number not in lost)
+    with warnings_as_lines("one at a time"), run.quiet():
+        for record in generate_many(*loaded, given, **options):
+            number = next(numbers) + 1
+            _write(record, out / f"{number}.safetensors" if in_folder else out)
 
 
 def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None) -> list[Outcome]:
@@ -243,40 +209,12 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None)
     from headscope.capturing import parse_prompt, parse_prompts
 
     if chat is not None:
-        return [parse_prompt(text_or_chat(None, chat, prompts, texts))]
+        return [parse_prompt(run.text_or_chat(None, chat, prompts, texts))]
     if bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is None:
         return [parse_prompt(prompt, "prompt") for prompt in prompts]
     return alone_or_all(parse_prompts(texts))
-
-
-def _write_all(
-    loaded: tuple[Any, Any],
-    given: list[Outcome],
-    options: dict[str, Any],
-    folder: Path | None,
-    out: Path,
-) -> None:
-    """Write what the model writes to a file in the folder for each prompt, or to the one file."""
-    from headscope.capturing import generate_many
-
-    lost: set[int] = set()
-    several = len(given) > 1
-
-    def lose(index: int, error: HeadscopeError) -> None:
-        if not several:
-            raise error
-        lost.add(index)
-        left_out.number(index, error)
-
-    # A prompt that is left out is reported before the record of any later one comes.
-    numbers = (number for number in range(len(given)) if number not in lost)
-    with quiet():
-        records = generate_many(*loaded, given, on_error=lose, progress=several, **options)
-        for record in records:
-            name = f"{next(numbers) + 1}.safetensors"
-            _write(record, out if folder is None else folder / name)
 
 
 def _write(record: Record, out: Path) -> None:
@@ -292,24 +230,20 @@ def _write(record: Record, out: Path) -> None:
             f"{sum(written.probabilities) / count:.2g}, mean entropy "
             f"{sum(written.entropies) / count:.2g} nats"
         )
-    say_what(record)
-    say_written(out)
+    run.say_what(record)
+    run.say_written(out)
 
 
-@made_from(
-    "headscope.studies:answer",
-    takes="layers keep_sinks",
-    layers="Layers that the mean is over; by default all.",
-)
+@made_from("headscope.studies:answer", takes="layers keep_sinks")
 def answer(
     question: str,
     /,
     *,
-    image: Annotated[tuple[Path, ...], Parameter(negative="")],
+    image: Annotated[tuple[Path, ...], SINGLY],
     model: str,
-    heads: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative="")] = (),
-    at: Words = (),
-    relative: Flag = False,
+    heads: tuple[int, ...] = (),
+    at: tuple[str, ...] = (),
+    relative: bool = False,
     results: Results = Results(),
     writing: Writing = Writing(),
     machine: FitOptions = FitOptions(),
@@ -325,6 +259,7 @@ def answer(
         question: What is asked; it is put into the chat template of the model.
         image: A picture; give it several times if the text has a place for each.
         model: Hub name or folder of a vision-language model.
+        layers: Layers that the mean is over; by default all.
         heads: Heads that the mean is over, in each of the layers; by default all.
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; several for single
             heads of several layers, instead of --layers and --heads.
@@ -340,16 +275,14 @@ def answer(
     options |= {"heads": list(heads)} if heads else {}
     options |= _chosen(at) | writing.options | {"allow_unfit": machine.allow_unfit}
     given = Media(image).parsed(question, None)
-    check_model(model, machine.revision)
-    given = given.in_memory()
-    loading = machine.loading | {"writes": True, "allow_unfit": machine.allow_unfit}
-    loaded = load("load_for", model, given, **loading)
-    with status("Answering"), quiet():
+    run.check_model(model, machine.revision)
+    loaded = load("load_for", model, given, writes=True, **machine.fitting)
+    with run.status("Answering"), run.quiet():
         from headscope.studies import answer as answer_of
 
         result = answer_of(*loaded, None, given, **options)
     say(str(result))
-    say_where()
+    run.say_where()
     if result.record is not None and result.record.verification:
         say(result.record.verification)
     results.write(result, **({"relative": True} if relative else {}))
@@ -357,76 +290,10 @@ def answer(
 
 def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     """The heads that the mean is over, as `headscope.answer` takes them."""
-    places = parse_places(at, "--at")
+    places = files.parse_places(at, "--at")
     # An entry without heads means a whole layer.
     if not any(own for _, own in places):
         return {"layers": [layer for layer, _ in places]} if places else {}
     if not all(own for _, own in places):
         raise RecordError("--at names whole layers and single heads; give either of them")
     return {"heads": [(layer, head) for layer, own in places for head in own]}
-
-
-def effect(
-    text: str | None = None,
-    text_b: str | None = None,
-    /,
-    *,
-    chat: Path | None = None,
-    zero: Words = (),
-    uniform: Words = (),
-    control: Words = (),
-    stack: str | None = None,
-    results: Results = Results(),
-    media: Media = Media(),
-    model: ModelOptions = ModelOptions(),
-) -> None:
-    """Measure what disabling heads changes.
-
-    headscope effect "The rabbit hopped." --zero 1-8
-
-    headscope effect "The rabbit hopped." --uniform 2-0,3 --control 2-1 2-2 --out effect.html
-
-    Args:
-        text: The text to read; leave it out for models of pictures or sounds alone.
-        text_b: The second text of a sentence pair.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
-        zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
-            heads of layer 2.
-        uniform: Heads that attend uniformly; written as for --zero.
-        control: Heads that are disabled in the same way, one after the other, to show what any such
-            change does; written as for --zero.
-        stack: Attention stack of the model, such as decoder or cross; by default the first.
-        results: Where the result is written.
-        media: Pictures and sound that the model reads.
-        model: Model, and how it runs; it is loaded with the head that was saved with it.
-    """
-    results.check()
-    zeroed, evened, controls = (parse_places(each) for each in (zero, uniform, control))
-    if not zero and not uniform:
-        raise InterventionError(
-            "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
-        )
-    given = media.parsed(text_or_chat(text, chat, text_b), text_b, model)
-    model.check()
-    with status("Loading PyTorch and transformers"):
-        from headscope.interventions import Uniform, Zero
-        from headscope.studies import effect as effect_of
-    given = given.in_memory()
-    reads: dict[str, Any] = {"truncate": model.truncate, "allow_unfit": model.allow_unfit}
-    reads |= model.loading
-    if model.target_tokenizer:
-        reads["target_tokenizer"] = model.tokenizer_of_target()
-
-    def changes(kind: Any, places: list[tuple[int, list[int]]]) -> list[Any]:
-        return [kind(stack=stack, layer=layer, heads=heads or None) for layer, heads in places]
-
-    made = [*changes(Zero, zeroed), *changes(Uniform, evened)]
-    # Controls change other heads in the same way as the heads in question.
-    alike = [[each] for each in changes(Zero if zero else Uniform, controls)]
-    with status("Running the model"), quiet():
-        result = effect_of(model.model, None, given, interventions=made, controls=alike, **reads)
-    say(str(result))
-    facts = result.comparison.a.model
-    say(f"{facts.name} ran on {facts.ran}")
-    results.write(result)

@@ -171,20 +171,6 @@ def check_suffix(option: str, out: Path | None, kinds: Sequence[str]) -> None:
         raise FileError(f"Expected {wanted} for {option}, got {out}{use}")
 
 
-def read_json(file: Path, option: str) -> Any:
-    """What a file of JSON holds that an option names.
-
-    Raises:
-        FileError: where it cannot be read.
-    """
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{option} is {file}: {error.strerror}") from None
-    except ValueError as error:
-        raise FileError(f"{option} is {file}, which is not JSON: {error}") from None
-
-
 def check_absent(given: Mapping[str, object], refusal: str) -> None:
     """Raise where one of these options was given, which do not go with others.
 

@@ -15,13 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import cyclopts
+
 from headscope._missing_packages import missing_package
+from headscope.cli._app import app
 from headscope.cli._files import overwriting, without_force
-from headscope.cli._run import left_out
+from headscope.cli._run import left_out, ran
 from headscope.errors import HeadscopeError
 
 DEBUG = "HEADSCOPE_DEBUG"
-PACKAGE = Path(__file__).parents[1]
+PACKAGE, CALLER = str(Path(__file__).parents[1]), str(Path(cyclopts.__file__).parent)
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of shells for a process ended by SIGINT or SIGTERM: 128 plus the signal number."""
 INTERRUPTED_AGAIN_AFTER = 0.05
@@ -74,13 +77,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    try:
-        from cyclopts import CycloptsError
-
-        from headscope.cli._app import app
-        from headscope.cli._run import ran
-    except ImportError as error:
-        return _complain(missing_package(error), 1)
     # A process may run several commands one after the other, as tests do.
     left_out.begin()
     ran.set("")
@@ -94,7 +90,7 @@ def _run(arguments: Sequence[str]) -> int:
             shown = partial(_show_warning, warnings.showwarning)
             warnings.showwarning = shown  # ty: ignore[invalid-assignment]
             app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
+    except cyclopts.CycloptsError as error:
         helps = " ".join(["headscope", *(error.command_chain or ()), "--help"])
         return _complain(f"{_one_line(error)} ({helps})", 2)
     except HeadscopeError as error:
@@ -109,10 +105,8 @@ def _run(arguments: Sequence[str]) -> int:
             raise error.__cause__ from None
         if os.environ.get(DEBUG):
             raise
-        what = f"{type(error).__name__}: {_one_line(error)}"
-        return _complain(
-            f"unexpected {what}; this is a bug in headscope, set {DEBUG}=1 to see where", 1
-        )
+        what = f"unexpected {type(error).__name__}: {_one_line(error)}; this is a bug in headscope"
+        return _complain(f"{what}, set {DEBUG}=1 to see where", 1)
     finally:
         overwriting.reset(token)
     return left_out.end()
@@ -122,7 +116,8 @@ def _show_warning(
     others: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any
 ) -> None:
     """Print a warning of ours as a line, and any other as Python does."""
-    if category is UserWarning and str(PACKAGE) in str(where[0]):
+    # What called our command is cyclopts, so that it is named where the command itself warns.
+    if category is UserWarning and any(ours in str(where[0]) for ours in (PACKAGE, CALLER)):
         sys.stderr.write(f"headscope: {message}\n")
     else:
         others(message, category, *where)

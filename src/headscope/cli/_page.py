@@ -14,32 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 from cyclopts import Parameter
 
-from headscope.cli._files import (
-    PAGES,
-    PICTURES,
-    RECORD,
-    check_absent,
-    check_suffix,
-    layer_number,
-    parse_places,
-    position_or_word,
-)
+from headscope.cli import _files as files
+from headscope.cli import _run as run
 from headscope.cli._page_files import FigureFiles, PageFiles
-from headscope.cli._run import (
-    Flag,
-    Media,
-    ModelOptions,
-    Words,
-    captured,
-    say,
-    say_what,
-    say_where,
-    say_written,
-    status,
-)
-from headscope.cli._signature import parameters
-from headscope.cli._study import Study, parse_texts, text_or_chat
-from headscope.errors import FigureError, FileError, HeadscopeError, TextError
+from headscope.cli._run import Input, ModelOptions, left_out, say
+from headscope.cli._signature import made_from, parameters
+from headscope.cli._study import Study, parse_texts
+from headscope.errors import FigureError, FileError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
 from headscope.views.options import (
     MOVED_VIEWS,
@@ -67,7 +48,7 @@ OF_ONE = ("treebank", "links", "comparison", "quantities")
 def _declared(group: str, kind: type, tray: str, **more: Option) -> Any:
     """The declared options as a type that cyclopts reads."""
     fields: Any = parameters({**declared(kind), **more}, tray=tray)
-    fields["at"] = Annotated[Words, Parameter(help=AT)]
+    fields["at"] = Annotated[tuple[str, ...], Parameter(help=AT)]
     kind: Any = TypedDict(group, fields, total=False)  # ty: ignore
     return Annotated[kind, Parameter(name="*", group=group)]
 
@@ -83,43 +64,40 @@ else:
     FigureChoices = _declared("Figure", WrittenFigureOptions, f"{TRAY}, {OF_A_FIGURE}.")
 
 
-def shown_page(record: Record, choices: Mapping[str, Any], files: Mapping[str, Any]) -> View:
+def shown_page(record: Record, choices: Mapping[str, Any], beside: Mapping[str, Any]) -> View:
     """The view of a record.
 
     Args:
         record: the record that is shown.
         choices: options of `headscope.view` from the command line.
-        files: options from files, by `PageFiles.given`.
+        beside: options from files, by `PageFiles.given`.
 
     Raises:
         HeadscopeError: errors of the options.
     """
     from headscope.views import view
 
-    options: dict[str, Any] = {**_placed(choices), **files}
+    options: dict[str, Any] = {**_placed(choices), **beside}
     if options.get("layer") is not None:
         stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
-        options["layer"] = layer_number(options["layer"], [each.layer for each in stack or ()])
+        layers = [each.layer for each in stack or ()]
+        options["layer"] = files.layer_number(options["layer"], layers)
     for name in TOKEN_OPTIONS:
         if name in options:
-            options[name] = [position_or_word(each) for each in options[name]]
+            options[name] = [files.position_or_word(each) for each in options[name]]
     return view(options.pop("comparison", record), **options)
 
 
+@made_from()
 def view(
-    text: str | None = None,
-    text_b: str | None = None,
-    /,
+    asked: Input,
     *,
     out: Path | None = None,
     texts: Path | None = None,
-    chat: Path | None = None,
-    norms: Flag = False,
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
-    media: Media = Media(),
+    norms: bool = False,
+    open_: Annotated[bool, Parameter(name="--open")] = False,
     page: PageChoices | None = None,
-    files: PageFiles = PageFiles(),
-    model: ModelOptions = ModelOptions(),
+    shown: PageFiles = PageFiles(),
 ) -> None:
     """Capture a text, picture or sound and write the viewer page.
 
@@ -128,40 +106,37 @@ def view(
     headscope view run.safetensors --view matrix --layer 2 --heads 0 --out page.html
 
     Args:
+        asked: What is read, and the model.
         text: The text to read, or a record file (.safetensors) to show; by default the sentence of
             --treebank.
-        text_b: The second text of a sentence pair.
         out: Write the page to this file (.html); by default headscope.html. With --texts a folder,
             by default headscope-pages, with 1.html, 2.html ...
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b; each gets a page.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
         norms: Also store norms, shown as quantities: contributions, ALTI and rollout.
         open_: Open the page in the browser.
-        media: Pictures and sound that the model reads.
         page: What the page holds and shows first.
-        files: What the page holds besides.
-        model: Model, and how it runs.
+        shown: What the page holds besides.
     """
     from headscope.storage import load
     from headscope.views.file_page import open_page
 
-    files.check()
-    text = text_or_chat(text, chat, text_b, texts)
+    shown.check()
+    text, given, model = asked.written(texts), asked.media.given, asked.model
     keep = "alti" if norms else "auto"
     if texts is not None:
-        if text is not None or media.given or open_:
+        if text is not None or given or open_:
             raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
-        _write_pages(texts, out or Path("headscope-pages"), model, keep, page or {}, files)
+        _write_pages(texts, out or Path("headscope-pages"), model, keep, page or {}, shown)
         return
     out = out or Path("headscope.html")
-    check_suffix("--out", out, PAGES)
-    if text is None and files.gold is not None:
-        text = files.gold.text
-    if str(text).endswith(RECORD):
-        beside = {repr(text_b): text_b, "--image, --video and --sound": media.given}
-        check_absent(beside, f"{text} is a record file, which already holds its input; remove {{}}")
+    files.check_suffix("--out", out, files.PAGES)
+    if text is None and shown.gold is not None:
+        text = shown.gold.text
+    if str(text).endswith(files.RECORD):
+        beside = {repr(asked.text_b): asked.text_b, "--image, --video and --sound": given}
+        refusal = f"{text} is a record file, which already holds its input; remove {{}}"
+        files.check_absent(beside, refusal)
         if norms:
             raise TextError(
                 f"{text} is a record file; norms can only be stored when it is captured: "
@@ -169,12 +144,13 @@ def view(
             )
         record = load(text)
     else:
-        record = captured(media.parsed(text, text_b, model), model, None, keep=keep)
-    given = files.given(record, model)
-    with status("Writing the page"):
-        path = shown_page(record, page or {}, given).save(out)
-    say_what(record)
-    say_written(path)
+        parsed = asked.media.parsed(text, asked.text_b, model.target)
+        record = run.captured(parsed, model, keep=keep)
+    options = shown.given(record, model)
+    with run.status("Writing the page"):
+        path = shown_page(record, page or {}, options).save(out)
+    run.say_what(record)
+    run.say_written(path)
     if open_:
         open_page(path.resolve().as_uri())
 
@@ -185,7 +161,7 @@ def _write_pages(
     model: ModelOptions,
     keep: str,
     page: Mapping[str, Any],
-    files: PageFiles,
+    shown: PageFiles,
 ) -> None:
     """Write a page for each text of a file, named by its number, with the model loaded once.
 
@@ -196,31 +172,26 @@ def _write_pages(
 
     if local_path(folder).exists() and not folder.is_dir():
         raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
-    for name in OF_ONE:
-        if getattr(files, name) is not None:
-            raise TextError(f"--{name} is of one text; leave --texts out")
+    of_one = {name: getattr(shown, name) is not None for name in OF_ONE}
+    files.check_absent(of_one, "--{} is of one text; leave --texts out")
     given = parse_texts(None, None, texts)
     with Study(model=model).reading(given) as (source, reading):
         from headscope.capturing import capture_many
 
         folder.mkdir(parents=True, exist_ok=True)
         reading.pop("allow_unfit")
-        lost, on_error = set(), reading.pop("on_error")
-
-        def lose(number: int, error: HeadscopeError) -> None:
-            lost.add(number)
-            on_error(number, error)
-
+        lost: dict[int, Any] = {}
+        reading |= {"keep": keep, "on_error": left_out.losing(lost, alone=len(given) == 1)}
         known: Any = None
         # A text that is left out is reported before the record of any later one comes.
         numbers = (number for number in range(len(given)) if number not in lost)
-        for record in capture_many(*source, given, keep=keep, on_error=lose, **reading):
-            options = files.given(record, model, known)
+        for record in capture_many(*source, given, **reading):
+            options = shown.given(record, model, known)
             # Evidence over texts is the same for all pages and computed once.
             known = options.get("evidence")
             path = shown_page(record, page, options).save(folder / f"{next(numbers) + 1}.html")
-            say_written(path, f": {record.summary}")
-    say_where()
+            run.say_written(path, f": {record.summary}")
+    run.say_where()
 
 
 def figure(
@@ -229,7 +200,7 @@ def figure(
     *,
     out: Path,
     choices: FigureChoices | None = None,
-    files: FigureFiles = FigureFiles(),
+    shown: FigureFiles = FigureFiles(),
     dpi: float = 300.0,
     model: ModelOptions = ModelOptions(),
 ) -> None:
@@ -243,7 +214,7 @@ def figure(
         file: The record (.safetensors), as headscope capture keeps it.
         out: Write the figure to this file (.svg, .pdf or .png).
         choices: What is drawn, and how.
-        files: What is shown with the record.
+        shown: What is shown with the record.
         dpi: Dots in an inch of a PNG.
         model: Which model reads the texts of the evidence.
     """
@@ -252,14 +223,14 @@ def figure(
     from headscope.views.figures.fonts import missing_words
 
     options = _figure_options(choices or {})
-    check_suffix("--out", out, PICTURES)
-    files.check()
-    if (files.evidence or files.evidence_of) and options["view"] != "scatter":
+    files.check_suffix("--out", out, files.PICTURES)
+    shown.check()
+    if (shown.evidence or shown.evidence_of) and options["view"] != "scatter":
         raise FigureError(
             f"--evidence and --evidence-of need --view scatter, got --view {options['view']}"
         )
     record = load(file)
-    drawn = draw(record, **options, **files.given(record, model))
+    drawn = draw(record, **options, **shown.given(record, model))
     path = drawn.save(out, dpi=dpi)
     if drawn.missing:
         sys.stderr.write(f"{missing_words(drawn.missing)}\n")
@@ -274,7 +245,7 @@ def _placed(choices: Mapping[str, Any]) -> dict[str, Any]:
     """
     options: dict[str, Any] = dict(choices)
     at = options.pop("at", ())
-    places = parse_places(at, "--at")
+    places = files.parse_places(at, "--at")
     if len(places) > 1:
         raise FigureError(
             f"Expected one layer and its heads for --at, such as 2-0,3, got {' '.join(at)}; for "
@@ -298,7 +269,7 @@ def _figure_options(choices: Mapping[str, Any]) -> dict[str, Any]:
     options = _placed(choices)
     for side in ("query", "key"):
         if side in options:
-            options[side] = position_or_word(options[side])
+            options[side] = files.position_or_word(options[side])
     if options.get("tray") == ["kinds"]:
         options["tray"] = "kinds"
     options.setdefault("view", "compare" if "tray" in options else "head")

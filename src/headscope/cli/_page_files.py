@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from headscope.cli._files import RECORD, read_json
-from headscope.cli._run import Flag, Media, ModelOptions, Words, captured, left_out
+from headscope.cli._files import RECORD
+from headscope.cli._run import Media, ModelOptions, captured, left_out, read_json
 from headscope.cli._study import loaded
 from headscope.errors import FileError, TextError
 
@@ -32,7 +32,7 @@ MOST_COMPARED = 256
 class FigureFiles:
     """Files that a figure or a page shows besides the record."""
 
-    beside: Words = ()
+    beside: tuple[str, ...] = ()
     """Further records (.safetensors), or for a page texts that the same model reads; the tray calls
     them b, c ...: --tray 2-0 "2-0 record=b". For serve --model: one second model (hub name or
     folder), to compare the first with on what is typed.
@@ -41,7 +41,7 @@ class FigureFiles:
     """Further quantities: a .npz with an array for each, axes layer, query, key, or layer, head,
     query, key. It is called as the quantity is, or cross/NAME for stack cross.
     """
-    evidence: Flag = False
+    evidence: bool = False
     """Say what kinds of heads there are; seen on this one text, which the page says."""
     evidence_of: Path | None = None
     """The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), heads that were kept, or relations
@@ -167,7 +167,7 @@ def _record_of(given: str, model: ModelOptions) -> Record:
 
     if given.endswith(RECORD):
         return load(Path(given))
-    return captured(Media().parsed(given, None, model), model, None)
+    return captured(Media().parsed(given, None, model.target), model)
 
 
 def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Heads:
@@ -261,9 +261,8 @@ def sentence_of(treebank: Path, wanted: str | None) -> Sentence:
 
     bank = read_treebank(treebank)
     # Names win over numbers, since a sent_id may be a number itself.
-    named = {str(number): sentence for number, sentence in enumerate(bank)} | {
-        each.name: each for each in bank
-    }
+    named = dict(zip(map(str, range(len(bank))), bank, strict=True))
+    named |= {each.name: each for each in bank}
     match = named.get("0" if wanted is None else wanted)
     if match is None:
         raise FileError(

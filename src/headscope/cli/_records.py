@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.cli._files import (
-    RECORD,
-    Results,
-    check_absent,
-    check_suffix,
-    layer_number,
-    write_table,
-)
-from headscope.cli._run import Flag, Paths, say, say_written, status
-from headscope.cli._signature import EVERY_STACK, made_from
+from headscope.cli import _files as files
+from headscope.cli._run import say, say_written, status
+from headscope.cli._signature import made_from
 from headscope.errors import FileError, HeadscopeError, RecordError
 
 if TYPE_CHECKING:
@@ -37,17 +29,17 @@ def check(*files: Path) -> None:
     """
     if not files:
         raise FileError("Expected records or saved results to check (.safetensors)")
-    damaged = []
+    damaged = 0
     for path in files:
         try:
             say(f"{path} is whole: {_content(path)}")
         except FileError as error:
-            damaged.append(path)
+            damaged += 1
             if len(files) == 1:
                 raise
             say(str(error))
     if damaged:
-        raise FileError(f"{len(damaged)} of {len(files)} files are damaged or cannot be read")
+        raise FileError(f"{damaged} of {len(files)} files are damaged or cannot be read")
 
 
 def _content(path: Path) -> str:
@@ -59,8 +51,8 @@ def _content(path: Path) -> str:
     from headscope.storage import RECORD as KIND
     from headscope.storage import RecordFile, check_record, kind_of, load
 
-    if path.suffix != RECORD:
-        raise FileError(f"{path} is no record or result ({RECORD})")
+    if path.suffix != files.RECORD:
+        raise FileError(f"{path} is no record or result ({files.RECORD})")
     file = RecordFile(path)
     said = f"{len(file.arrays)} arrays are as their checksums say"
     if not path.is_file() or kind_of(path) == KIND:
@@ -76,16 +68,8 @@ def _content(path: Path) -> str:
         return f"{said} ({error})"
 
 
-def export(
-    record: str,
-    /,
-    *,
-    out: Path,
-    stack: str | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    words: Flag = False,
-) -> None:
+@made_from("headscope.views.options:WrittenOptions", takes="stack layer head words")
+def export(record: str, /, *, out: Path, **options: Any) -> None:
     """Export the weights of a record as .csv, .parquet, .nc or .npz.
 
     headscope export run.safetensors --out weights.parquet
@@ -103,29 +87,30 @@ def export(
         head: Head number, from 0. By default all heads.
         words: Between whole words in place of tokens: the sum over the pieces of the word that is
             attended to, the mean over those of the word that looks.
+        **options: Those above.
     """
     import numpy as np
 
     from headscope.storage import load, written_whole
 
-    check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
+    files.check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
     loaded = load(record)
-    chosen = loaded[stack or next(iter(loaded.stacks))]
+    chosen = loaded[options.get("stack") or next(iter(loaded.stacks))]
+    layer, head = options.get("layer"), options.get("head")
     if layer is not None:
-        layer = layer_number(layer, list(map(attrgetter("layer"), chosen)))
-    if words:
+        layer = files.layer_number(layer, [each.layer for each in chosen])
+    if options.get("words"):
         chosen = chosen.words()
+    if out.suffix == ".nc" and find_spec("scipy") is None:
+        raise HeadscopeError(
+            "NetCDF needs scipy, which is not installed: pip install 'headscope[statistics]'"
+        )
     with status("Writing"):
         if out.suffix in (".csv", ".parquet"):
             columns = chosen.columns(layer, head) if out.suffix == ".csv" else {}
             lists = {name: column.tolist() for name, column in columns.items()}
-            write_table(out, lists, partial(chosen.to_arrow, layer, head))
+            files.write_table(out, lists, partial(chosen.to_arrow, layer, head))
         elif out.suffix == ".nc":
-            if find_spec("scipy") is None:
-                raise HeadscopeError(
-                    "NetCDF needs scipy, which is not installed: pip install "
-                    "'headscope[statistics]'"
-                )
             with written_whole(out) as temporary:
                 # The engine that needs no further library than scipy.
                 chosen.to_xarray(layer, head).to_netcdf(temporary, engine="scipy")
@@ -139,17 +124,15 @@ def export(
     say_written(out)
 
 
-@made_from(
-    "headscope.comparison:compare",
-    takes="stack match=heads min_overlap=least",
-    stack=EVERY_STACK,
-    match="How heads are matched: by number, or each with the nearest one (best); auto uses "
-    "numbers for models of one type with the same number of heads. Of two atlases best is one to "
-    "one, and what auto uses.",
-    min_overlap="Minimum share of the tokens that both records must have, from 0 to 1.",
-)
+@made_from("headscope.comparison:compare", takes="stack match=heads min_overlap=least")
 def compare(
-    a: Path, b: Path, /, *, spread: Paths = (), results: Results = Results(), **options: Any
+    a: Path,
+    b: Path,
+    /,
+    *,
+    spread: tuple[Path, ...] = (),
+    results: files.Results = files.Results(),
+    **options: Any,
 ) -> None:
     """Compare two records, or two results of one kind, head by head.
 
@@ -163,6 +146,11 @@ def compare(
         b: The second.
         spread: Pairs of records, one after the other, that differ only by chance, such as two
             seeds: heads that move no more than in these are marked.
+        stack: Attention stack of the model, such as decoder or cross; by default all.
+        match: How heads are matched: by number, or each with the nearest one (best); auto uses
+            numbers for models of one type with the same number of heads. Of two atlases best is one
+            to one, and what auto uses.
+        min_overlap: Minimum share of the tokens that both records must have, from 0 to 1.
         results: Where the result is written; the page of two atlases is a folder.
         **options: Of `headscope.compare`.
     """
@@ -170,43 +158,38 @@ def compare(
     if a.is_dir() or b.is_dir():
         given = {"--stack": "stack" in options, "--spread": spread}
         given["--min-overlap"] = "least" in options
-        check_absent(given, "{} is for records; leave it out to compare two atlases")
+        files.check_absent(given, "{} is for records; leave it out to compare two atlases")
         match = options.get("heads", "auto")
-        comparison = compared_atlases(a, b, "best" if match == "auto" else match)
+        comparison: Any = compared_atlases(a, b, "best" if match == "auto" else match)
         say(str(comparison))
         if results.folder is not None:
             with status("Writing the page"):
-                page = comparison.view().save(results.folder)
-            say(f"Wrote {page.resolve()}")
+                say(f"Wrote {comparison.view().save(results.folder).resolve()}")
         results.write(comparison)
         return
-    _check_records(a, b, *spread)
+    for path in (a, b, *spread):
+        if path.suffix != files.RECORD:
+            raise FileError(
+                f"{path} is not a record or result; expected a {files.RECORD} file that headscope "
+                "wrote"
+            )
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
     from headscope.comparison import compare as compared
     from headscope.record import Record
     from headscope.results import load
 
-    first, second = load(a), load(b)
+    first, second, *others = map(load, (a, b, *spread))
     if not isinstance(first, Record):
         given = {"--spread": spread, "One of --stack, --match and --min-overlap": options}
-        check_absent(given, "{} is for records; leave it out to compare two results")
+        files.check_absent(given, "{} is for records; leave it out to compare two results")
     if spread:
         # Files in pairs: the first and second, the third and fourth ...
-        pairs = zip(spread[::2], spread[1::2], strict=True)
-        options["spread"] = [(load(one), load(other)) for one, other in pairs]
+        options["spread"] = list(zip(others[::2], others[1::2], strict=True))
     with status("Comparing"):
         comparison = compared(first, second, **options)
     say(str(comparison))
     results.write(comparison)
-
-
-def _check_records(*paths: Path) -> None:
-    for path in paths:
-        if path.suffix != RECORD:
-            raise FileError(
-                f"{path} is not a record or result; expected a {RECORD} file that headscope wrote"
-            )
 
 
 def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:
@@ -218,14 +201,12 @@ def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:
     from headscope.atlases import Atlas
     from headscope.results import load
 
-    atlases = []
-    for path in (a, b):
-        atlas = load(path)
+    first, second = atlases = load(a), load(b)
+    for path, atlas in zip((a, b), atlases, strict=True):
         if not isinstance(atlas, Atlas):
             raise HeadscopeError(
                 f"Expected two atlases, and {path} holds {atlas!r}; make one with headscope atlas"
             )
-        atlases.append(atlas)
     # Folders of one name, such as step1/atlas and step2/atlas, say nothing by it.
     names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
-    return atlases[0].compare(atlases[1], heads=match, names=names)
+    return first.compare(second, heads=match, names=names)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from headscope.capturing import ParsedInput
     from headscope.record import Record
 
-
 MODEL = Group("Model")
 """The group of a model's options in the help of every command."""
 ran: ContextVar[str] = ContextVar("ran", default="")
 """Where and how the model of this command ran."""
 DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
-Flag = Annotated[bool, Parameter(negative="")]
-Words = Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")]
-Paths = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative="")]
 Count = Annotated[int | None, Parameter(validator=Number(gte=1))]
 
 
@@ -61,7 +58,7 @@ class MachineOptions:
     """Maximum number of texts that run at once; by default as many as have 4096 tokens
     (support: 2).
     """
-    trust_remote_code: Flag = False
+    trust_remote_code: bool = False
     """Run code that comes with the model's files."""
 
     @property
@@ -73,11 +70,6 @@ class MachineOptions:
     def read_many(self) -> dict[str, Any]:
         """The options of `headscope.capture_many` that say how many texts run at once."""
         return {} if self.batch_size is None else {"batch_size": self.batch_size}
-
-
-def given_of(choices: Any) -> dict[str, Any]:
-    """The fields of these choices that were given; for the others the defaults of Python hold."""
-    return {name: value for name, value in vars(choices).items() if value is not None}
 
 
 def check_model(name: str | None, revision: str | None = None) -> None:
@@ -102,10 +94,15 @@ def check_model(name: str | None, revision: str | None = None) -> None:
 class FitOptions(MachineOptions):
     """Where a model runs, and which models do."""
 
-    allow_unfit: Flag = False
+    allow_unfit: bool = False
     """Run a model or texts that do not fit the question anyway: an untrained head, a model that
     sees the word it predicts, texts of mostly unknown tokens.
     """
+
+    @property
+    def fitting(self) -> dict[str, Any]:
+        """The options of loading, and whether an unfit model is taken."""
+        return self.loading | {"allow_unfit": self.allow_unfit}
 
 
 @Parameter(name="*", group=MODEL)
@@ -119,7 +116,7 @@ class ModelOptions(FitOptions):
     """Text for the decoder of an encoder-decoder; by default what the model generates."""
     target_tokenizer: str | None = None
     """Hub name or folder of the tokenizer of the target side, if it has its own."""
-    truncate: Flag = False
+    truncate: bool = False
     """Truncate texts that are too long for the model, instead of stopping."""
 
     def check(self) -> None:
@@ -137,10 +134,8 @@ class ModelOptions(FitOptions):
 
     def tokenizer_of_target(self) -> Any:
         """The tokenizer of the target side, loaded; None where it has none of its own."""
-        if self.target_tokenizer is None:
-            return None
-        trusted = self.trust_remote_code
-        return load("load_tokenizer", self.target_tokenizer, trust_remote_code=trusted)
+        name, trusted = self.target_tokenizer, self.trust_remote_code
+        return name and load("load_tokenizer", name, trust_remote_code=trusted)
 
 
 @Parameter(name="*")
@@ -148,7 +143,7 @@ class ModelOptions(FitOptions):
 class Media:
     """Pictures, video and sound that the model reads, with a text or without."""
 
-    image: Annotated[tuple[Path, ...], Parameter(negative="")] = ()
+    image: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)] = ()
     """A picture; give it several times if the text has a place for each."""
     video: Path | None = None
     """A video: a folder of pictures, a GIF, a .npy file, or a film (headscope[video])."""
@@ -162,10 +157,8 @@ class Media:
         given = {"image": image or None, "video": self.video, "sound": self.sound}
         return {name: value for name, value in given.items() if value is not None}
 
-    def parsed(
-        self, text: Any, text_b: str | None, options: ModelOptions | None = None
-    ) -> ParsedInput:
-        """The input, parsed before anything is loaded.
+    def parsed(self, text: Any, text_b: str | None, target: str | None = None) -> ParsedInput:
+        """The input, parsed, and its pictures and sound read, before anything is loaded.
 
         Raises:
             CycloptsError: where nothing was given, which is wrong usage.
@@ -178,18 +171,79 @@ class Media:
             raise CycloptsError(
                 msg="Expected a text, or a picture, video or sound with --image, --video or --sound"
             )
-        pictures = [("picture", path) for path in self.image]
-        for what, path in (*pictures, ("video", self.video), ("sound", self.sound)):
-            if path is not None and not path.exists():
-                raise FileError(f"The {what} {path} does not exist")
         if text_b is not None and self.given:
             raise TextError(f"A picture, video or sound goes with one text only; remove {text_b!r}")
-        target = {"target": options.target} if options else {}
-        return parse_call(text, text_b, target | self.given)
+        return parse_call(text, text_b, {"target": target} | self.given).in_memory()
 
 
-def captured(given: ParsedInput, options: ModelOptions, out: Path | None, **more: Any) -> Record:
-    """The record of an input, which is parsed already; its errors come before the model is loaded.
+@dataclass(frozen=True)
+class Input:
+    """What a command reads that runs a model on one input; the fields of its command line."""
+
+    text: str | None = None
+    """The text to read; leave it out for models of pictures or sounds alone."""
+    text_b: str | None = None
+    """The second text of a sentence pair."""
+    chat: Path | None = None
+    """A conversation to read in place of a text: a .json file with a list of messages, each with
+    role and content.
+    """
+    media: Media = Media()
+    model: ModelOptions = ModelOptions()
+
+    def written(self, *others: object) -> Any:
+        """The text, or the messages of the conversation; see `text_or_chat`."""
+        return text_or_chat(self.text, self.chat, self.text_b, *others)
+
+    def parsed(self) -> ParsedInput:
+        """The input, parsed; see `Media.parsed`."""
+        return self.media.parsed(self.written(), self.text_b, self.model.target)
+
+
+def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
+    """The text of a command, or the messages of a file, which may hold them in a field "messages".
+
+    Args:
+        text: that was given, or None.
+        chat: the file, or None.
+        *others: what else was given in its place.
+
+    Raises:
+        TextError: where a text is given with the file.
+        FileError: where the file cannot be read, or holds something else.
+    """
+    if chat is None:
+        return text
+    if text is not None or any(others):
+        raise TextError("Expected --chat alone, got a text with it; leave one of them out")
+    from headscope.capturing.inputs.parse import is_conversation
+
+    held = read_json(chat, "--chat")
+    held = held.get("messages") if isinstance(held, dict) else held
+    if not is_conversation(held):
+        raise FileError(
+            f"Expected a conversation in {chat}: a list such as "
+            '[{"role": "user", "content": "Hello"}]'
+        )
+    return held
+
+
+def read_json(file: Path, option: str) -> Any:
+    """What a file of JSON holds that an option names.
+
+    Raises:
+        FileError: where it cannot be read.
+    """
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{option} is {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise FileError(f"{option} is {file}, which is not JSON: {error}") from None
+
+
+def captured(given: ParsedInput, options: ModelOptions, out: Any = None, **more: Any) -> Record:
+    """The record of an input, which is parsed already.
 
     Args:
         given: the input.
@@ -202,9 +256,6 @@ def captured(given: ParsedInput, options: ModelOptions, out: Path | None, **more
         HeadscopeError: errors of the input, the model or the file to write.
     """
     options.check()
-    # Pictures and sound are read while the model is not loaded yet, so that a broken file is
-    # reported soon.
-    given = given.in_memory()
     model, tokenizer = load("load_for", options.model, given, **options.loading)
     from headscope.capturing import budget, capture
 
@@ -228,7 +279,7 @@ def say_written(path: Path, after: str = "") -> None:
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB){after}")
 
 
-def say_what(record: Record, *, checked: bool = True) -> None:
+def say_what(record: Record) -> None:
     """Print what a record holds, whether some of its positions have no names, whether some layers
     were not seen, and what it was checked against.
     """
@@ -239,7 +290,7 @@ def say_what(record: Record, *, checked: bool = True) -> None:
         say(f"Some positions have no token and are numbered: {record.numbered}")
     if record.unseen:
         say(f"Layers whose attention could not be captured are left out: {record.unseen}")
-    if checked and record.verification:
+    if record.verification:
         say(record.verification)
 
 
@@ -299,11 +350,8 @@ def quiet() -> Generator[None]:
     transformers.disable_progress_bar()
     try:
         with warnings.catch_warnings():
-            for message in (
-                "Some positions have no names",
-                "The attention of some layers was not seen",
-            ):
-                warnings.filterwarnings("ignore", message=message)
+            for told in ("Some positions have no names", "The attention of some layers was not"):
+                warnings.filterwarnings("ignore", message=told)
             yield
     finally:
         for library, level in levels:
@@ -320,9 +368,7 @@ class LeftOut:
     """Texts that a run of the command line left out."""
 
     def __init__(self) -> None:
-        self.what, self.where, self.of = "text", "", 0
-        self.names: dict[str, str] = {}
-        self.listed = ""
+        self.begin()
 
     def begin(self, what: str = "text", of: int = 0, where: str = "") -> None:
         """Start counting from zero.
@@ -332,9 +378,8 @@ class LeftOut:
             of: how many there are; 0 where that is not known.
             where: what they belong to, for messages.
         """
-        self.what, self.of, self.where = what, of, where
-        self.names.clear()
-        self.listed = ""
+        self.what, self.of, self.where, self.listed = what, of, where, ""
+        self.names: dict[str, str] = {}
 
     def note(self, name: object, error: HeadscopeError | str) -> None:
         """Report one that is left out, on stderr.
@@ -347,15 +392,22 @@ class LeftOut:
             return
         self.names[str(name)] = str(error)
         why = " ".join(str(error).split())
-        print(f"headscope: {self.what} {name}{self.where} was left out: {why}", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"headscope: {self.what} {name}{self.where} was left out: {why}\n")
 
     def number(self, index: int, error: HeadscopeError) -> None:
         """Report one by its number, counted from 0, as `headscope.capture_many` gives it."""
         self.note(index + 1, error)
 
-    def take(self, names: Mapping[str, str]) -> None:
-        """Count those that the result itself names, each with its reason."""
-        self.names.update(names)
+    def losing(self, lost: dict[int, HeadscopeError], *, alone: bool = False) -> Any:
+        """What reports one by its number and keeps it in ``lost``; one alone is raised."""
+
+        def lose(index: int, error: HeadscopeError) -> None:
+            if alone:
+                raise error
+            lost[index] = error
+            self.number(index, error)
+
+        return lose
 
     def count(self, count: int, listed: str) -> None:
         """Count so many that were left out; ``listed`` says where they are named."""
@@ -371,14 +423,9 @@ class LeftOut:
         listed = [self.listed] if self.listed else list(self.names)[:NAMED]
         more = f" and {count - NAMED} more" if count > NAMED and not self.listed else ""
         of = f" of {self.of}" if self.of else ""
-        several = (
-            f"{self.what}s{self.where} were"
-            if self.of > 1 or count > 1
-            else f"{self.what}{self.where} was"
-        )
-        print(  # noqa: T201
-            f"headscope: {count}{of} {several} left out: {', '.join(listed)}{more}", file=sys.stderr
-        )
+        s, were = ("s", "were") if self.of > 1 or count > 1 else ("", "was")
+        told = f"{count}{of} {self.what}{s}{self.where} {were} left out: {', '.join(listed)}{more}"
+        sys.stderr.write(f"headscope: {told}\n")
         return PARTLY
 
 

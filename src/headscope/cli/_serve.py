@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,28 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from headscope.cli import _run as run
 from headscope.cli._files import RECORD
 from headscope.cli._page import PageChoices, shown_page
 from headscope.cli._page_files import PageFiles
 from headscope.cli._records import compared_atlases
-from headscope.cli._run import (
-    Count,
-    ModelOptions,
-    check_model,
-    quiet,
-    say,
-    say_what,
-    status,
-)
-from headscope.cli._study import text_or_chat
+from headscope.cli._run import Count, ModelOptions
 from headscope.errors import HeadscopeError
-from headscope.views.listening import (
-    address_of,
-    check_server,
-    listening_on,
-    new_token,
-    quiet_server,
-)
+from headscope.views import listening as ports
 
 if TYPE_CHECKING:
     import socket
@@ -79,7 +64,7 @@ def serve(
     files: PageFiles = PageFiles(),
     model: ModelOptions = ModelOptions(),
     live: LiveChoices = LiveChoices(),
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    open_: Annotated[bool, Parameter(name="--open")] = False,
 ) -> None:
     """Show a record in the browser, layer by layer; or a model, or an atlas of heads.
 
@@ -105,46 +90,45 @@ def serve(
     """
     from headscope.storage import load
 
-    check_server()
-    if record is not None and model.model is None and os.path.isdir(record):  # noqa: PTH112
-        with listening_on(port) as listening:
-            _serve_atlas(Path(record), other, listening, open_)
-        return
-    if other is not None:
+    ports.check_server()
+    is_folder = record is not None and model.model is None and os.path.isdir(record)  # noqa: PTH112
+    if other is not None and not is_folder:
         raise HeadscopeError(
             f"Expected the folders of two atlases, got {record} and {other}; to see another record "
             f"beside the first, give --beside {other}"
         )
-    begins = text_or_chat(record, chat)
     # With --model a file's name is still a record; any other text is what the page begins with, and
     # without it several words are.
     is_file = record is not None and (
         record.endswith(RECORD)
         or (model.model is None and (len(record.split()) < 2 or os.path.exists(record)))  # noqa: PTH110
     )
-    if is_file and live.atlas is not None:
+    begins = run.text_or_chat(record, chat)
+    if is_file and live.atlas is not None and not is_folder:
         raise HeadscopeError(
             "--atlas is of the model of --model; an atlas by itself is shown with headscope serve "
             f"{live.atlas}"
         )
     second = None if is_file else _second_model(files)
     # The port is opened first: if it is taken, that is reported before the model is loaded.
-    with listening_on(port) as listening:
-        if record is not None and is_file:
+    with ports.listening_on(port) as listening:
+        if is_folder:
+            _serve_atlas(Path(record or ""), other, listening, open_)
+        elif is_file:
             files.check()
-            loaded = load(Path(record))
+            loaded = load(Path(record or ""))
             view = shown_page(loaded, page or {}, files.given(loaded, model))
-            say_what(loaded)
-            token = new_token()
-            _say_listening(address_of(listening, token), open_)
+            run.say_what(loaded)
+            token = ports.new_token()
+            _say_listening(ports.address_of(listening, token), open_)
             server_of(view, token).run(sockets=[listening])
-            return
-        if page:
+        elif page:
             raise HeadscopeError(NOT_OF_MODELS)
-        from headscope.live.serving import UnloadedModel
+        else:
+            from headscope.live.serving import UnloadedModel
 
-        named = UnloadedModel(model.model, begins or "", live.limits, second, live.atlas)
-        _serve_model(named, model, listening, opens=open_)
+            named = UnloadedModel(model.model, begins or "", live.limits, second, live.atlas)
+            _serve_model(named, model, listening, opens=open_)
 
 
 def _second_model(files: PageFiles) -> str | None:
@@ -160,7 +144,7 @@ def _second_model(files: PageFiles) -> str | None:
             f"Expected one model for --beside, got {', '.join(files.beside)}; give one"
         )
     second = next(iter(files.beside), None)
-    check_model(second)
+    run.check_model(second)
     return second
 
 
@@ -174,14 +158,14 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
     atlas = load(folder) if other is None else compared_atlases(folder, other)
     if getattr(atlas, "KIND", "") not in ("atlas", "atlas comparison", "headvis"):
         raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
-    say(atlas.summary)
+    run.say(atlas.summary)
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
-        with status("Writing the page"):
+        with run.status("Writing the page"):
             atlas.view().save(page)
-        token = new_token()
+        token = ports.new_token()
         host, port = listening.getsockname()[:2]
         _say_listening(f"http://{host}:{port}/{token}/", opens)
-        quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
+        ports.quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
 
 
 def _serve_model(
@@ -193,11 +177,11 @@ def _serve_model(
     if model.text:
         parse_call(model.text)
     options.check()
-    with quiet():
+    with run.quiet():
         serve_named(
             model,
             listening,
-            announce=lambda token: _say_listening(address_of(listening, token), opens),
+            announce=lambda token: _say_listening(ports.address_of(listening, token), opens),
             say=partial(print, flush=True),
             **options.loading,
         )
@@ -206,10 +190,10 @@ def _serve_model(
 def _say_listening(address: str, opens: bool) -> None:
     from headscope.views.file_page import open_page
 
-    say(f"Listening on {address}")
-    say("Ctrl-C ends it")
+    run.say(f"Listening on {address}")
+    run.say("Ctrl-C ends it")
     # A program that reads the address through a pipe would otherwise wait for it for ever.
-    sys.stdout.flush()
+    print(end="", flush=True)  # noqa: T201
     if opens:
         open_page(address)
 
@@ -218,4 +202,4 @@ def server_of(view: View, token: str) -> uvicorn.Server:
     """A server of one view that logs only errors, and closes its connections when it ends."""
     from headscope.views.server import application
 
-    return quiet_server(application(view, token))
+    return ports.quiet_server(application(view, token))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_origin
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from cyclopts import Parameter, convert
 
@@ -24,6 +25,7 @@ SOURCE = Path(__file__).parents[2]
 ARGUMENT = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 SENTENCE = re.compile(r".+?(?=\.\s+[A-Z`]|\.?$)")
 CHOICES = re.compile(r"Literal\[([^][]+)\]")
+WITH_DEFAULT = re.compile(r"Annotated\[(.+?), Default\(.*")
 CODE = re.compile(r"``(.+?)``|`(.+?)`")
 PLAIN_TYPES = {
     "bool": bool,
@@ -34,7 +36,6 @@ PLAIN_TYPES = {
     "float": float,
 }
 """By how it is written in an annotation."""
-EVERY_STACK = "Attention stack of the model, such as decoder or cross; by default all."
 
 
 class Argument(NamedTuple):
@@ -74,18 +75,18 @@ class Command:
         function: of the command; its parameter ``asked`` becomes one for each field of its type.
         sources: functions or classes as ``package:name``; an option is that of the first of them
             that has it.
-        takes: names of the options, with ``given=python`` where the name is another in Python.
-        helps: the help of options whose docstring does not fit the command line.
+        takes: names of the options, with ``given=python`` where the name is another in Python, and
+            ``+`` before a switch that is on by default. What the function's own docstring says
+            about one is its help.
     """
 
     function: Callable[..., Any]
     sources: Sequence[str]
     takes: str
-    helps: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        # "given=python" where the name is another in Python
-        self.names = {each.split("=")[0]: each.split("=")[-1] for each in self.takes.split()}
+        words = self.takes.replace("+", "").split()
+        self.names = {each.split("=")[0]: each.split("=")[-1] for each in words}
         for name in ("__name__", "__doc__", "__module__"):
             setattr(self, name, getattr(self.function, name))
         self.__annotations__ = {}
@@ -93,31 +94,21 @@ class Command:
     @cached_property
     def __signature__(self) -> inspect.Signature:
         own = inspect.signature(self.function, eval_str=True).parameters
+        told = dict(ARGUMENT.findall(inspect.getdoc(self.function) or ""))
         listed = []
         for parameter in own.values():
             if parameter.name == "asked":
-                listed += _fields(parameter.annotation)
+                listed += _fields(parameter.annotation, told)
             elif parameter.kind is not parameter.VAR_KEYWORD:
                 listed.append(parameter)
         known: dict[str, Argument] = {}
         for source in (*reversed(self.sources), f"{__name__}:Shared"):
             known |= options_of(*source.split(":"))
-        listed += [self._parameter(given, known[name]) for given, name in self.names.items()]
+        for given, name in self.names.items():
+            is_on = {"default": True} if f"+{given}" in self.takes else {}
+            help_ = " ".join(told.get(given, known[name].help).split())
+            listed.append(_parameter(given, known[name]._replace(help=help_, **is_on)))
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
-
-    def _parameter(self, name: str, option: Argument) -> inspect.Parameter:
-        kind: Any = option.type | None if option.default is None else option.type
-        help_ = self.helps.get(name) or option.help
-        told = Parameter(
-            help=help_,
-            show_default="default" not in help_,
-            negative=None if option.default is True else "",
-            consume_multiple=get_origin(option.type) is tuple,
-        )
-        by_name = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Parameter(
-            name, by_name, default=option.default, annotation=Annotated[kind, told]
-        )
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         """Run the command with its options by their names in Python; those not given are left out,
@@ -131,22 +122,35 @@ class Command:
         names = [each.name for each in _fields(asked.annotation)]
         texts = dict(zip(("text", "text_b"), args, strict=False))
         held = texts | {name: given.pop(name) for name in names if name in given}
-        study = asked.annotation(**held)
-        study.results.check(folder=True)
-        return self.function(study, **given, **options)
+        return self.function(asked.annotation(**held), **given, **options)
 
 
-def made_from(*sources: str, takes: str = "", **helps: str) -> Callable[..., Command]:
+def _parameter(name: str, option: Argument) -> inspect.Parameter:
+    kind: Any = option.type | None if option.default is None else option.type
+    told = Parameter(help=option.help, show_default="default" not in option.help)
+    if any("-" in str(choice) for choice in get_args(option.type)):
+        told = Parameter.combine(told, Parameter(converter=hyphenated))
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    kind = Annotated[kind, told]
+    return inspect.Parameter(name, by_name, default=option.default, annotation=kind)
+
+
+def made_from(*sources: str, takes: str = "") -> Callable[..., Command]:
     """Make a `Command` of a function."""
-    return lambda function: Command(function, sources, takes, helps)
+    return lambda function: Command(function, sources, takes)
 
 
-def _fields(kind: type) -> list[inspect.Parameter]:
-    """The fields of a class as parameters; those that are texts are given by their place."""
+def _fields(kind: type, own: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:
+    """The fields of a class as parameters; those that are texts are given by their place.
+
+    Args:
+        kind: the class.
+        own: the help of those that mean something of their own.
+    """
     told, fields = options_of(kind.__module__, kind.__name__), []
     for each in inspect.signature(kind, eval_str=True).parameters.values():
         place = each.POSITIONAL_ONLY if each.name in ("text", "text_b") else each.KEYWORD_ONLY
-        help_ = told[each.name].help
+        help_ = " ".join(own.get(each.name, told[each.name].help).split())
         annotation = Annotated[each.annotation, Parameter(help=help_)] if help_ else each.annotation
         fields.append(each.replace(kind=place, annotation=annotation))
     return fields
@@ -229,7 +233,8 @@ def _definition(module: str, name: str) -> tuple[str, ast.AST | None]:
 
 def _type_of(annotation: ast.AST | None, module: str) -> Any:
     """The type of an option: of a union the first of `PLAIN_TYPES` that it has."""
-    texts = [] if annotation is None else ast.unparse(annotation).split(" | ")
+    written = "" if annotation is None else ast.unparse(annotation)
+    texts = WITH_DEFAULT.sub(r"\1", written).split(" | ")
     for text in texts:
         defined = _definition(module, text)[1]
         choices = CHOICES.fullmatch(text if defined is None else ast.unparse(defined))
@@ -293,18 +298,10 @@ def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
     """
     fields = {}
     for name, option in options.items():
-        told = Parameter(
-            help=helps.get(name) or plain_help(option.help),
-            negative=_off(option),
-            consume_multiple=get_origin(option.written) is list,
-        )
+        off = option.default.off or None if option.default else None
+        told = Parameter(help=helps.get(name) or plain_help(option.help), negative=off)
         fields[name] = Annotated[option.written, told]
     return fields
-
-
-def flag(name: str) -> str:
-    """The name on the command line of an option of Python."""
-    return f"--{name.replace('_', '-')}"
 
 
 def plain_help(text: str) -> str:
@@ -315,13 +312,6 @@ def plain_help(text: str) -> str:
 
     def shown(mark: re.Match[str]) -> str:
         code = mark[1] or mark[2]
-        return flag(code) if code in known else _without_quotes(mark)
+        return f"--{code.replace('_', '-')}" if code in known else _without_quotes(mark)
 
     return CODE.sub(shown, text)
-
-
-def _off(option: Option) -> str:
-    """The name that turns a switch off; empty where it is off by default."""
-    if option.written is not bool or option.default is None or not option.default.value:
-        return ""
-    return option.default.off or flag(f"no_{option.name}")

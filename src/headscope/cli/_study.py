@@ -15,16 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from headscope.cli._files import RunResults, check_folder, read_json
-from headscope.cli._run import (
-    Count,
-    ModelOptions,
-    left_out,
-    load,
-    say,
-    say_where,
-)
-from headscope.errors import FileError, HeadscopeError, RunError, TextError
+from headscope.cli._files import RunResults, check_folder
+from headscope.cli._run import Count, ModelOptions, left_out, load, say, say_where, text_or_chat
+from headscope.errors import HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -90,6 +83,9 @@ class Study:
     corpus: CorpusOptions = CorpusOptions()
     model: ModelOptions = ModelOptions()
 
+    def __post_init__(self) -> None:
+        self.results.check(folder=True)
+
     @property
     def in_parts(self) -> bool:
         """Whether the texts are measured as a run in parts: with workers, or with a folder."""
@@ -121,16 +117,15 @@ class Study:
         how["progress"] = True
         if what == TEXT:
             # One of many texts may be left out; a single one that cannot be read is an error.
-            how["on_error"] = _stop if len(given) == 1 else left_out.number
+            how["on_error"] = left_out.losing({}, alone=len(given) == 1)
         yield source, how
 
-    def run(
-        self, study: str, given: Any, groups: Any = None, *, what: str = TEXT, **options: Any
-    ) -> Any:
+    def run(self, study: str, *given: Any, what: str = TEXT, **options: Any) -> Any:
         """What the function of `headscope.studies` of this name finds; see `reading`."""
-        with self.reading(given, groups, what=what) as (source, how):
+        classifies = study == "faithfulness"
+        with self.reading(*given, what=what, classifies=classifies) as (source, how):
             function = getattr(import_module("headscope.studies"), study)
-            return function(*source, given, **how | options)
+            return function(*source, given[0], **how | options)
 
     def tell(self, result: Any, **look: Any) -> None:
         """Print a result, and write its files.
@@ -141,7 +136,7 @@ class Study:
         """
         # Plain texts were reported by their numbers while they were read.
         if not self.in_parts and left_out.what != TEXT:
-            left_out.take(getattr(result, "left_out", None) or {})
+            left_out.names |= getattr(result, "left_out", None) or {}
         say(str(result))
         say_where()
         self.results.write(result, **look)
@@ -170,10 +165,6 @@ class TextStudy(Study):
 
         parsed = parse_texts(self.text, self.text_b, self.texts, self.chat)
         return parsed, groups_in(self.texts)
-
-
-def _stop(_: int, error: HeadscopeError) -> None:
-    raise error
 
 
 def parse_texts(
@@ -208,34 +199,6 @@ def alone_or_all(outcomes: Any) -> list[Outcome]:
     if len(listed) == 1 and isinstance(listed[0], HeadscopeError):
         raise listed[0]
     return listed
-
-
-def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
-    """The text of a command, or the messages of a file, which may hold them in a field "messages".
-
-    Args:
-        text: that was given, or None.
-        chat: the file, or None.
-        *others: what else was given in its place.
-
-    Raises:
-        TextError: where a text is given with the file.
-        FileError: where the file cannot be read, or holds something else.
-    """
-    if chat is None:
-        return text
-    if text is not None or any(others):
-        raise TextError("Expected --chat alone, got a text with it; leave one of them out")
-    from headscope.capturing.inputs.parse import is_conversation
-
-    held = read_json(chat, "--chat")
-    held = held.get("messages") if isinstance(held, dict) else held
-    if not is_conversation(held):
-        raise FileError(
-            f"Expected a conversation in {chat}: a list such as "
-            '[{"role": "user", "content": "Hello"}]'
-        )
-    return held
 
 
 def loaded(options: ModelOptions, *, classifies: bool = False) -> tuple[Any, Any]:

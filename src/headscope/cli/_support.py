@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope._progress import counted
+from headscope.cli import _run as run
 from headscope.cli._files import check_suffix
-from headscope.cli._run import Count, MachineOptions, check_model, load, quiet, say, status
+from headscope.cli._run import Count, MachineOptions
 
 if TYPE_CHECKING:
     from headscope.testing import Support
@@ -63,23 +64,22 @@ def support(
     if model is None:
         rows = try_every_type(size, workers or os.cpu_count() or 1)
     else:
-        check_model(model, machine.revision)
-        loaded = load("load_bare_model", model, **machine.loading)
-        with status(f"Trying {model}"), quiet():
+        run.check_model(model, machine.revision)
+        loaded = run.load("load_bare_model", model, **machine.loading)
+        with run.status(f"Trying {model}"), run.quiet():
             from headscope.testing import examine
 
             rows = [examine(loaded, batch_size=size)]
     text = tables_of(rows)
-    say(text)
-    if out is None:
-        return
-    from headscope.storage import written_whole
+    run.say(text)
+    if out is not None:
+        from headscope.storage import written_whole
 
-    if out.suffix == ".json":
-        text = json.dumps([dataclasses.asdict(row) for row in rows], indent=1)
-    with written_whole(out) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    say(f"Wrote {out.resolve()}")
+        if out.suffix == ".json":
+            text = json.dumps([dataclasses.asdict(row) for row in rows], indent=1)
+        with written_whole(out) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+        run.say(f"Wrote {out.resolve()}")
 
 
 def try_every_type(size: int, workers: int) -> list[Support]:
@@ -95,30 +95,23 @@ def tables_of(rows: Sequence[Support]) -> str:
     """The tables of what is captured by what it reads, then what is refused, then what could not be
     tried; a single model has one row without a heading.
     """
+    from headscope.testing import KINDS, family_of
+
     if len(rows) == 1 and not rows[0].refused:
         return f"{HEADER}\n{_row(rows[0])}"
-    from headscope.testing import KINDS
-
-    captured = [row for row in rows if not row.refused and not row.unbuilt]
-    parts = [(f"## {kind}\n\n{HEADER}", [r for r in captured if r.reads == kind]) for kind in KINDS]
-    parts.append((REFUSED, [row for row in rows if row.refused]))
-    parts.append((UNTRIED, [row for row in rows if row.unbuilt]))
-    tables = []
-    for head, own in parts:
-        if own:
-            own.sort(key=lambda row: (_family(row).lower(), row.name.lower()))
-            tables.append("\n".join([head, *map(_row, own)]))
-    return "\n\n".join(tables)
-
-
-def _family(row: Support) -> str:
-    from headscope.testing import family_of
-
-    return family_of(row.name)
+    by_head: dict[str, list[Support]] = {f"## {kind}\n\n{HEADER}": [] for kind in KINDS}
+    by_head |= {REFUSED: [], UNTRIED: []}
+    for row in sorted(rows, key=lambda row: (family_of(row.name).lower(), row.name.lower())):
+        failed = REFUSED if row.refused else ""
+        head = UNTRIED if row.unbuilt else failed
+        by_head.setdefault(head or f"## {row.reads}\n\n{HEADER}", []).append(row)
+    return "\n\n".join("\n".join([head, *map(_row, own)]) for head, own in by_head.items() if own)
 
 
 def _row(row: Support) -> str:
-    cells = [_family(row), row.name]
+    from headscope.testing import family_of
+
+    cells = [family_of(row.name), row.name]
     if row.unbuilt or row.refused:
         # A bar would end the cell of the table.
         why = " ".join((row.unbuilt or row.refused).replace("|", "/").split())

@@ -1,0 +1,397 @@
+"""Commands that study a model over texts, plain or annotated: treebanks, mentions, sentence pairs,
+tasks.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import reduce
+from operator import add as added
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from headscope.cli import _files as files
+from headscope.cli._run import ModelOptions, left_out, say
+from headscope.cli._signature import made_from
+from headscope.cli._study import CorpusOptions, Study, TextStudy, warnings_as_lines
+from headscope.errors import FigureError, FileError, ModelError, RecordError, TextError
+
+HEADS = ("headscope.studies:heads", "headscope.patterns:heads", "headscope.patterns:Heads")
+JUDGED = "stack confidence alpha correction random_weights margin"
+"""Options of labels of heads."""
+SCORED = "word_rows=rows random_weights stack confidence correction seed splits"
+"""How heads are scored, and how the best one is chosen."""
+FEW = "are too few to tell up to"
+"""Part of the warning about too few texts of `headscope.studies.heads` and other studies."""
+MOST_DRAWN = 12
+STEPS = 500
+"""Of the search of an adversary."""
+WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
+Treebank = Annotated[Path, Parameter(help="A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.")]
+
+
+@made_from(
+    *HEADS,
+    takes=f"{JUDGED} position_mean related",
+)
+def heads(asked: TextStudy, *, battery: bool = True, classes: bool = False, **options: Any) -> None:
+    """Classify the heads of a model by their patterns, with evidence.
+
+    headscope heads "I went to the store."
+
+    headscope heads --texts texts.txt --plot heads.svg --out heads.csv
+
+    Args:
+        asked: Texts and model.
+        battery: Detect induction with runs of repeated random tokens, not with the texts.
+        classes: With --plot: draw the classes of Kovaleva et al. per layer instead, as stacked
+            bars.
+        position_mean: Also compare patterns of content with the mean map by position.
+        **options: Of `headscope.heads`.
+    """
+    plot = asked.results.plot
+    if classes and plot is None:
+        raise FigureError(
+            "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
+        )
+    given, groups = asked.given()
+    options |= {"battery": battery, "distances": _adds_distances(asked.results.folder, plot)}
+    with warnings_as_lines(FEW):
+        result = asked.run("heads", given, groups, **options)
+    asked.tell(result, **({"classes": True} if classes else {}))
+
+
+def _adds_distances(folder: Path | None, plot: Path | None) -> bool:
+    """Whether distances of heads are added up, for the map of them in a figure."""
+    from headscope.corpus import RunFolder
+
+    begun = None if folder is None else RunFolder(folder).facts()
+    if begun is None:
+        return plot is not None
+    # Parts that are kept have them or not, whatever is drawn now.
+    has = bool(begun.get("distances"))
+    if plot is not None and not has:
+        sys.stderr.write(
+            f"headscope: {plot} has no map of all heads, since the run in {folder} was begun "
+            "without --plot and added up no distances of heads; give another folder to have it\n"
+        )
+    return has
+
+
+@made_from("headscope.studies:norm_study", takes="stack confidence random_weights")
+def norms(asked: TextStudy, **options: Any) -> None:
+    """Compare attention weights with norm-based contributions.
+
+    headscope norms "I went to the store."
+
+    headscope norms --texts texts.txt --plot shares.svg
+    """
+    asked.tell(asked.run("norm_study", *asked.given(), **options))
+
+
+@made_from("headscope.studies:mechanism", takes="pattern stack confidence random_weights")
+def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> None:
+    """Find the query/key neurons and embeddings behind a head's pattern.
+
+    headscope mechanism --texts texts.txt
+
+    headscope mechanism --texts texts.txt --at 2-0 7-3 --plot neurons.svg
+
+    Args:
+        asked: Texts and model.
+        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; by default all
+            heads, which are grouped by their labels.
+        pattern: Which keys to explain: a pattern such as sep or next, or a rule such as "word ->
+            first"; by default the most attended ones.
+        **options: Of `headscope.mechanism`.
+    """
+    by_layer = files.parse_places(at, "--at")
+    whole = [layer for layer, numbers in by_layer if not numbers]
+    count = sum(len(numbers) for _, numbers in by_layer)
+    given, groups = asked.given()
+    if asked.results.plot is not None and (whole or not 0 < count <= MOST_DRAWN):
+        raise RecordError(
+            f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
+            f"{' '.join(at) or 'none'}"
+        )
+    if asked.in_parts and whole:
+        raise RecordError(
+            f"Expected layer and heads for --at, such as {whole[0]}-0,1, got layer {whole[0]} "
+            "alone; a run names its heads before a model is loaded"
+        )
+    with asked.reading(given, groups) as (source, how):
+        from headscope.studies import heads as heads_of
+        from headscope.studies import mechanism as mechanism_of
+
+        cells = []
+        for layer, numbers in by_layer:
+            cells += [(layer, head) for head in numbers or _heads_of_a_layer(source[0])]
+        result = mechanism_of(*source, given, at=cells or None, **options, **how)
+    asked.tell(result)
+    if not cells and len(given) > 1 and not asked.in_parts:
+        # The texts are read a second time, for the labels: those left out have been named already.
+        how |= {"on_error": lambda *_: None, "progress": False}
+        with warnings_as_lines(FEW):
+            labels = heads_of(*source, given, stack=options.get("stack"), **how).by_label()
+        if result.grouped(labels).all:
+            say(f"\n{result.grouped(labels)}")
+
+
+def _heads_of_a_layer(model: Any) -> range:
+    # A model of pictures and text has a configuration for each part.
+    config = getattr(model.config, "get_text_config", lambda: model.config)()
+    return range(config.num_attention_heads)
+
+
+@made_from(
+    "headscope.studies:faithfulness",
+    "headscope.studies:CounterfactualAttention",
+    takes="permutations seed layer confidence random_weights",
+)
+def faithfulness(
+    asked: TextStudy, *, query: str = "0", adversary: bool = False, **options: Any
+) -> None:
+    """Check whether attention agrees with gradients and leave-one-out importance.
+
+    headscope faithfulness "a fine film" --model path/to/a/classifier
+
+    headscope faithfulness --texts texts.txt --model path/to/a/classifier --query "[CLS]"
+
+    Args:
+        asked: Texts and the classifier, which the demo model is not.
+        query: Token that the classifier reads: its position from 0 (-1 is the last), or its word,
+            such as [CLS].
+        adversary: Also search for different attention that gives the same prediction: about half a
+            minute per text.
+        layer: Layer number, from 0; -1 is the last.
+        **options: Of `headscope.faithfulness`.
+    """
+    given, groups = asked.given()
+    asked.model.check()
+    from headscope.studies import CounterfactualAttention
+
+    shuffled = {name: options.pop(name) for name in ("permutations", "seed") if name in options}
+    shuffled["adversary"] = STEPS if adversary else 0
+    options["counterfactual"] = CounterfactualAttention(**shuffled)
+    options["query"] = files.position_or_word(query)
+    asked.tell(asked.run("faithfulness", given, groups, **options))
+
+
+@made_from(*HEADS, "headscope.studies:atlas", takes=JUDGED)
+def atlas(
+    *,
+    texts: Path,
+    out: Path,
+    model: ModelOptions = ModelOptions(),
+    battery: bool = True,
+    norms: bool = False,
+    corpus: CorpusOptions = CorpusOptions(),
+    **options: Any,
+) -> None:
+    """Make an atlas of a model's heads over many texts, with examples.
+
+    headscope atlas --texts texts.txt --out atlas
+
+    headscope atlas --texts texts.txt --model path/to/a/llama --workers 2 --out atlas
+
+    Args:
+        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
+            text, text_b and group (the document of a text; intervals are then over documents).
+        out: Write the parts of the run and the atlas to this folder; the same command resumes after
+            the finished parts, and headscope serve shows its page.
+        model: Model, and how it runs.
+        battery: Detect induction with runs of repeated random tokens, not with the texts.
+        norms: Count, too, where what each head adds comes from: attention weighted by the norm of
+            the vector that each token adds. Takes longer.
+        corpus: Who measures the texts.
+        **options: Of `headscope.atlas`.
+    """
+    if not files.is_folder(out):
+        raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
+    asked = TextStudy(files.RunResults(out), corpus, model, texts=texts)
+    result = asked.run("atlas", *asked.given(), battery=battery, norms=norms, **options)
+    say(str(result))
+    say(f"Wrote {result.view().save(out / 'page').resolve()}")
+
+
+@made_from(
+    "headscope.studies:relations",
+    "headscope.studies:Relations",
+    takes=f"read=text trees universal {SCORED}",
+)
+def relations(
+    asked: Study, *, treebank: Treebank, sentences: int | None = None, **options: Any
+) -> None:
+    """Find the heads that attend along each dependency relation.
+
+    headscope relations --treebank en_ewt-ud-dev.conllu
+
+    headscope relations --treebank en_ewt-ud-dev.conllu --model path/to/a/bert --plot relations.svg
+
+    Args:
+        asked: The model, and where the result is written.
+        treebank: A file in CoNLL-U.
+        sentences: How many sentences are read; by default all. The first ones.
+        read: Whether the model reads the words joined by spaces, or the text as it was written.
+        **options: Of `headscope.relations`.
+    """
+    from headscope.linguistics import read_treebank
+
+    bank = read_treebank(treebank)
+    chosen = bank if sentences is None else bank.take(sentences)
+    asked.tell(asked.run("relations", chosen, what="sentence", **options))
+
+
+@made_from(
+    "headscope.studies:coref",
+    "headscope.studies:Coreference",
+    "headscope.linguistics:read_coreference",
+    takes=f"window every_window {SCORED}",
+)
+def coref(asked: Study, *, data: Path, **options: Any) -> None:
+    """Find the heads that attend to a mention's antecedent.
+
+    headscope coref --data litbank/coref/tsv
+
+    headscope coref --data gap-test.tsv --model path/to/a/bert --plot coref.svg
+
+    Args:
+        asked: The model, and where the result is written.
+        data: Annotated data: LitBank (a folder of .ann and .txt), GAP or Winogender (.tsv), or
+            WinoBias (.txt).
+        **options: Of `headscope.coref` and `headscope.linguistics.read_coreference`.
+    """
+    from headscope.linguistics import read_coreference, source_name
+
+    read = {name: options.pop(name) for name in ("window", "every_window") if name in options}
+    passages = read_coreference(data, **read)
+    result = asked.run("coref", passages, what="passage", **options)
+    result.source = source_name(data)
+    asked.tell(result)
+
+
+@made_from(
+    "headscope.studies:probe",
+    takes="probe=kind sentences layer random_weights vectors rank epochs seeds confidence",
+)
+def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
+    """Train syntactic probes on attention or hidden states.
+
+    headscope probe --treebank en_ewt-ud-dev.conllu
+
+    headscope probe --treebank en_ewt-ud-dev.conllu --probe structural --seeds 0 1 2
+
+    Args:
+        asked: The model, and where the result is written.
+        treebank: A file in CoNLL-U.
+        probe: attention or attention-words: each word's syntactic head from the attention of all
+            heads (Clark et al. 2019); relation: whether and how two words are related, from their
+            attention (Coenen et al. 2019); structural: tree distances and depths from hidden states
+            (Hewitt and Manning 2019); edge: part of speech and dependency from a mix of all layers
+            (Tenney et al. 2019).
+        sentences: How many sentences are read; by default all. A random sample, by the first seed.
+        layer: Layer number, from 0; -1 is the last. For the structural probe, where 0 is the
+            embeddings; by default all layers, and the best is reported.
+        **options: Of `headscope.probe`.
+    """
+    model, layer = asked.model, options.get("layer")
+    if model.target is not None or model.target_tokenizer is not None or model.truncate:
+        raise TextError(
+            "--target, --target-tokenizer and --truncate do not apply to a treebank; remove them"
+        )
+    model.check()
+    from headscope.linguistics import read_treebank
+
+    bank = read_treebank(treebank)
+    if asked.in_parts and layer is not None and layer < 0:
+        raise RecordError(f"Expected a layer from 0 on for --layer in a run, got {layer}")
+    left_out.begin("sentence")
+    with asked.reading(what="sentence") as (source, how):
+        from headscope.studies import probe as probe_of
+
+        del how["truncate"]
+        how.pop("batch_size", None)
+        # Layer 0 is the embeddings, so that there is one more than the model has layers.
+        if layer is not None and not asked.in_parts:
+            numbers = range(source[0].config.num_hidden_layers + 1)
+            options["layer"] = files.layer_number(layer, numbers)
+        noted: dict[str, Any] = {"on_error": left_out.note, "progress": True}
+        result = probe_of(*source, bank, **(noted | how), **options)
+    asked.tell(result)
+
+
+@made_from(
+    "headscope.studies:alignment_study",
+    "headscope.studies:AlignmentStudy",
+    takes="special confidence resume random_weights",
+)
+def align(
+    asked: Study,
+    *,
+    pairs: tuple[Path, ...] = (),
+    from_one: bool = False,
+    add: tuple[Path, ...] = (),
+    **options: Any,
+) -> None:
+    """Evaluate word alignment by the attention of a translation model.
+
+    headscope align --pairs pairs.txt --model path/to/a/translator
+
+    headscope align --add first.safetensors second.safetensors --plot alignment.svg
+
+    Args:
+        asked: The model, and where the result is written.
+        pairs: Files of sentences: .jsonl, .csv, .tsv or .parquet with the fields source, target and
+            links (0-1 is sure, 0p1 possible, source first, words separated by white space), or .txt
+            with lines of source ||| target ||| links.
+        from_one: Links count words from 1, not from 0.
+        special: Whether the most attended token may be one that belongs to no word, such as the end
+            of the source.
+        add: Results of other sentences, saved with --save or --resume, to add to this one.
+        **options: Of `headscope.studies.alignment_study`.
+    """
+    from headscope.studies import AlignmentStudy, read_aligned_pairs
+
+    confidence = options.pop("confidence", 0.95)
+    # Made only to check the confidence level before any long work.
+    AlignmentStudy(confidence=confidence)
+    files.check_suffix("--resume", options.get("resume"), (files.RECORD,))
+    parts = [AlignmentStudy.load(path) for path in add]
+    left_out.begin("sentence")
+    listed = []
+    for path in pairs:
+        listed += read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
+    if not listed and not parts:
+        raise TextError("Expected a file of sentences with --pairs, or saved results with --add")
+    if listed:
+        parts.insert(0, _aligned(asked, listed, **options))
+    study = reduce(added, parts)
+    # Results that were added may have been saved with another level.
+    study.judging["confidence"] = confidence
+    asked.tell(study)
+
+
+def _aligned(asked: Study, listed: list[Any], **options: Any) -> Any:
+    model = asked.model
+    if model.model is None:
+        raise ModelError(
+            "Expected an encoder-decoder with --model; the demo model does not translate"
+        )
+    if model.truncate:
+        raise TextError(
+            "--truncate would cut words off; remove it: sentences that are too long are left out"
+        )
+    model.check()
+    target = model.target_tokenizer
+    if not asked.in_parts:
+        target = model.tokenizer_of_target()
+        asked = replace(asked, model=replace(model, target_tokenizer=None))
+    with asked.reading(what="sentence") as (source, how):
+        from headscope.studies import alignment_study
+
+        reads = how if asked.in_parts else {"allow_unfit": model.allow_unfit}
+        options |= {"progress": True, "target_tokenizer": target}
+        return alignment_study(*source, listed, **(options | reads))
