@@ -293,15 +293,16 @@ def parse_heads(written: Iterable[str]) -> list[tuple] | None:
     return heads or None
 
 
-def layer_number(given: int, numbers: Sequence[int]) -> int:
+def layer_number(given: int | None, numbers: Sequence[int]) -> int | None:
     """The number of a layer from the command line, which counts from the end where negative.
 
     Args:
-        given: a number from 0, or -1 for the last layer.
+        given: a number from 0, or -1 for the last layer; None for none.
         numbers: numbers of all layers.
     """
     # Numbers out of range are returned as they are: the record or the model then raises.
-    return numbers[given] if -len(numbers) <= given < 0 else given
+    is_from_end = given is not None and -len(numbers) <= given < 0
+    return numbers[given] if given is not None and is_from_end else given
 
 
 def position_or_word(given: str) -> int | str:

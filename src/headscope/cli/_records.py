@@ -96,9 +96,8 @@ def export(record: str, /, *, out: Path, **options: Any) -> None:
     files.check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
     loaded = load(record)
     chosen = loaded[options.get("stack") or next(iter(loaded.stacks))]
-    layer, head = options.get("layer"), options.get("head")
-    if layer is not None:
-        layer = files.layer_number(layer, [each.layer for each in chosen])
+    layer = files.layer_number(options.get("layer"), [each.layer for each in chosen])
+    head = options.get("head")
     if options.get("words"):
         chosen = chosen.words()
     if out.suffix == ".nc" and find_spec("scipy") is None:

@@ -173,14 +173,12 @@ def options_of(module: str, name: str) -> dict[str, Argument]:
                 options |= options_of(module, base.id)
         told = _arguments(node)
         for field, below in zip(node.body, [*node.body[1:], None], strict=True):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = told.get(field.target.id) or _text_of(below)
-                kind = _type_of(field.annotation, module)
-                options[field.target.id] = Argument(
-                    kind, _value(field.value, module), _sentence(text)
-                )
-            elif isinstance(field, ast.FunctionDef) and field.name == "__init__":
+            if isinstance(field, ast.FunctionDef) and field.name == "__init__":
                 options |= _of_function(field, module, told)
+            elif isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = _sentence(told.get(field.target.id) or _text_of(below))
+                kind, value = _type_of(field.annotation, module), _value(field.value, module)
+                options[field.target.id] = Argument(kind, value, text)
     elif isinstance(node, ast.FunctionDef):
         options |= _of_function(node, module, _arguments(node))
     return options
@@ -195,10 +193,8 @@ def _of_function(node: ast.FunctionDef, module: str, told: dict[str, str]) -> di
     lacking: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
     defaults = [*lacking, *node.args.defaults, *node.args.kw_defaults]
     for each, default in zip([*positional, *node.args.kwonlyargs], defaults, strict=True):
-        kind = _type_of(each.annotation, module)
-        options[each.arg] = Argument(
-            kind, _value(default, module), _sentence(told.get(each.arg, ""))
-        )
+        kind, value = _type_of(each.annotation, module), _value(default, module)
+        options[each.arg] = Argument(kind, value, _sentence(told.get(each.arg, "")))
     return options
 
 
