@@ -12,15 +12,8 @@ from headscope.corpus import Counted, Counts, Sums
 from headscope.errors import RecordError
 from headscope.patterns import Heads
 from headscope.record import BatchStack, Stack
-from headscope.studies.heads import (
-    counts_of,
-    heads_of_sums,
-    heads_over,
-    tally_of,
-    token_runs,
-    told_of,
-)
-from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of, input_as_given
+from headscope.studies.heads import heads_of_sums, heads_over, tally_of, token_runs
+from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of
 
 
 def _records_of(
@@ -62,11 +55,8 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
 FOLD = Fold(
     name="atlas",
     what="text",
-    counts_of=counts_of,
     result_of=_result_of,
-    input_of=input_as_given,
     records_of=_records_of,
-    told_of=told_of,
     beside=token_runs,
 )
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
-from headscope.corpus import FILE, OPTIONS, CorpusText, Counts, Sums, key_of
+from headscope.corpus import FILE, OPTIONS, CorpusText, Counts, key_of
 from headscope.errors import HeadscopeError, RunError
 from headscope.record import Record
 from headscope.storage import RECORDS, IndexLine, RecordFolder, local_path, save, write_index
 from headscope.studies.shared._corpus_model import corpus_texts
-from headscope.studies.shared._fold import Fold, Readers, Reading, captured, input_as_given
+from headscope.studies.shared._fold import Fold, Readers, Reading, captured
 from headscope.studies.shared._fold_run import Stream, texts_in_parts
 
 SHARDS = 3
@@ -42,14 +42,6 @@ class RecordFiles:
         return f"{RECORDS}/{name[:SHARDS]}/{name}.safetensors"
 
 
-@dataclass
-class SavedRecords:
-    """How many records were written, and why others were not, by name of the text."""
-
-    count: int
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
 def _saved(text: Any, record: Record, *, files: RecordFiles, **_: Any) -> Counts:
     """Write the record of a text."""
     file = files.of(text)
@@ -70,16 +62,10 @@ def _told_of(*_: Any) -> tuple[int, dict[str, Any]]:
     return 0, {}
 
 
-def _result_of(sums: Sums, *_: Any) -> SavedRecords:
-    return SavedRecords(len(sums))
-
-
 FOLD = Fold(
     name="capture",
     what="text",
     counts_of=_saved,
-    result_of=_result_of,
-    input_of=input_as_given,
     records_of=_records_of,
     told_of=_told_of,
 )

@@ -19,7 +19,7 @@ from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies.shared._fold import Fold, Readers, Reading, input_as_given, one_by_one
+from headscope.studies.shared._fold import Fold, Readers, Reading, one_by_one
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts
 
@@ -359,7 +359,6 @@ FOLD = Fold(
     what="text",
     counts_of=counts_of,
     result_of=Faithfulness.of_sums,
-    input_of=input_as_given,
     records_of=_records_of,
     told_of=_told_of,
     needs="classifier",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -34,7 +34,6 @@ from headscope.studies.shared._fold import (
     Readers,
     Reading,
     batches_of,
-    input_as_given,
     stack_of,
 )
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
@@ -47,18 +46,6 @@ POSITION_MEAN = "position_mean"
 NO_RUNS: Kept = {"cells": [], "patterns": []}, {"values": np.zeros((0, 0, 0))}
 
 
-@dataclass
-class PositionMean:
-    """The mean map of some texts ``[head query key]``, and which were left out."""
-
-    mean: np.ndarray
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    def load(self) -> dict[str, np.ndarray]:
-        """The mean map, as `KeptArrays` have it."""
-        return {"mean": self.mean}
-
-
 def _maps_of(_: Any, record: Any, *, stack: str | None = None) -> Counts:
     """The maps of all heads of a text, and which places it has."""
     maps = [np.asarray(layer.weights_of(), np.float64) for layer in stack_of(record, stack)]
@@ -66,22 +53,10 @@ def _maps_of(_: Any, record: Any, *, stack: str | None = None) -> Counts:
     return {f"{WHOLE}maps": whole, f"{WHOLE}texts": np.ones(whole.shape[1:])}
 
 
-def _mean_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> PositionMean:
-    """The mean over the texts that are long enough for a place; NaN where none is."""
-    total, texts = (sums.total(f"{WHOLE}{name}") for name in ("maps", "texts"))
-    # As long as the longest text on either side.
-    mean = np.full((len(total), *[max(texts.shape)] * 2), np.nan)
-    inside = np.s_[:, : texts.shape[0], : texts.shape[1]]
-    mean[inside] = np.divide(total, texts, out=mean[inside].copy(), where=texts > 0)
-    return PositionMean(mean)
-
-
 MEAN_FOLD = Fold(
     name="mean map",
     what="text",
     counts_of=_maps_of,
-    result_of=_mean_of,
-    input_of=input_as_given,
     stage="the mean map by position",
 )
 
@@ -121,7 +96,8 @@ def tally_of(how: Mapping[str, Any], *, measures: bool) -> Tally:
     patterns, mean = how["patterns"], None
     if measures:
         patterns += () if related is None else related.patterns
-        mean = how["position_mean"] and how["position_mean"].load()["mean"]
+        mean = how["position_mean"]
+        mean = mean.load()["mean"] if isinstance(mean, KeptArrays) else mean
     elif related is not None:
         patterns += named_related(MissingFunction("related"))
     return Tally(
@@ -143,16 +119,6 @@ def _records_of(
     reading.pop("keep", None)
     for numbers, batch in batches_of(readers, given, reading):
         yield from zip(numbers, tally.counted(batch), strict=True)
-
-
-def counts_of(_: Any, counted: Counted, **how: Any) -> Counts:
-    """What was counted of one text."""
-    return counted.counts
-
-
-def told_of(counted: Counted, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """Length of a text in tokens, and what all texts of a study share."""
-    return counted.length, counted.facts
 
 
 def token_runs(readers: Readers, how: Mapping[str, Any]) -> Kept:
@@ -183,11 +149,8 @@ def heads_of_sums(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]
 FOLD = Fold(
     name="heads",
     what="text",
-    counts_of=counts_of,
     result_of=heads_of_sums,
-    input_of=input_as_given,
     records_of=_records_of,
-    told_of=told_of,
     beside=token_runs,
 )
 
@@ -333,16 +296,22 @@ def _related_of(
 
 def _mean_map(
     read: TextsInMemory | TextsInParts, wanted: Any, stack: str | None
-) -> PositionMean | KeptArrays:
-    """The mean map by position over the texts, or one that was given."""
+) -> np.ndarray | KeptArrays:
+    """The mean map by position over the texts, or one that was given; NaN where no text is long
+    enough for a place.
+    """
+    mean = np.asarray(wanted, np.float64)
     if wanted is True:
-        mean = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN)
-    else:
-        mean = PositionMean(np.asarray(wanted, np.float64))
+        sums = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN).sums
+        total, texts = (sums.total(f"{WHOLE}{name}") for name in ("maps", "texts"))
+        # As long as the longest text on either side.
+        mean = np.full((len(total), *[max(texts.shape)] * 2), np.nan)
+        inside = np.s_[:, : texts.shape[0], : texts.shape[1]]
+        mean[inside] = np.divide(total, texts, out=mean[inside].copy(), where=texts > 0)
     if isinstance(read, TextsInMemory):
         return mean
     RunFolder(read.folder).begin()
-    return KeptArrays.saved(read.folder / POSITION_MEAN / RESULT, mean.load())
+    return KeptArrays.saved(read.folder / POSITION_MEAN / RESULT, {"mean": mean})
 
 
 def _check_no_model_needed(asked: dict[str, bool]) -> None:

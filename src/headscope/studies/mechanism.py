@@ -48,7 +48,7 @@ from headscope.storage import (
     PAIR,
     Finite,
 )
-from headscope.studies.shared._fold import Fold, input_as_given, stack_of, told_of
+from headscope.studies.shared._fold import Fold, stack_of, told_of
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts, taken
 
@@ -372,7 +372,6 @@ FOLD = Fold(
     what="text",
     counts_of=counts_of,
     result_of=Mechanism.of_sums,
-    input_of=input_as_given,
     told_of=_told_of,
     keep="qk",
 )

@@ -15,7 +15,7 @@ from headscope.measures import spearman, token_class
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies.shared._fold import Fold, input_as_given, stack_of
+from headscope.studies.shared._fold import Fold, stack_of
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts
 
@@ -244,7 +244,6 @@ FOLD = Fold(
     what="text",
     counts_of=counts_of,
     result_of=NormStudy.of_sums,
-    input_of=input_as_given,
     keep=("weights", "norms"),
 )
 

@@ -137,7 +137,7 @@ def two_columns(model, tokenizer, rows):
         ("masked-word", {"by": lambda **at: hs.Zero(**at), "workers": 2}, RunError, "given as by"),
         ("masked-word", {"top": 3, "part_size": 9}, InterventionError, "needs screen='gradient'"),
         ("masked-word", {"resume": "a", "part_size": 9}, RunError, "resume is not for runs"),
-        ("masked-word", {"depth": 1, "part_size": 9}, RunError, "has no option 'depth'"),
+        ("masked-word", {"depth": 1, "part_size": 9}, RecordError, "has no option 'depth'"),
         ("masked-word", {"texts": None, "part_size": 9}, RecordError, "needs its examples"),
         ("masked-word", {"texts": ["a"], "groups": [], "part_size": 9}, RecordError, "0 groups"),
         (

@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing import LOADING, LoadOptions, random_twin
-from headscope.capturing.facts import display_name, fingerprint_of
-from headscope.capturing.run import at_rest, unwrapped
-from headscope.capturing.threads import one_at_a_time
-from headscope.corpus import OPTIONS, RunOptions, Sums, asks_for_run
-from headscope.errors import HeadscopeError, InterventionError, RecordError
-from headscope.evidence import parse_groups
+from headscope.capturing.facts import display_name
+from headscope.capturing.run import unwrapped
+from headscope.corpus import OPTIONS, WHOLE, RunOptions, asks_for_run
+from headscope.errors import HeadscopeError, InterventionError, RecordError, RunError
 from headscope.evidence.chance import CORRECTIONS
-from headscope.evidence.groups import group_of
-from headscope.interventions import Mean, MeanOutput, RecordMeans, Uniform, Zero
-from headscope.interventions.plan import ModelPlan
-from headscope.interventions.session import plan_on
-from headscope.studies.ablate._result import Ablation, Cell, counts_of
-from headscope.studies.ablate._run import (
-    By,
-    NotedValues,
-    TaskRun,
-    means_of,
-    slopes_of,
-    without_cache,
+from headscope.studies.ablate._examples import (
+    FOLD,
+    HEADS,
+    JUDGING,
+    LATER,
+    MEAN_FOLD,
+    SCREEN_FOLD,
+    ablation_of,
+    examples_of,
+    parse_cells,
 )
-from headscope.studies.shared._fold import Item
+from headscope.studies.ablate._result import Ablation, Cell
+from headscope.studies.ablate._run import MEANS, By, DisabledHeads, means_of, undisturbed
+from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, texts_in_parts
 from headscope.studies.shared._folded import taken
-from headscope.tasks import Task, parse_task
+from headscope.tasks import Task, check_task, parse_task
 
-WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
-MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 FOR_RUNS = ("texts", "tokenizer", "truncate", "masked", *LOADING)
 """Options of runs in parts alone."""
-RANDOM = ".random"
-"""What stands before the suffix of the file that a run can go on from, for random weights."""
-JUDGING = ("confidence", "alpha", "correction")
 TOP = 10
 
 
@@ -113,6 +105,10 @@ class AblationOptions(RunOptions, LoadOptions, total=False):
     """
 
 
+PLAIN = [own for own in AblationOptions.__annotations__ if own not in (*FOR_RUNS, *OPTIONS)]
+"""Options of tasks that have their examples."""
+
+
 def ablate(
     model: Any,
     task: Any,
@@ -173,12 +169,9 @@ def ablate(
         >>> result.plot("ablation.pdf")
         >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
     """
+    _check(task, by, options)
     if asks_for_run(options):
-        from headscope.studies.ablate._parts import ablated_over
-
-        return ablated_over(model, task, by, dict(options))
-    _check(options)
-    check_screen(options, by)
+        return _ablated_over(model, task, by, dict(options))
     task, model = parse_task(task), unwrapped(model)
     if not options.get("allow_unfit", False):
         task.check(model)
@@ -190,7 +183,7 @@ def ablate(
     beside = options.get("resume")
     if beside is not None:
         beside = Path(beside)
-        beside = beside.with_name(f"{beside.stem}{RANDOM}{beside.suffix}")
+        beside = beside.with_name(f"{beside.stem}.random{beside.suffix}")
     again = AblationOptions(**options | {"resume": beside})
     control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
     return replace(result, control=replace(control, totals={}))
@@ -200,148 +193,25 @@ def _ablated(
     model: nn.Module,
     task: Task,
     by: By | str,
-    options: AblationOptions,
+    options: Mapping[str, Any],
     *,
     chosen: tuple[Cell, ...] | None = None,
 ) -> Ablation:
     """The ablation of a model; of the cells that are given, where others chose them."""
-    with one_at_a_time(model), at_rest(model), without_cache(model):
-        # One run of the first batch tells which layers there are and which modules compute them.
-        plan = plan_on(model, lambda: task.values(model, 0))
-        cells, estimates = chosen or cells_of(plan, options), None
+    how = {**options, "by": by, "chosen": chosen}
+    disabled, estimates = DisabledHeads(model, how, partial(means_of, model, task)), None
+    with undisturbed(model):
         if chosen is None and options.get("screen") is not None:
-            heads = [cell for cell in cells if cell[2] >= 0]
-            slopes = slopes_of(model, task, heads)
+            slopes = disabled.slopes(task)
             # An example without a finite score is left out of the exact changes, too.
             slopes = np.nanmean(np.where(np.isfinite(slopes), slopes, np.nan), axis=0)
-            estimates = estimates_of(heads, slopes, task.name, task.metric)
-            cells = left_by(estimates, cells, options.get("top"))
-        make = parse_by(by, lambda means: means_of(model, task, means))
-        done = make(stack=cells[0][0], layer=cells[0][1]).does
-        header = {
-            "model": fingerprint_of(model),
-            "task": task.fingerprint,
-            "way of disabling heads": done,
-        }
-        noted = NotedValues(options.get("resume"), header)
-        shared = TaskRun(model, task, plan, make).all(
-            cells,
-            noted,
-            share=options.get("share", True),
-            progress=options.get("progress", False),
-        )
-    batches = range(len(task.batches))
-    values = np.stack(
-        [task.joined([noted[number, cell] for number in batches]) for cell in (None, *cells)]
-    )
-    facts = {"by": done, "model": display_name(model), "shared": shared, "estimates": estimates}
-    return ablation_of(task, cells, values, options, facts=facts)
-
-
-def ablation_of(
-    task: Task,
-    cells: tuple[Cell, ...],
-    values: Float[np.ndarray, "cell example column"],
-    options: Mapping[str, Any],
-    *,
-    facts: Mapping[str, Any],
-    lengths: Iterable[int] | None = None,
-) -> Ablation:
-    """The effects, from the examples that have a score with everything that was disabled.
-
-    Args:
-        task: that scored them.
-        cells: stack, layer and head of what was disabled.
-        values: of the intact model, and without each cell.
-        options: of `ablate`.
-        facts: other fields of the result.
-        lengths: of the examples in tokens; by default those of the task.
-
-    Raises:
-        InterventionError: where no example has a score.
-    """
-    if task.groups is not None:
-        parse_groups(task.groups, values.shape[1], "example")
-    scored = _scored(values, cells, task, options.get("on_error") or _warn)
-    # Differences are paired: an example without a score with one head disabled counts with none of
-    # them.
-    values[:, ~scored] = np.nan
-    scores = np.stack([task.scores(own) for own in values])
-    totals = {name: tuple(total(own) for own in values) for name, total in task.totals.items()}
-    listed = lengths_of(task, len(scored)).tolist() if lengths is None else list(lengths)
-    sums = Sums("example")
-    for number in np.flatnonzero(scored).tolist():
-        group = None if task.groups is None else group_of(task.groups[number])
-        # Numbers of six digits sort as the examples were given.
-        item = Item(f"{number:06}", group, None)
-        sums.add(item.name, item.unit, counts_of(scores[:, number]), length=listed[number])
-    judging = taken(dict(options), JUDGING)
-    names: dict[str, Any] = {"task": task.name, "metric": task.metric, "totals": totals}
-    result = Ablation(cells, sums, **names, **judging, **facts)
-    given = len(scored) + len(task.left_out)
-    result.conserved(given, result.examples, given - int(scored.sum()), "examples")
-    return result
-
-
-def _scored(
-    values: Float[np.ndarray, "cell example column"],
-    cells: tuple[Cell, ...],
-    task: Task,
-    report: Callable[[int, HeadscopeError], None],
-) -> np.ndarray:
-    """Which examples have a finite score, whatever is disabled; the others are reported.
-
-    Args:
-        values: of the intact model, and without each cell.
-        cells: stack, layer and head of what was disabled.
-        task: that scored them.
-        report: is called with the number of an example, as the task was given them, and why it is
-            left out.
-
-    Raises:
-        InterventionError: where no example has one.
-    """
-    known = np.array(np.isfinite(values).all(axis=2))
-    scored = np.array(known.all(axis=0))
-    # The task may have left out examples before; users know the others by their first numbers.
-    given = np.delete(np.arange(len(scored) + len(task.left_out)), list(task.left_out)).tolist()
-    errors = {}
-    for number in np.flatnonzero(~scored).tolist():
-        # The first False: the intact model, or the first head without which the score is lost.
-        cell = (None, *cells)[int(np.argmin(known[:, number]))]
-        where = ""
-        if cell is not None:
-            named = f"layer {cell[1]}" if cell[2] < 0 else f"head {cell[1]}-{cell[2]}"
-            where = f" with {named} disabled"
-        errors[given[number]] = InterventionError(
-            f"The score of {task.name!r} is not finite{where}"
-        )
-    if not scored.any():
-        raise next(iter(errors.values()))
-    for number, error in errors.items():
-        report(number, error)
-    return scored
-
-
-def _warn(number: int, error: HeadscopeError) -> None:
-    warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
-
-
-def lengths_of(task: Task, examples: int) -> np.ndarray:
-    """Lengths of the examples of a task, padding left out; 0 where they are no texts."""
-    lengths = []
-    for batch in task.batches:
-        mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
-        # Only a mask tells the length of a text in a padded batch.
-        if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
-            return np.zeros(examples, int)
-        lengths.append(mask.sum(dim=1).cpu().numpy())
-    # An example may have several rows, as pairs have: the first of all examples come first.
-    rows = sum(map(len, lengths)) // examples
-    if rows * examples != sum(map(len, lengths)):
-        return np.zeros(examples, int)
-    middle = [np.median(own.reshape(rows, -1), axis=0)[:, None] for own in lengths]
-    return task.joined(middle)[:, 0].astype(int)
+            estimates = estimates_of(disabled.heads, slopes, task.name, task.metric)
+            disabled.cells = left_by(estimates, disabled.cells, options.get("top"))
+        progress = options.get("progress", False)
+        values, shared = disabled.values(task, options.get("resume"), progress=progress)
+    facts: dict[str, Any] = {"by": disabled.does, "model": display_name(model)}
+    facts |= {"shared": shared, "estimates": estimates}
+    return ablation_of(task, disabled.cells, values, options, facts=facts)
 
 
 def estimates_of(
@@ -401,14 +271,13 @@ def check_screen(options: Mapping[str, Any], by: Any) -> None:
         )
 
 
-def _check(options: Mapping[str, Any]) -> None:
+def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
+    """Raise where something cannot be done that was asked, before anything is read."""
+    is_run = asks_for_run(options)
     for name, value in options.items():
         if name not in AblationOptions.__annotations__:
-            known = [
-                own for own in AblationOptions.__annotations__ if own not in (*FOR_RUNS, *OPTIONS)
-            ]
-            raise RecordError(f"ablate has no option {name!r}; it has {', '.join(known)}")
-        if name in FOR_RUNS and value not in (None, False):
+            raise RecordError(f"ablate has no option {name!r}; it has {', '.join(PLAIN)}")
+        if name in FOR_RUNS and value not in (None, False) and not is_run:
             raise RecordError(
                 f"{name} is for a run in parts; give out=, workers= or executor=, or leave it out: "
                 "the task has its examples"
@@ -419,56 +288,77 @@ def _check(options: Mapping[str, Any]) -> None:
         raise RecordError(
             f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}"
         )
+    check_screen(options, by)
+    if is_run:
+        _check_run(task, options)
 
 
-def cells_of(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """What is disabled, one after the other.
-
-    Raises:
-        InterventionError: where a head, layer or stack does not exist, or nothing is left.
-    """
-    stack = options.get("stack")
-    names = [stack] if stack else plan.stacks
-    places = [place for name in names for place in plan.chosen(name, None)]
-    heads = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
-    # A layer as a whole has the head -1.
-    layers = [(place.stack, place.layer, -1) for place in places]
-    cells = _among(heads, options.get("heads", True), "head")
-    cells += _among(layers, options.get("layers", True), "layer")
-    if not cells:
-        raise InterventionError(
-            "Nothing is to be disabled; leave heads or layers as True, or name some"
+def _check_run(task: Any, options: Mapping[str, Any]) -> None:
+    if options.get("resume") is not None:
+        raise RunError(
+            "resume is not for runs in parts, which go on by themselves in the folder out=; leave "
+            "it out, or leave out=, workers= and executor= out"
         )
-    return tuple(cells)
-
-
-def _among(cells: list[Cell], wanted: Any, what: str) -> list[Cell]:
-    """The heads, or whole layers, that are wanted: all, none, or by layer and head, or by layer."""
-    if isinstance(wanted, bool):
-        return cells if wanted else []
-    names = [f"{layer}-{head}" if head >= 0 else str(layer) for _, layer, head in cells]
-    asked = ["-".join(map(str, each)) if what == "head" else str(each) for each in wanted]
-    missing = sorted(set(asked) - set(names))
-    if missing:
-        raise InterventionError(
-            f"There is no {what} {missing[0]}; there are {names[0]} to {names[-1]}"
+    if isinstance(task, str) and ":" not in task:
+        check_task(task, Path())
+    elif not isinstance(task, str) and (isinstance(task, Task) or not callable(task)):
+        raise RunError(
+            f"A run in parts makes a task of each example in its workers, and was given "
+            f"{type(task).__name__}; give the name of a task such as 'next-word', or a function of "
+            "model, tokenizer and a list of one example, and the examples as texts="
         )
-    return [cell for cell, name in zip(cells, names, strict=True) if name in asked]
 
 
-def parse_by(by: Any, averaged: Callable[[RecordMeans], RecordMeans]) -> By:
-    """What makes the intervention of stack, layer and heads.
+def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ablation:
+    """The ablation as a run."""
+    options.pop("resume", None)
+    judging = taken(options, JUDGING)
+    how = {"task": task, "by": by, "chosen": None, "means": None}
+    defaults = {"heads": True, "layers": True, "stack": None, "share": True, "masked": None}
+    for name, default in defaults.items():
+        how[name] = _settled(options.pop(name, default))
+    screen, top = options.pop("screen", None), options.pop("top", None)
+    given = model, options.pop("tokenizer", None)
+    texts = examples_of(options.pop("texts", None), options.pop("groups", None))
+    has_control = options.pop("random_weights", False)
+    takes_means = isinstance(by, str) and by in MEANS
+    # A function of one's own takes the head that the model was saved with.
+    fold = replace(FOLD, needs=HEADS.get(str(task), "own"))
+    if takes_means or screen is not None:
+        fold = replace(fold, stage=LATER)
 
-    Args:
-        by: see `ablate`.
-        averaged: adds what heads do on all examples.
-    """
-    if isinstance(by, str) and by in MEANS:
-        means = averaged(RecordMeans(outputs=by == "mean output"))
-        return lambda **where: MEANS[by](records=means, **where)
-    if isinstance(by, str) and by in WAYS:
-        return WAYS[by]
-    if isinstance(by, str) or not callable(by):
-        ways = ", ".join(map(repr, (*WAYS, *MEANS)))
-        raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
-    return by
+    def result_of(*, random: bool) -> Ablation:
+        if takes_means:
+            # Heads of random weights do on average what random weights do.
+            place = "random means" if random else "means"
+            sums = parts.folded(MEAN_FOLD, how, {}, random=random, place=place).sums
+            means = {name.removeprefix(WHOLE): sums.total(name) for name in sums.names}
+            how["means"] = KeptArrays.saved(parts.folder / place / RESULT, means)
+        place = RANDOM if random else ""
+        return parts.folded(fold, how, judging, random=random, place=place)
+
+    with texts_in_parts(fold, given, texts, options, again=True) as parts:
+        if screen is not None:
+            sums = parts.folded(SCREEN_FOLD, how, {}, place="screen").sums
+            facts, slopes = sums.facts, sums.total("slopes") / len(sums)
+            heads = parse_cells(facts["cells"])
+            estimates = estimates_of(heads, slopes, facts["task"], facts["metric"])
+            judging["estimates"] = estimates
+            how["chosen"] = left_by(estimates, tuple(sorted(estimates)), top)
+        result = result_of(random=False)
+        if has_control:
+            judging.pop("estimates", None)
+            how["means"] = None
+            control = replace(result_of(random=True), totals={})
+            result = replace(result, control=control)
+            parts.keep(result)
+    return result
+
+
+def _settled(chosen: Any) -> Any:
+    """Heads or layers as a job holds them: in one order, and hashable."""
+    if isinstance(chosen, str | bool | None):
+        return chosen
+    return tuple(
+        sorted(tuple(map(int, one)) if isinstance(one, Iterable) else one for one in chosen)
+    )

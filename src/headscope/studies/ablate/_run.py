@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,29 @@ from torch import nn
 
 from headscope._progress import Progress
 from headscope.capturing.entry import numbered_tokens
+from headscope.capturing.facts import fingerprint_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
 from headscope.capturing.observers import hook_before, mode_off
-from headscope.capturing.run import run, uncompiled
+from headscope.capturing.run import at_rest, run, uncompiled
 from headscope.capturing.seam import Copies, sessions
+from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import one_pass
 from headscope.errors import CaptureError, FileError, InterventionError
-from headscope.interventions import Intervention, RecordMeans, intervene
+from headscope.interventions import (
+    Intervention,
+    Mean,
+    MeanOutput,
+    RecordMeans,
+    Uniform,
+    Zero,
+    intervene,
+)
 from headscope.interventions.copies import in_copies, may_be_copied
 from headscope.interventions.importance import gate_slopes, one_of
 from headscope.interventions.plan import ModelPlan
+from headscope.interventions.session import plan_on
 from headscope.storage import array_of, check_document, load_kept, reading, save_kept
 from headscope.studies.ablate._result import Cell
 from headscope.studies.ablate.sharing import Sharing
@@ -41,6 +51,8 @@ KIND = "values of an ablation"
 HEADER = {"model": str, "task": str, "way of disabling heads": str}
 Values = Float[np.ndarray, "example column"]
 By = Callable[..., Intervention]
+WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
+MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 
 
 class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
@@ -90,35 +102,34 @@ class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
 
 
 class TaskRun:
-    """A task on a model.
+    """Tasks on a model, one after the other: what was found out about the model is not tried again.
 
     Args:
         model: in evaluation mode.
-        task: what it is to be good at.
         plan: its attention layers.
         make: makes the intervention of stack, layer and heads.
     """
 
-    def __init__(self, model: nn.Module, task: Task, plan: ModelPlan, make: By) -> None:
-        self._model, self._task, self._make = model, task, make
+    def __init__(self, model: nn.Module, plan: ModelPlan, make: By) -> None:
+        self._model, self._make = model, make
         self._places = {(place.stack, place.layer): place for place in plan.places}
         self._sharing = Sharing(model, plan.places)
 
-    def of(self, task: Task) -> TaskRun:
-        """The same for another task: what was found out about the model is not tried again."""
-        other = copy(self)
-        other._task = task
-        return other
-
     def all(
-        self, cells: Sequence[Cell], noted: NotedValues, *, share: bool, progress: bool = False
+        self,
+        task: Task,
+        cells: Sequence[Cell],
+        noted: NotedValues,
+        *,
+        share: bool,
+        progress: bool = False,
     ) -> str:
         """Find the values that are missing; tell whether layers were passed over.
 
         Raises:
             FileError: where the intact model does not give what was found before.
         """
-        batches = range(len(self._task.batches))
+        self._task, batches = task, range(len(task.batches))
         if not share:
             self._sharing.reason, self._sharing.is_checked = WHOLE, True
         bar = Progress(
@@ -201,18 +212,89 @@ def _by_place(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
 
 
 @contextmanager
-def without_cache(model: nn.Module) -> Generator[None]:
-    """No cache while the block is open: layers that write to one cannot be passed over."""
+def undisturbed(model: nn.Module) -> Generator[None]:
+    """A model for this thread alone, in evaluation mode and without a cache: layers that write to
+    one cannot be passed over.
+    """
     config: Any = getattr(model, "config", None)
     before = getattr(config, "use_cache", None)
-    if before is None:
-        yield
-        return
-    config.use_cache = False
-    try:
-        yield
-    finally:
-        config.use_cache = before
+    with one_at_a_time(model), at_rest(model):
+        if before is None:
+            yield
+            return
+        config.use_cache = False
+        try:
+            yield
+        finally:
+            config.use_cache = before
+
+
+class DisabledHeads:
+    """A model without each of its heads and layers, on one task or several; what is found out about
+    it on the first is not tried again.
+
+    Args:
+        model: with the head that the tasks need.
+        how: ``by``, ``heads``, ``layers``, ``stack`` and ``share`` of `ablate`; ``chosen``, the
+            heads that were left, or None.
+        averaged: adds what heads do on all examples.
+    """
+
+    def __init__(
+        self, model: Any, how: Mapping[str, Any], averaged: Callable[[RecordMeans], RecordMeans]
+    ) -> None:
+        self.model, self.cells, self.does = model, (), ""
+        self._how, self._averaged = how, averaged
+        self._plan: ModelPlan | None = None
+        self._run: TaskRun | None = None
+
+    @property
+    def heads(self) -> list[Cell]:
+        """Those that are no whole layers."""
+        return [cell for cell in self.cells if cell[2] >= 0]
+
+    def find(self, task: Task) -> ModelPlan:
+        """Find which layers there are and which modules compute them, by one run."""
+        if self._plan is None:
+            self._plan, left = plan_on(self.model, lambda: task.values(self.model, 0)), None
+            if self._how.get("chosen") is not None:
+                left = {tuple(cell) for cell in self._how["chosen"]}
+            cells = cells_of(self._plan, self._how)
+            self.cells = tuple(
+                cell for cell in cells if left is None or cell[2] < 0 or cell in left
+            )
+        return self._plan
+
+    def slopes(self, task: Task) -> Float[np.ndarray, "example head"]:
+        """The slope of the score of each example in every head."""
+        self.find(task)
+        return slopes_of(self.model, task, self.heads)
+
+    def values(
+        self, task: Task, path: Any = None, *, progress: bool = False
+    ) -> tuple[Float[np.ndarray, "cell example column"], str]:
+        """The values of a task by the intact model and without each cell, and whether layers were
+        passed over.
+
+        Args:
+            task: that scores the examples.
+            path: of a file that is gone on from, see `NotedValues`.
+            progress: whether to show a bar on terminals.
+        """
+        plan = self.find(task)
+        if self._run is None:
+            make = parse_by(self._how["by"], self._averaged)
+            self._run = TaskRun(self.model, plan, make)
+            self.does = make(stack=self.cells[0][0], layer=self.cells[0][1]).does
+        header: dict[str, str] = {}
+        if path is not None:
+            header = {"model": fingerprint_of(self.model), "task": task.fingerprint}
+            header["way of disabling heads"] = self.does
+        noted, share = NotedValues(path, header), self._how.get("share", True)
+        shared = self._run.all(task, self.cells, noted, share=share, progress=progress)
+        batches = range(len(task.batches))
+        every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
+        return np.stack([task.joined(own) for own in every]), shared
 
 
 def slopes_of(
@@ -318,3 +400,56 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
     finally:
         handle.remove()
     return arguments if np.isfinite(values).any() else []
+
+
+def cells_of(plan: ModelPlan, options: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """What is disabled, one after the other.
+
+    Raises:
+        InterventionError: where a head, layer or stack does not exist, or nothing is left.
+    """
+    stack = options.get("stack")
+    names = [stack] if stack else plan.stacks
+    places = [place for name in names for place in plan.chosen(name, None)]
+    heads = [(place.stack, place.layer, head) for place in places for head in range(place.heads)]
+    # A layer as a whole has the head -1.
+    layers = [(place.stack, place.layer, -1) for place in places]
+    cells = _among(heads, options.get("heads", True), "head")
+    cells += _among(layers, options.get("layers", True), "layer")
+    if not cells:
+        raise InterventionError(
+            "Nothing is to be disabled; leave heads or layers as True, or name some"
+        )
+    return tuple(cells)
+
+
+def _among(cells: list[Cell], wanted: Any, what: str) -> list[Cell]:
+    """The heads, or whole layers, that are wanted: all, none, or by layer and head, or by layer."""
+    if isinstance(wanted, bool):
+        return cells if wanted else []
+    names = [f"{layer}-{head}" if head >= 0 else str(layer) for _, layer, head in cells]
+    asked = ["-".join(map(str, each)) if what == "head" else str(each) for each in wanted]
+    missing = sorted(set(asked) - set(names))
+    if missing:
+        raise InterventionError(
+            f"There is no {what} {missing[0]}; there are {names[0]} to {names[-1]}"
+        )
+    return [cell for cell, name in zip(cells, names, strict=True) if name in asked]
+
+
+def parse_by(by: Any, averaged: Callable[[RecordMeans], RecordMeans]) -> By:
+    """What makes the intervention of stack, layer and heads.
+
+    Args:
+        by: see `ablate`.
+        averaged: adds what heads do on all examples.
+    """
+    if isinstance(by, str) and by in MEANS:
+        means = averaged(RecordMeans(outputs=by == "mean output"))
+        return lambda **where: MEANS[by](records=means, **where)
+    if isinstance(by, str) and by in WAYS:
+        return WAYS[by]
+    if isinstance(by, str) or not callable(by):
+        ways = ", ".join(map(repr, (*WAYS, *MEANS)))
+        raise InterventionError(f"by is {by!r}; give {ways}, or what makes an intervention")
+    return by

@@ -21,10 +21,11 @@ from headscope.record import held
 from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._read import ReadSentences, named, read_over
+from headscope.studies.probe._read import items_of, named, read_over
 from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
+from headscope.studies.shared._fold import FoldSums
 from headscope.studies.shared._fold_run import RESULT
 from headscope.studies.shared._folded import taken
 from headscope.studies.shared._sentences import parse_treebank
@@ -186,7 +187,7 @@ def probe(
     return result
 
 
-def _left_out_of(both: Sequence[ReadSentences | None], plan: SimpleNamespace) -> dict[str, str]:
+def _left_out_of(both: Sequence[FoldSums | None], plan: SimpleNamespace) -> dict[str, str]:
     """Sentences that the model, or random weights, could not read, and why; each is told of."""
     left_out = {name: why for read in both if read for name, why in read.left_out.items()}
     told = plan.on_error or passed
@@ -198,13 +199,13 @@ def _left_out_of(both: Sequence[ReadSentences | None], plan: SimpleNamespace) ->
 def _learnt(
     kind: str,
     plan: SimpleNamespace,
-    both: tuple[ReadSentences, ReadSentences | None],
+    both: tuple[FoldSums, FoldSums | None],
     sentences: Sequence[Sentence],
 ) -> Probing:
     """What is learnt of what was read."""
     has_words = kind == "attention-words"
-    items = list(map(both[0].item, sentences))
-    twin = None if both[1] is None else list(map(both[1].item, sentences))
+    items = items_of(both[0], sentences)
+    twin = None if both[1] is None else items_of(both[1], sentences)
     if has_words and plan.vectors is not None:
         items = with_table(Path(plan.vectors), items)
     if has_words and twin is not None:
@@ -216,7 +217,7 @@ def _learnt(
     scores, facts = _trained(kind, data, plan)
     return Probing(
         kind=kind,
-        model=both[0].model,
+        model=both[0].sums.facts["model"],
         scores=scores,
         sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
         seeds=plan.seeds,

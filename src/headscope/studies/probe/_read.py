@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.corpus import EACH, CorpusText, Counts, Sums
+from headscope.corpus import EACH, CorpusText, Counted
 from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
 from headscope.record import Record, Tokens, held, part_of
 from headscope.studies.probe._data import ARRAYS, ProbeItem
-from headscope.studies.shared._fold import Fold, Readers, Reading, captured
+from headscope.studies.shared._fold import Fold, FoldSums, Readers, Reading, captured
 from headscope.studies.shared._fold_run import RANDOM, texts_in_parts
 from headscope.studies.shared._folded import check_unique
 from headscope.studies.shared._sentences import given_of, sentence_of
@@ -187,32 +187,20 @@ def _states(model: Any, encodings: Sequence[dict[str, list[int]]]) -> list[np.nd
     return [together[:, number, :size] for number, size in enumerate(sizes)]
 
 
-@dataclass(eq=False)
-class ReadSentences:
-    """Sentences and what a model made of them, whose arrays are in the files of a run.
-
-    Args:
-        model: its name.
-        arrays: of each sentence, by its name.
-        left_out: names of those that could not be read, and why.
-    """
-
-    model: str
-    arrays: dict[str, dict[str, Any]]
-    left_out: dict[str, str] = field(default_factory=dict)
-
-    def item(self, sentence: Sentence) -> ProbeItem:
-        """A sentence with what the model made of it."""
-        own = dict(self.arrays[sentence.name])
-        pieces = []
+def items_of(read: FoldSums, sentences: Iterable[Sentence]) -> list[ProbeItem]:
+    """Sentences with what the model made of them, whose arrays are in the files of a run."""
+    arrays = {name: own for (name, _), own in read.sums.each.items()}
+    items = []
+    for sentence in sentences:
+        own, pieces = dict(arrays[sentence.name]), []
         if "pieces" in own:
             pieces = [[at for at in row if at >= 0] for row in part_of(own.pop("pieces")).tolist()]
-        return ProbeItem(sentence=sentence, pieces=tuple(map(tuple, pieces)), **own)
+        items.append(ProbeItem(sentence=sentence, pieces=tuple(map(tuple, pieces)), **own))
+    return items
 
 
-def _counts_of(_: Any, read: tuple[ProbeItem, str], **__: Any) -> Counts:
+def _counted(item: ProbeItem, model: str) -> Counted:
     """The arrays of a sentence, which do not add up."""
-    item, _ = read
     counts = {
         f"{EACH}{name}": getattr(item, name) for name in ARRAYS if held(item, name) is not None
     }
@@ -221,18 +209,13 @@ def _counts_of(_: Any, read: tuple[ProbeItem, str], **__: Any) -> Counts:
         for row, own in zip(pieces, item.pieces, strict=True):
             row[: len(own)] = own
         counts[f"{EACH}pieces"] = pieces
-    return counts
-
-
-def _result_of(sums: Sums, *_: Any) -> ReadSentences:
-    arrays = {name: own for (name, _), own in sums.each.items()}
-    return ReadSentences(sums.facts["model"], arrays)
+    return Counted(counts, len(item), {"model": model})
 
 
 def _records_of(
     readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
-) -> Iterator[tuple[int, tuple[ProbeItem, str]]]:
-    """Each sentence with what the model made of it, and the name of the model."""
+) -> Iterator[tuple[int, Counted]]:
+    """What the model made of each sentence."""
     listed, name = list(given), facts_of(unwrapped(readers[0])).name
     failed, unknown = reading["on_error"], reading["max_unknown"]
     if how["reads"] == "states":
@@ -240,7 +223,8 @@ def _records_of(
     else:
         items = _with_maps(readers, listed, reading)
     for number, item in items:
-        yield number, (with_embeddings(*readers, item) if how["embeddings"] else item, name)
+        own = with_embeddings(*readers, item) if how["embeddings"] else item
+        yield number, _counted(own, name)
 
 
 def _with_maps(
@@ -254,14 +238,6 @@ def _with_maps(
             reading["on_error"](number, error)
 
 
-def _input_of(sentence: Sentence, _: Mapping[str, Any]) -> Sentence:
-    return sentence
-
-
-def _told_of(read: tuple[ProbeItem, str], _: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    return len(read[0]), {"model": read[1]}
-
-
 def _check(readers: Readers, given: Sequence[Any], *_: Any, allow_unfit: bool, **__: Any) -> None:
     """Raise where most of the words are unknown to the tokenizer."""
     if not allow_unfit:
@@ -271,13 +247,9 @@ def _check(readers: Readers, given: Sequence[Any], *_: Any, allow_unfit: bool, *
 READ = Fold(
     name="probe",
     what="sentence",
-    counts_of=_counts_of,
-    result_of=_result_of,
     given_of=given_of,
     item_of=sentence_of,
-    input_of=_input_of,
     records_of=_records_of,
-    told_of=_told_of,
     reads_texts=False,
     check=_check,
 )
@@ -291,7 +263,7 @@ def read_over(
     *,
     how: Mapping[str, Any],
     random_weights: bool,
-) -> Generator[tuple[ReadSentences, ReadSentences | None]]:
+) -> Generator[tuple[FoldSums, FoldSums | None]]:
     """Sentences read as a run, for the length of a block, and what random weights make of them:
     where no folder was given, what was read goes with it.
 

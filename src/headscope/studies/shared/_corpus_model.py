@@ -266,18 +266,30 @@ def _corpus_texts(
         given = None if groups is None else tuple(groups)
         parse_groups(given, len(texts))
         groups = with_copies(parse_texts(texts), given)
-    rest, count = None if groups is None else iter(groups), 0
-    for count, given in enumerate(texts, 1):
-        group = None
-        if rest is not None:
-            group = next(rest, rest)
-            if group is rest:
-                raise RecordError(
-                    f"{count - 1} groups were given for more texts; give one for each"
-                )
+    for given, group in with_groups(texts, groups):
         yield _corpus_text(given, group)
-    if rest is not None and next(rest, rest) is not rest:
-        raise RecordError(f"More groups were given than the {count} texts; give one for each text")
+
+
+def with_groups(
+    texts: Iterable[Any], groups: Iterable[Any] | None, what: str = "text"
+) -> Iterator[tuple[Any, Any]]:
+    """Each text with its document; None where there are none.
+
+    Raises:
+        RecordError: where there are more or fewer documents than texts.
+    """
+    rest, count, none = None if groups is None else iter(groups), 0, object()
+    for count, given in enumerate(texts, 1):
+        group = None if rest is None else next(rest, none)
+        if group is none:
+            raise RecordError(
+                f"{count - 1} groups were given for more {what}s; give one for each {what}"
+            )
+        yield given, group
+    if rest is not None and next(rest, none) is not none:
+        raise RecordError(
+            f"More groups were given than the {count} {what}s; give one for each {what}"
+        )
 
 
 def _corpus_text(given: Any, group: Any) -> CorpusText | HeadscopeError:

@@ -5,7 +5,7 @@ memory, in parts, and by many processes it is the same fold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,24 @@ Reading = dict[str, Any]
 them ``on_error``, ``progress`` and ``max_unknown``."""
 Readers = tuple[Any, Any]
 """A model and its tokenizer."""
+
+
+@dataclass
+class FoldSums:
+    """The sums of a fold that others need, and why texts were left out, by name."""
+
+    sums: Sums
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def sums_alone(sums: Sums, *_: Any) -> FoldSums:
+    """The sums, as the result of a fold that comes before another one."""
+    return FoldSums(sums)
+
+
+def input_as_given(item: Any, _: Mapping[str, Any]) -> Any:
+    """What the model reads of an item that is a text, or a pair of them."""
+    return item
 
 
 def as_given(given: Any) -> Any:
@@ -110,8 +128,9 @@ class Fold:
         name: of its function.
         what: a text is called.
         counts_of: what is counted of a text and its record: ``counts_of(item, record, **how)``,
-            arrays by name, or a `RecordError` that says why it is left out.
-        result_of: the result of the sums: ``result_of(sums, how, judging)``.
+            arrays by name, or a `RecordError` that says why it is left out; None where
+            ``records_of`` gives what was counted, as `Counted`.
+        result_of: the result of the sums: ``result_of(sums, how, judging)``; by default these.
         given_of: what JSON can hold of an item, for runs; by default the item itself.
         item_of: the item, of what ``given_of`` gave.
         input_of: what the model reads of an item and ``how``; an error says why it cannot.
@@ -132,9 +151,9 @@ class Fold:
 
     name: str
     what: str
-    counts_of: Callable[..., Counts]
-    result_of: Callable[[Sums, Mapping[str, Any], Mapping[str, Any]], Any]
-    input_of: Callable[[Any, Mapping[str, Any]], Any]
+    counts_of: Callable[..., Counts] | None = None
+    result_of: Callable[[Sums, Mapping[str, Any], Mapping[str, Any]], Any] = sums_alone
+    input_of: Callable[[Any, Mapping[str, Any]], Any] = input_as_given
     given_of: Callable[[Any], Any] = as_given
     item_of: Callable[[Any], Any] = as_given
     keep: str | tuple[str, ...] = ("weights",)
@@ -159,6 +178,8 @@ class Fold:
         Raises:
             RecordError: where it cannot be counted.
         """
+        if self.counts_of is None:
+            return record
         counts = self.counts_of(item, record, **how)
         return Counted(counts, *self.told_of(record, how))
 
@@ -238,8 +259,3 @@ def facts_of(record: Any, stack: Stack) -> dict[str, Any]:
         "class": record.model.class_name,
         "weights": record.model.weights,
     }
-
-
-def input_as_given(item: Any, _: Mapping[str, Any]) -> Any:
-    """What the model reads of an item that is a text, or a pair of them."""
-    return item

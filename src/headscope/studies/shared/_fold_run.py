@@ -55,14 +55,6 @@ RESULT = "result.safetensors"
 RANDOM = "random_weights"
 """Folder of the run of the model with random weights, in that of the run."""
 TOGETHER = ("batch_size", "batch_tokens")
-COUNTED = {
-    "texts": "texts",
-    "text_count": "texts",
-    "sentences": "sentences",
-    "passages": "passages",
-    "examples": "examples",
-}
-"""How many inputs a result counted, by the name of its attribute, and what they are called."""
 Readers = tuple[Any, Any]
 Stream = Iterable[CorpusText | HeadscopeError]
 
@@ -309,6 +301,9 @@ class FoldJob:
             if set(each) > {"error"}:
                 text = CorpusText(each["text"], each["group"])
                 result.left_out[named(self.fold, text)[0]] = each["error"]
+        if isinstance(result, Result):
+            lost = sum(each.get("times", 0) for each in failed)
+            result.conserved(finished.corpus.texts, len(sums), lost, f"{self.fold.what}s")
         return result
 
 
@@ -389,10 +384,6 @@ class TextsInParts:
         options: dict[str, Any] = {"engine": self.engine, "part_size": self.part_size}
         with run(job, self.texts, out=out, progress=self.progress, **options) as finished:
             result = job.made(finished, judging)
-            lost = sum(each.get("times", 0) for each in finished.failed)
-            for name, what in COUNTED.items():
-                if isinstance(count := getattr(result, name, None), int):
-                    result.conserved(finished.corpus.texts, count, lost, what)
             if out is not None and isinstance(result, Result):
                 result.save(Path(out) / RESULT)
             # Inputs that are left out are told of by the study itself, which reads them again.

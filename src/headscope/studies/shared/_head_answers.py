@@ -240,11 +240,12 @@ class HeadAnswers(FoldResult):
         listed = [each for way in self.ways for each in self._best_heads(way)]
         names = [field.name for field in fields(self.HEAD)]
         # Fields of a class that inherits come after those that it inherits, which tell less.
-        names = [*self.FIRST, *(name for name in names if name not in self.FIRST)]
+        names = dict.fromkeys([*self.FIRST, *names])
         columns = {name: [getattr(each, name) for each in listed] for name in names}
         if self.control is not None:
-            for name in ("accuracy", "held_out_accuracy"):
-                columns[f"random_{name}"] = [getattr(self._twin(each), name) for each in listed]
+            twins = [*map(self._twin, listed)]
+            columns["random_accuracy"] = [each.accuracy for each in twins]
+            columns["random_held_out_accuracy"] = [each.held_out_accuracy for each in twins]
         return columns
 
     def _twin(self, each: Any) -> Any:

@@ -1,0 +1,371 @@
+"""The examples of `ablate`: in a run scored one by one, by one process or by many; and what all of
+them say together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from headscope.capturing.facts import display_name
+from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.capturing.run import unwrapped
+from headscope.corpus import EACH, WHOLE, CorpusText, Counted, Sums, key_of
+from headscope.errors import HeadscopeError, InterventionError, RecordError, TextError
+from headscope.evidence import parse_groups
+from headscope.evidence.groups import group_of
+from headscope.interventions import RecordMeans
+from headscope.record import part_of
+from headscope.storage import read_groups
+from headscope.studies.ablate._result import Ablation, Cell, counts_of
+from headscope.studies.ablate._run import DisabledHeads, means_of, undisturbed
+from headscope.studies.shared._corpus_model import with_groups
+from headscope.studies.shared._fold import Fold, Item, Readers, Reading
+from headscope.studies.shared._fold_run import Stream
+from headscope.studies.shared._folded import taken
+from headscope.tasks import (
+    Task,
+    function_of,
+    judged_pairs,
+    parse_task,
+    task_of_rows,
+    total_counts,
+    totals_of_counts,
+)
+
+JUDGING = ("confidence", "alpha", "correction")
+ALIKE = "likeness"
+"""The task whose pairs are judged together."""
+SHARED = f"{WHOLE}shared/"
+"""Prefix of a count of examples: whether layers were passed over; where not, why."""
+HEADS = {
+    "next-word": "next words",
+    "translation": "next words",
+    "masked-word": "masked words",
+    "minimal-pairs": "sentences",
+    "classification": "classifier",
+    "repeats": "next words",
+}
+"""What a task needs of a model."""
+
+
+def _task_of(readers: Readers, row: Any, how: Mapping[str, Any], reading: Reading) -> Task:
+    """The task of one example.
+
+    Raises:
+        HeadscopeError: where it cannot be read.
+    """
+    name = how["task"]
+    if callable(name) or ":" in name:
+        make = name if callable(name) else function_of(name)
+        task = parse_task(make(*readers, [row]))
+        if task.finish is not None or task.totals:
+            raise InterventionError(
+                f"The task {task.name!r} has numbers of all examples together (finish, totals), "
+                "which are not put together from parts; leave them out"
+            )
+        return task
+    options = {"truncate": reading["truncate"], "cuts": reading["cuts"]}
+    options["allow_unfit"] = reading["max_unknown"] >= 1
+    if name == "masked-word":
+        # Drawn by what the text says, so that its place among the others decides nothing.
+        options["seed"] = key_of("masked words", CorpusText(row).content, bits=56)
+    if name == "minimal-pairs":
+        options["masked"] = how["masked"]
+    return task_of_rows(name, *readers, ([row_of(row)], "it"), **options)
+
+
+def _means(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Counted:
+    """What heads do on an example, which has a score: it may be too long for the model."""
+    _check_finite(task, task.values(disabled.model, 0))
+    means = RecordMeans(outputs=how["by"] == "mean output")
+    arrays = means_of(disabled.model, task, means).arrays()
+    return Counted({f"{WHOLE}{name}": array for name, array in arrays.items()}, 0, {})
+
+
+def _slopes(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counted:
+    """The slope of the score of an example in every head."""
+    slopes = disabled.slopes(task)
+    if len(slopes) != 1 or not np.isfinite(slopes).all():
+        raise InterventionError(f"The score of {task.name!r} has no finite slope")
+    facts = {"task": task.name, "metric": task.metric, "cells": [*map(list, disabled.heads)]}
+    return Counted({"slopes": slopes[0]}, 0, facts)
+
+
+def _scores(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Counted:
+    """The scores of an example by the intact model and without each cell."""
+    values, shared = disabled.values(task)
+    if len(task.batches) != 1 or values.shape[1] != 1:
+        raise InterventionError(
+            f"The task {task.name!r} of one example has {values.shape[1]} scores in "
+            f"{len(task.batches)} batches; give a task of the examples that it is given"
+        )
+    _check_finite(task, values)
+    facts: dict[str, Any] = {
+        "task": task.name,
+        "metric": task.metric,
+        "columns": list(task.columns),
+    }
+    facts |= {"cells": [*map(list, disabled.cells)], "by": disabled.does}
+    facts["model"] = display_name(disabled.model)
+    own, length = values[:, 0], int(lengths_of(task, 1)[0])
+    counts: dict[str, Any] = {f"{SHARED}{shared}": np.array(1)}
+    if how["task"] == ALIKE:
+        # Pairs are judged together, when all are known.
+        counts |= {f"{EACH}values": own, f"{EACH}length": np.array([length])}
+    else:
+        counts |= {**counts_of(own[:, 0]), **total_counts(str(how["task"]), own)}
+    return Counted(counts, length, facts)
+
+
+def _check_finite(task: Task, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise InterventionError(f"The score of {task.name!r} is not finite")
+
+
+def _records_of(
+    readers: Readers,
+    rows: Iterable[Any],
+    how: Mapping[str, Any],
+    reading: Reading,
+    *,
+    what: Callable[..., Counted],
+) -> Iterator[tuple[int, Counted]]:
+    """What is found of each example: its means, slopes or scores."""
+
+    def averaged(_: RecordMeans) -> RecordMeans:
+        return RecordMeans.of_arrays(how["means"].load(), outputs=how["by"] == "mean output")
+
+    readers = unwrapped(readers[0]), readers[1]
+    disabled = DisabledHeads(readers[0], how, averaged)
+    # One list of cuts for all examples: it warns once.
+    reading = reading | {"cuts": []}
+    for number, row in enumerate(rows):
+        try:
+            task = _task_of(readers, row, how, reading)
+            with undisturbed(readers[0]):
+                counted = what(disabled, task, how)
+        except OF_ONE_INPUT as error:
+            reading["on_error"](number, reason_of(error))
+        else:
+            yield number, counted
+
+
+def _check(
+    readers: Readers,
+    rows: Sequence[Any],
+    how: Mapping[str, Any],
+    *,
+    allow_unfit: bool,
+    truncate: bool,
+    what: Callable[..., Counted],
+) -> None:
+    """Raise where the model is not fit for the task, or none of some examples can be read.
+
+    Raises:
+        HeadscopeError: of the first of them.
+    """
+    errors: list[HeadscopeError] = []
+    reading: Reading = {"truncate": truncate, "max_unknown": float(allow_unfit), "cuts": []}
+    reading["on_error"] = lambda _, error: errors.append(error)
+    for row in rows:
+        for _ in _records_of(readers, [row], how, reading, what=what):
+            if not allow_unfit:
+                _task_of(readers, row, how, reading).check(unwrapped(readers[0]))
+            return
+    if errors:
+        raise errors[0]
+
+
+def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Ablation:
+    """The result of the sums of all examples."""
+    known, cells = sums.facts, parse_cells(sums.facts["cells"])
+    shared = min(name.removeprefix(SHARED) for name in sums.names if name.startswith(SHARED))
+    facts = {"by": known["by"], "model": known["model"], "shared": shared}
+    if how["task"] == ALIKE:
+        pairs = sorted(sums.each.items())
+        # [cell example column], the intact model first.
+        values = np.stack([part_of(own["values"]) for _, own in pairs], axis=1)
+        lengths = [int(part_of(own["length"])[0]) for _, own in pairs]
+        groups = [group for (_, group), _ in pairs]
+        if len(set(groups)) == len(groups):
+            groups = None
+        task = replace(judged_pairs(values[0]), groups=groups)
+        return ablation_of(task, cells, values, judging, facts=facts, lengths=lengths)
+    counts = {each: sums.total(each) for each in sums.names}
+    name = how["task"] if isinstance(how["task"], str) else ""
+    totals = totals_of_counts(name, known["columns"], counts, len(sums))
+    named = {"task": known["task"], "metric": known["metric"]}
+    return Ablation(cells, sums, totals=totals, **named, **facts, **judging)
+
+
+def parse_cells(listed: Iterable[Any]) -> tuple[Cell, ...]:
+    """Cells as a file of JSON gives them back."""
+    return tuple((stack, layer, head) for stack, layer, head in listed)
+
+
+def _fold_of(name: str, what: Callable[..., Counted], stage: str, **more: Any) -> Fold:
+    own: dict[str, Any] = {"records_of": partial(_records_of, what=what)}
+    own |= {"check": partial(_check, what=what), "reads_texts": False, "what": "example"}
+    return Fold(name=name, stage=stage, **own, **more)
+
+
+MEAN_FOLD = _fold_of("means of ablate", _means, "1 of 2, what heads do on average")
+SCREEN_FOLD = _fold_of("screen of ablate", _slopes, "1 of 2, gradients of all heads")
+FOLD = _fold_of("ablate", _scores, "", result_of=_result_of)
+LATER = "2 of 2, without each head"
+
+
+def examples_of(rows: Any, groups: Iterable[Any] | None) -> Stream:
+    """What is given as examples, one by one; errors are inputs that are none.
+
+    Args:
+        rows: texts, pairs of them, or rows of a table.
+        groups: the document of each; by default the field ``group`` of rows.
+
+    Raises:
+        RecordError: where there are none, or a single one was given.
+    """
+    if rows is None or isinstance(rows, str | Mapping):
+        raise RecordError(
+            "A run of ablate needs its examples: texts=, a list of texts, pairs or rows with labels"
+        )
+    for given, group in with_groups(rows, groups, "example"):
+        row = row_of(given)
+        if isinstance(given, HeadscopeError):
+            yield given
+        elif row is None:
+            what = type(given).__name__
+            yield TextError(f"An example is {what}; expected a text, pair or row")
+        elif isinstance(given, Mapping):
+            own = (read_groups([row]) or [None])[0] if groups is None else group
+            # The document is no part of what an example says.
+            row.pop("group", None)
+            yield CorpusText(row, group_of(own))
+        else:
+            # As a file of JSON gives it back.
+            yield CorpusText(list(given) if isinstance(given, tuple) else given, group_of(group))
+
+
+def row_of(given: Any) -> dict[str, Any] | None:
+    """An example as a row of a file has it; None where it is none."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, str):
+        return {"text": given}
+    if isinstance(given, tuple | list) and len(given) == 2:
+        return {"text": given[0], "text_b": given[1]}
+    return None
+
+
+def ablation_of(
+    task: Task,
+    cells: tuple[Cell, ...],
+    values: Float[np.ndarray, "cell example column"],
+    options: Mapping[str, Any],
+    *,
+    facts: Mapping[str, Any],
+    lengths: Iterable[int] | None = None,
+) -> Ablation:
+    """The effects, from the examples that have a score with everything that was disabled.
+
+    Args:
+        task: that scored them.
+        cells: stack, layer and head of what was disabled.
+        values: of the intact model, and without each cell.
+        options: of `ablate`.
+        facts: other fields of the result.
+        lengths: of the examples in tokens; by default those of the task.
+
+    Raises:
+        InterventionError: where no example has a score.
+    """
+    if task.groups is not None:
+        parse_groups(task.groups, values.shape[1], "example")
+    scored = _scored(values, cells, task, options.get("on_error") or _warn)
+    # Differences are paired: an example without a score with one head disabled counts with none of
+    # them.
+    values[:, ~scored] = np.nan
+    scores = np.stack([task.scores(own) for own in values])
+    totals = {name: tuple(total(own) for own in values) for name, total in task.totals.items()}
+    listed = lengths_of(task, len(scored)).tolist() if lengths is None else list(lengths)
+    sums = Sums("example")
+    for number in np.flatnonzero(scored).tolist():
+        group = None if task.groups is None else group_of(task.groups[number])
+        # Numbers of six digits sort as the examples were given.
+        item = Item(f"{number:06}", group, None)
+        sums.add(item.name, item.unit, counts_of(scores[:, number]), length=listed[number])
+    judging = taken(dict(options), JUDGING)
+    names: dict[str, Any] = {"task": task.name, "metric": task.metric, "totals": totals}
+    result = Ablation(cells, sums, **names, **judging, **facts)
+    given = len(scored) + len(task.left_out)
+    result.conserved(given, result.examples, given - int(scored.sum()), "examples")
+    return result
+
+
+def _scored(
+    values: Float[np.ndarray, "cell example column"],
+    cells: tuple[Cell, ...],
+    task: Task,
+    report: Callable[[int, HeadscopeError], None],
+) -> np.ndarray:
+    """Which examples have a finite score, whatever is disabled; the others are reported.
+
+    Args:
+        values: of the intact model, and without each cell.
+        cells: stack, layer and head of what was disabled.
+        task: that scored them.
+        report: is called with the number of an example, as the task was given them, and why it is
+            left out.
+
+    Raises:
+        InterventionError: where no example has one.
+    """
+    known = np.array(np.isfinite(values).all(axis=2))
+    scored = np.array(known.all(axis=0))
+    # The task may have left out examples before; users know the others by their first numbers.
+    given = np.delete(np.arange(len(scored) + len(task.left_out)), list(task.left_out)).tolist()
+    errors = {}
+    for number in np.flatnonzero(~scored).tolist():
+        # The first False: the intact model, or the first head without which the score is lost.
+        cell = (None, *cells)[int(np.argmin(known[:, number]))]
+        where = ""
+        if cell is not None:
+            named = f"layer {cell[1]}" if cell[2] < 0 else f"head {cell[1]}-{cell[2]}"
+            where = f" with {named} disabled"
+        errors[given[number]] = InterventionError(
+            f"The score of {task.name!r} is not finite{where}"
+        )
+    if not scored.any():
+        raise next(iter(errors.values()))
+    for number, error in errors.items():
+        report(number, error)
+    return scored
+
+
+def _warn(number: int, error: HeadscopeError) -> None:
+    warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
+
+
+def lengths_of(task: Task, examples: int) -> np.ndarray:
+    """Lengths of the examples of a task, padding left out; 0 where they are no texts."""
+    lengths = []
+    for batch in task.batches:
+        mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+        # Only a mask tells the length of a text in a padded batch.
+        if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
+            return np.zeros(examples, int)
+        lengths.append(mask.sum(dim=1).cpu().numpy())
+    # An example may have several rows, as pairs have: the first of all examples come first.
+    rows = sum(map(len, lengths)) // examples
+    if rows * examples != sum(map(len, lengths)):
+        return np.zeros(examples, int)
+    middle = [np.median(own.reshape(rows, -1), axis=0)[:, None] for own in lengths]
+    return task.joined(middle)[:, 0].astype(int)
