@@ -96,7 +96,7 @@ def states():
 def test_flex_attention_called_directly(score_mod, masked):
     block_mask = create_block_mask(documents, None, None, 7, 7, device="cpu") if masked else None
     model = Direct(score_mod, block_mask)
-    with hs.watch(model, list("abcdefg"), batch=2) as seen:
+    with hs.watch(model, batch=2) as seen:
         model(states())
     with torch.no_grad():
         query, key = (

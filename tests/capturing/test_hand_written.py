@@ -121,7 +121,7 @@ def states():
 def test_weights_queries_and_keys_are_seen_in_every_form(form, states):
     model = drawn(Attention(form, 1 if form is one_kv_head else HEADS))
     expected = model(states)
-    with hs.watch(model, list("abcde"), batch=BATCH) as seen:
+    with hs.watch(model, batch=BATCH) as seen:
         found = model(states)
     assert_close(found, expected)
     for record, wanted in zip(seen.records, model.wanted(states), strict=True):
@@ -298,7 +298,7 @@ def test_a_loop_over_heads_is_one_layer(way, states):
     given = []
     for layer in model.layers:
         layer.register_forward_pre_hook(lambda layer, args: given.append(layer.wanted(args[0])))
-    with hs.watch(model, list("abcde"), batch=BATCH) as seen:
+    with hs.watch(model, batch=BATCH) as seen:
         model(states)
     for example, record in enumerate(seen.records):
         stack = record["self"]
@@ -339,7 +339,7 @@ class Heads(nn.Module):
 @torch.no_grad()
 def test_a_list_of_heads_is_one_layer(states):
     model = drawn(Residual([Heads(), Heads()]))
-    with hs.watch(model, list("abcde"), batch=BATCH, keep=("qk", "values")) as seen:
+    with hs.watch(model, batch=BATCH, keep=("qk", "values")) as seen:
         model(states)
     stack = seen.records[1]["self"]
     assert [(layer.module, layer.heads, layer.kind) for layer in stack] == [

@@ -89,7 +89,7 @@ def test_each_text_of_a_batch_has_its_own_weights(way, heads):
     which.
     """
     model, states = attention(way, heads)
-    with hs.watch(model, list("abcde"), batch=BATCH) as seen:
+    with hs.watch(model, batch=BATCH) as seen:
         model(states)
     for record, wanted in zip(seen.records, model.wanted(states), strict=True):
         (layer,) = record["self"]

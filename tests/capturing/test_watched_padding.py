@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import headscope as hs
 from headscope.capturing import capture_encoded, capture_ids
-from headscope.testing import tiny_model
+from headscope.testing import tiny_model, tiny_tokenizer
 
 WIDTH, LENGTHS = 12, (7, 4)
 
@@ -25,7 +25,7 @@ def check_alone(batched, alone):
 
 
 def watched(model, run, batch=1, tokens=()):
-    with hs.watch(model, *tokens, batch=batch) as seen:
+    with hs.watch(model, *map(list, tokens), batch=batch) as seen:
         run()
     return seen.records
 
@@ -84,6 +84,30 @@ def test_only_the_encoder_of_an_encoder_decoder_is_padded_though_both_are_as_lon
         assert (len(record["cross"].query), len(record["cross"].key)) == (7, LENGTHS[row])
 
 
+@pytest.mark.parametrize("family", ["bert", "llama"])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    "given", [("the cat sat", "a dog"), ("a dog", "the cat sat"), ("the cat", "big dog")]
+)
+def test_each_text_of_a_batch_has_its_own_tokens(family, side, given):
+    model, tokenizer = tiny_model(family), tiny_tokenizer()
+    tokenizer.padding_side = side
+    encoded = tokenizer(list(given), padding=True, return_tensors="pt")
+    padded = [tokenizer.convert_ids_to_tokens(ids) for ids in encoded.input_ids]
+    for tokens in (given, padded):
+        with hs.watch(model, *tokens, batch=2, tokenizer=tokenizer) as seen:
+            model(**encoded)
+        for text, record in zip(given, seen.records, strict=True):
+            own = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
+            assert record["self"].query.pieces == tuple(own)
+            assert not record.numbered
+    with (
+        pytest.raises(hs.CaptureError, match="1 sequences of tokens for a batch of 2"),
+        hs.watch(model, padded[0], batch=2),
+    ):
+        model(**encoded)
+
+
 class Hidden(nn.Module):
     """Attention of two heads that is told of padding in one of several ways."""
 
@@ -119,14 +143,14 @@ def states_and_mask():
 def test_masks_of_any_form(way):
     torch.manual_seed(2)
     model, (states, real) = Hidden(way).eval(), states_and_mask()
-    records = watched(model, lambda: model(states, real), batch=2, tokens=[list("abcdefg")])
+    records = watched(model, lambda: model(states, real), batch=2, tokens=["abcdefg", "klmn"])
     for row, record in enumerate(records):
-        own, length = states[row : row + 1, real[row]], LENGTHS[row]
+        own = states[row : row + 1, real[row]]
         (alone,) = watched(
             model, lambda own=own: model(own, torch.ones(1, own.shape[1], dtype=torch.bool))
         )
         check_alone(record, alone)
-        assert record["self"].query.pieces == tuple("abcdefg"[:length])
+        assert record["self"].query.pieces == (tuple("abcdefg"), tuple("klmn"))[row]
 
 
 @pytest.mark.parametrize("form", ["truths", "numbers"])

@@ -67,15 +67,16 @@ def watch(
         *tokens: the tokens of each sequence that the model reads, such as source and target. They
             belong to the queries or keys with as many positions; patches of a picture have their
             places, and positions of any other sequence are numbered. With ``tokenizer`` also a
-            text, or a conversation as a list of messages.
+            text, or a conversation as a list of messages. Of a batch those of every example, in
+            its order: first the sources of all, then the targets of all.
         batch: number of examples in the model's batch.
         tokenizer: makes tokens of texts and conversations.
         **options: see `KeepOptions`.
 
     Raises:
         CaptureError: where no attention was seen, it could not be captured exactly, the model ran
-            a second time, or two sequences of equal length were given, which cannot be
-            distinguished.
+            a second time, two sequences of equal length were given for one example, which cannot be
+            distinguished, or sequences were not given for every example.
         TextError: where a text or a conversation was given without a tokenizer.
 
     Example:
@@ -85,7 +86,7 @@ def watch(
     """
     model, seen = unwrapped(model), Watched()
     keeping = keeping_of(options)
-    inputs = Inputs({}, (), sides=_sides(tokens, tokenizer))
+    inputs = Inputs({}, (), sides=_sides(tokens, batch, tokenizer))
     builder = Builder(inputs, keeping, model)
     norms = norms_for(builder, model, keeping)
 
@@ -162,19 +163,26 @@ def _one_run(model: nn.Module) -> Generator[None]:
         hook.remove()
 
 
-def _sides(tokens: Sequence[Any], tokenizer: Any) -> tuple[Tokens, ...]:
+def _sides(tokens: Sequence[Any], batch: int, tokenizer: Any) -> tuple[Tokens, ...]:
     """The tokens of each sequence.
 
     Raises:
-        CaptureError: where two have equally many.
+        CaptureError: where an example lacks some, or has two with equally many.
     """
     sides = tuple(_side(given, tokenizer) for given in tokens)
-    for length, count in Counter(map(len, dict.fromkeys(sides))).items():
-        if count > 1:
-            raise CaptureError(
-                f"hs.watch was given {count} sequences of {length} tokens, and goes by how many "
-                "there are; give the tokens of one of them, or run inputs of other lengths"
-            )
+    if len(sides) % batch:
+        raise CaptureError(
+            f"hs.watch was given {len(sides)} sequences of tokens for a batch of {batch}; give "
+            "those of every example, in the order of the batch, or none, to have positions numbered"
+        )
+    for example in range(batch):
+        own = dict.fromkeys(sides[example::batch])
+        for length, count in Counter(map(len, own)).items():
+            if count > 1:
+                raise CaptureError(
+                    f"hs.watch was given {count} sequences of {length} tokens, and goes by how "
+                    "many there are; give the tokens of one of them, or run inputs of other lengths"
+                )
     return sides
 
 

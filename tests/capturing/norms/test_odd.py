@@ -55,7 +55,7 @@ class Odd(nn.Module):
 
 def odd(kind):
     model = Odd(kind)
-    with hs.watch(model, list("abcdefg"), batch=2, keep="alti") as seen:
+    with hs.watch(model, batch=2, keep="alti") as seen:
         model(torch.randn(2, 7, 12, generator=torch.Generator().manual_seed(1)))
     return [record["self"].layer(0).contributions for record in seen.records]
 

@@ -93,7 +93,7 @@ class CallTokens:
         """
         inputs = self._inputs
         if self._watched is not None:
-            unused = (each for each in self._watched.given if len(each) not in self._watched.used)
+            unused = (each for each in self._watched.given if each not in self._watched.used)
             return [f"{len(each)} tokens ({each.pieces[0]!r} ...)" for each in unused]
         if self._marked is not None:
             given = {KINDS[kind] for kind in np.unique(self._marked.input_positions.kind)}

@@ -20,10 +20,14 @@ from headscope.record import Tokens
 class WatchedTokens:
     """The sides of calls of a model whose arguments are not known: the user's tokens with so many
     positions, or numbers, without the positions that are hidden from every query.
+
+    Args:
+        given: the sequences of each example, the first of every example before the second.
+        used: those of which there are positions.
     """
 
     given: tuple[Tokens, ...]
-    used: set[int] = field(default_factory=set)
+    used: set[Tokens] = field(default_factory=set)
     _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
     _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
     _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
@@ -62,16 +66,22 @@ class WatchedTokens:
         known = real.shape[1], real.tobytes()
         if known not in self._known:
             positions = positions_in(torch.from_numpy(real).to(call.context.device))
-            whole = next((side for side in self.given if len(side) == real.shape[1]), None)
-            self.used.add(real.shape[1])
-            if whole is None:
-                tokens = numbers_at(positions, "hs.watch was given no tokens for so many positions")
-            else:
-                tokens = tuple(
-                    whole if row.all() else whole.take(np.flatnonzero(row).tolist()) for row in real
-                )
+            numbers = numbers_at(positions, "hs.watch was given no tokens for so many positions")
+            tokens = tuple(
+                self._named(self.given[row :: len(real)], row_real, numbers[row])
+                for row, row_real in enumerate(real)
+            )
             self._known[known] = SideTokens(tokens, positions)
         return self._known[known]
+
+    def _named(self, given: tuple[Tokens, ...], real: np.ndarray, numbers: Tokens) -> Tokens:
+        """The one of an example's sequences that has so many tokens, with padding or without."""
+        fitting = {side for side in given if len(side) in (len(real), len(numbers))}
+        if len(fitting) != 1:
+            return numbers
+        (whole,) = fitting
+        self.used.add(whole)
+        return whole if len(whole) == len(numbers) else whole.take(np.flatnonzero(real).tolist())
 
 
 def _keep_last(real: np.ndarray, mask: torch.Tensor) -> None:
