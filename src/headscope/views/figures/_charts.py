@@ -84,20 +84,15 @@ def draw_grid(
     written: Callable[[float], str] = number_written,
     *,
     level: bool = False,
+    plain: bool = False,
 ) -> None:
     """Lines at the ticks of an axis: upright ones with their numbers below, or level ones with
-    their numbers on the left.
-
-    Args:
-        sheet: what is drawn on.
-        axis: of millimetres from the left, or from above for level lines.
-        ends: where the lines begin and end, in millimetres.
-        written: how a number is written.
-        level: whether the lines are level.
+    their numbers on the left; that of 0 is darker unless they are plain. They begin and end at the
+    ends, in millimetres.
     """
     style, words = sheet.style, {}
     for tick in axis.ticks():
-        place, is_zero = axis.at(tick), abs(tick) < ZERO
+        place, is_zero = axis.at(tick), abs(tick) < ZERO and not plain
         words[place] = written(tick)
         colour, line = style.muted if is_zero else style.edge, 0.4
         if level:
@@ -111,14 +106,14 @@ def draw_grid(
 
 def write_below(sheet: Sheet, words: Mapping[float, str], y: float) -> None:
     """Write numbers below an axis, by their middle in millimetres; without those that have no
-    room.
+    room beside those before them.
     """
-    style, end = sheet.style, -np.inf
+    style, taken = sheet.style, []
     for x, written in words.items():
         half = sheet.width_of(written, style.small) / 2
-        if x - half > end:
+        if all(abs(x - other) > half + room for other, room in taken):
             sheet.note(x, y, written, anchor="center")
-            end = x + half + 0.3 * style.em
+            taken.append((x, half + 0.3 * style.em))
 
 
 def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
@@ -224,8 +219,9 @@ def colour_bar(  # noqa: PLR0913 - what a bar may show
     width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
     rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
     sheet.framed_cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
-    numbers = {}
-    for part, number in ticks or scale.ticks():
+    ticks, numbers = ticks or scale.ticks(), {}
+    # The largest number first, which then has its room.
+    for part, number in [ticks[-1], *ticks[:-1]]:
         x = start + part * width
         sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
         numbers[x] = number

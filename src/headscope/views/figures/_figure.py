@@ -18,19 +18,18 @@ from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
 from headscope.views.figure_options import FigureOptions, FigureTheme
-from headscope.views.figures._frame import OF_ALL_LAYERS, Drawing
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
 from headscope.views.figures._matrix import draw_matrix, draw_overview, draw_pair
 from headscope.views.figures._neuron import draw_neuron
 from headscope.views.figures._options import (
-    FigurePlan,
     check_names,
     check_values,
     parse_options,
     parse_style,
     plain_options,
 )
+from headscope.views.figures._plan import OF_ALL_LAYERS, FigurePlan
 from headscope.views.figures._sheet import Sheet, drawing_onto, our_settings, size_of
 from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_input, draw_text, draw_texts
@@ -189,7 +188,7 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
 
 FORMATS = ("svg", "pdf", "png")
 DPI = Option("dpi", float, "", Default(300, between=(30, 2400)))
-DRAWINGS: dict[str, Drawing] = {
+DRAWINGS: dict[str, Callable[[Sheet, FigurePlan], None]] = {
     "overview": draw_overview,
     "head": draw_head,
     "model": draw_overview,

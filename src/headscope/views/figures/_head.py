@@ -14,20 +14,11 @@ from headscope.views.constants import BEND, SPREAD
 from headscope.views.figures._frame import (
     CLAUSES,
     closing,
-    draw_generation,
-    first_written,
-    generation_notes,
     heading,
     named_every,
-    of_heads,
-    quoted,
-    spaced,
-    token_name,
-    token_size,
-    where,
 )
 from headscope.views.figures._numbers import affordable_share, even_of, numbers_of, top_share
-from headscope.views.figures._options import FigurePlan
+from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import LEADING, Sheet
 from headscope.views.figures._style import (
     POINT,
@@ -114,18 +105,17 @@ class Lines:
 
 def draw_head(sheet: Sheet, plan: FigurePlan) -> None:
     """Lines between two columns of tokens; colour is what the head does, opacity its weight."""
-    y = heading(sheet, plan, where(plan))
+    y = heading(sheet, plan, plan.where)
     if len(plan.maps) > 1:
         y = _chips(sheet, plan, y)
     columns = _place_columns(sheet, plan, y)
     lines = lines_of(plan, columns)
     _draw_lines(sheet, plan, lines, columns)
-    every = spaced(max(len(plan.stack.query), len(plan.stack.key)), columns.pitch, columns.size)
+    _, every = sheet.naming(columns.pitch, max(len(plan.stack.query), len(plan.stack.key)))
     for side in ("query", "key"):
         _write_names(sheet, plan, columns, side, every=every)
         _readouts(sheet, plan, lines, columns, side=side)
     y = _samples(sheet, plan, lines, columns.top + columns.height + 0.7 * plan.style.em)
-    y = draw_generation(sheet, plan, y)
     closing(sheet, plan, y, _notes(sheet, plan, lines, every))
 
 
@@ -162,12 +152,12 @@ def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> Columns:
     style, sides = plan.style, (plan.stack.query, plan.stack.key)
     most = max(map(len, sides))
     pitch = min(PITCH * style.em, TALLEST / most)
-    size, gap = token_size(pitch, style.size), GAP * style.em
+    (size, _), gap = sheet.naming(pitch), GAP * style.em
     words = ("from", "to") if plan.narrow else ("from (query)", "to (key)")
     names = []
     for tokens, title in zip(sides, words, strict=True):
         widest = max(
-            sheet.width_of(token_name(sheet, tokens, at), size) for at in range(len(tokens))
+            sheet.width_of(sheet.token_name(tokens, at), size) for at in range(len(tokens))
         )
         names.append(
             max(min(WIDEST_NAME * sheet.width, 1.06 * widest), sheet.width_of(title, style.small))
@@ -208,10 +198,10 @@ def _write_names(
         colour = style.muted if tokens.special[position] else style.ink
         if not takes_part[position] or chosen not in (None, position):
             colour = style.faint
-        name = sheet.fitted(token_name(sheet, tokens, position), room, columns.size)
+        name = sheet.fitted(sheet.token_name(tokens, position), room, columns.size)
         place, is_bold = (x, middles[position]), chosen == position
         sheet.text(*place, name, size=columns.size, colour=colour, anchor=anchor, bold=is_bold)
-    first = first_written(plan, tokens)
+    first = plan.first_written(tokens)
     if first is not None:
         y, start = middles[first] - columns.pitch / 2, x - room if is_left else x
         sheet.line((start, start + room), (y, y), colour=style.accent, line=0.9)
@@ -360,11 +350,11 @@ def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> Sequence
     part = float(lines.sizes[lines.drawn].sum() / total) if total else 0.0
     notes = [
         f"{counted(int(lines.drawn.sum()), 'line')}, {percent(part)} of {plan.shown.mass} of "
-        f"{of_heads(plan)}"
+        f"{plan.of_heads}"
     ]
     for side, words in (("query", "from"), ("key", "to")):
         if getattr(plan, side) is not None:
-            notes.insert(0, f"only {words} {quoted(sheet, plan, side)}")
+            notes.insert(0, f"only {words} {sheet.quoted(plan.label(side))}")
     if lines.above:
         notes.append("lines: above even attention to the keys that a query may attend to")
     if lines.share < 100:
@@ -373,4 +363,4 @@ def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> Sequence
         notes.append("at each token heads leave in order, the lowest number on top")
     if plan.shown.signed and (lines.values < 0).any():
         notes.append("dashed lines are below 0")
-    return [*notes, named_every(every), *generation_notes(plan)]
+    return [*notes, named_every(every)]

@@ -15,7 +15,7 @@ from headscope.measures import stress
 from headscope.patterns import CLASSES, Heads
 from headscope.views.figures._charts import Axis, draw_grid
 from headscope.views.figures._frame import closing, heading
-from headscope.views.figures._options import FigurePlan
+from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT, counted
 
@@ -149,8 +149,8 @@ def draw_by_measures(
     across, up = Axis(left, right, *ends[0]), Axis(bottom, top, *ends[1])
     titles = [f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name) for name in axes]
     sheet.note(0, y + line / 2, titles[1])
-    draw_grid(sheet, up, (left, right), _tick, level=True)
-    draw_grid(sheet, across, (top, bottom), _tick)
+    draw_grid(sheet, up, (left, right), _tick, level=True, plain=True)
+    draw_grid(sheet, across, (top, bottom), _tick, plain=True)
     below = bottom + 0.9 * style.em
     sheet.note(right, below + line, titles[0], anchor="right")
     dots = {}
@@ -168,7 +168,7 @@ def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] 
     sheet.text(0, middle, title)
     apart = f"like heads close together, {result.texts} texts"
     words = f"{apart}; stress {stress(result.distances, plane):.2f}"
-    if sheet.width_of(title) + sheet.width_of(words, style.small) + style.em > sheet.width:
+    if sheet.width_of(title) + sheet.width_of(words, style.small) > sheet.width:
         y = sheet.paragraph(y + 1.2 * style.em, [words]) - 1.2 * style.em
     else:
         sheet.note(sheet.width, middle, words, anchor="right")

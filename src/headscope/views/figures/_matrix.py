@@ -16,19 +16,8 @@ from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._frame import (
     CLAUSES,
     closing,
-    draw_generation,
-    first_written,
-    generation_notes,
     heading,
-    heads_in_words,
     named_every,
-    not_kept_of,
-    quoted,
-    spaced,
-    stack_words,
-    token_name,
-    token_size,
-    where,
 )
 from headscope.views.figures._numbers import (
     DrawnQuantity,
@@ -40,7 +29,7 @@ from headscope.views.figures._numbers import (
     pooled,
     pooling_words,
 )
-from headscope.views.figures._options import FigurePlan
+from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT, Scale, counted, parse_hex, short_weight, text_on
 
@@ -98,7 +87,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     if plan.shown.weights:
         values = lifts_of(values, even_of(plan.layer, plan.shown, plan.without)[chosen])
     scale = plan.shown.scale(plan.style, largest_of(values), plan.layer.size[1], plan.colour)
-    y = heading(sheet, plan, where(plan))
+    y = heading(sheet, plan, plan.where)
     grid = _grid(sheet, plan, y)
     shown = pooled(values, int(max(grid.box) / 25.4 * DOTS), mean=scale.lifts)
     at = (grid.left, grid.top)
@@ -110,16 +99,14 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     _borders(sheet, plan, grid)
     y = grid.top + grid.box[1] + 0.8 * plan.style.em
     y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=bool(np.isnan(values).any()))
-    y = draw_generation(sheet, plan, y)
     is_pooled, is_mean = shown is not values, len(plan.heads) > 1 or plan.shown.whole
     notes = [
         "tokens stand too close for their names: positions from 0"
         if is_numbered
         else named_every(grid.every),
         pooling_words(mean=scale.lifts, signed=scale.signed) if is_pooled else "",
-        heads_in_words(plan, mean=True) if is_mean else "",
+        plan.heads_in_words(mean=True) if is_mean else "",
         scale.words,
-        *generation_notes(plan),
     ]
     closing(sheet, plan, y, notes)
 
@@ -128,14 +115,13 @@ def _grid(sheet: Sheet, plan: FigurePlan, y: float) -> MatrixCells:
     style, stack = plan.style, plan.stack
     rows, columns = (np.flatnonzero(shown).tolist() for shown in (plan.from_, plan.to))
     most, gap = WIDEST_NAME * sheet.width, GAP * style.em
-    left = max(sheet.width_of(token_name(sheet, stack.query, row)) for row in rows)
+    left = max(sheet.width_of(sheet.token_name(stack.query, row)) for row in rows)
     left = max(min(most, left), sheet.width_of("from (query)", style.small)) + gap
     strip = STRIP * style.em * _shows_not_kept(plan)
     room = (sheet.width - left - strip) / len(columns)
     cell = min(room, TALLEST / len(rows), LARGEST_CELL * style.em)
-    size = token_size(cell, style.size)
-    every = spaced(max(len(rows), len(columns)), cell, size)
-    names = [sheet.width_of(token_name(sheet, stack.key, at), size) for at in columns]
+    size, every = sheet.naming(cell, max(len(rows), len(columns)))
+    names = [sheet.width_of(sheet.token_name(stack.key, at), size) for at in columns]
     tall, line = min(most, max(names)), 1.4 * style.em
     if every > MOST_LEFT_OUT:
         tall = 1.2 * style.em
@@ -154,7 +140,7 @@ def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
     """Draw next to each row, hatched, the share of its weight that was cut before headscope saw it,
     with its number where it fits.
     """
-    style, shares = plan.style, not_kept_of(plan)[list(grid.rows)]
+    style, shares = plan.style, plan.not_kept[list(grid.rows)]
     left = grid.left + grid.box[0] + GAP * style.em
     longest = (STRIP - GAP) * style.em - sheet.width_of(".00", style.small)
     sheet.note(left, grid.top - 0.75 * style.em, "not kept")
@@ -177,7 +163,7 @@ def _names(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
         is_column = positions is grid.columns
         for index in range(0, len(positions), grid.every):
             position, middle = positions[index], (index + 0.5) * grid.cell
-            name = token_name(sheet, tokens, position)
+            name = sheet.token_name(tokens, position)
             name = sheet.fitted(name, WIDEST_NAME * sheet.width, grid.size)
             colour = style.muted if tokens.special[position] else style.ink
             if is_column:
@@ -213,7 +199,7 @@ def _borders(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
     style, (width, height) = plan.style, grid.box
     for tokens, positions in ((plan.stack.query, grid.rows), (plan.stack.key, grid.columns)):
         edges = []
-        first = first_written(plan, tokens)
+        first = plan.first_written(tokens)
         if first is not None:
             before = sum(position < first for position in positions)
             if 0 < before < len(positions):
@@ -280,8 +266,8 @@ def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
     shown = plan.shown
     columns = f"× {counted(max(layer.heads for layer in plan.layers), 'head')}"
     if shown.whole:
-        columns = f"· {heads_in_words(plan) if shown.combined.heads else shown.label}"
-    y = heading(sheet, plan, f"{stack_words(plan)}{counted(len(plan.layers), 'layer')} {columns}")
+        columns = f"· {plan.heads_in_words() if shown.combined.heads else shown.label}"
+    y = heading(sheet, plan, f"{plan.stack_words}{counted(len(plan.layers), 'layer')} {columns}")
     thumbnails = [_thumbnails(layer, plan) for layer in plan.layers]
     largest = max(largest_of(each) for row in thumbnails for each in row)
     scales, y = _scales(sheet, plan, largest, y)
@@ -309,8 +295,8 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
     style, shown = plan.style, plan.shown
     rows = [_of_pair(layer, plan) for layer in plan.layers]
     drawn = [_of_pair(layer, plan, lifts=shown.weights) for layer in plan.layers]
-    query, key = (quoted(sheet, plan, side) for side in ("query", "key"))
-    y = heading(sheet, plan, f"{stack_words(plan)}{query} → {key}")
+    query, key = (sheet.quoted(plan.label(side)) for side in ("query", "key"))
+    y = heading(sheet, plan, f"{plan.stack_words}{query} → {key}")
     scales, y = _scales(sheet, plan, max(map(largest_of, rows)), y)
     wide = LARGEST_THUMBNAIL
     if not shown.whole:

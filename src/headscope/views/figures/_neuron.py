@@ -15,12 +15,9 @@ from headscope.views.figures._frame import (
     closing,
     heading,
     named_every,
-    spaced,
-    token_size,
-    where,
 )
 from headscope.views.figures._numbers import Combined, largest_of
-from headscope.views.figures._options import FigurePlan
+from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT, percent, short_score, short_weight
 
@@ -116,7 +113,7 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     layer = of_tokens(plan)
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
     style = plan.style
-    y = heading(sheet, plan, where(plan))
+    y = heading(sheet, plan, plan.where)
     table, high = _table(sheet, plan, y), QUERY_HEIGHT * style.em
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
     products = style.score_scale(largest_of(neurons.products))
@@ -131,8 +128,8 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
         size, hidden = (table.picture, table.bottom - table.top), np.isnan(values)
         at = (table.left(column), table.top)
         sheet.cells(scale.rgb(values[:, order]), at=at, size=size, hidden=hidden)
-    tokens, size = plan.stack.key, token_size(table.pitch, style.size)
-    every = spaced(len(tokens), table.pitch, size)
+    tokens = plan.stack.key
+    size, every = sheet.naming(table.pitch, len(tokens))
     for token in range(0, len(tokens), every):
         name = sheet.fitted(sheet.shown(tokens.labels[token]), WIDEST_NAME * sheet.width, size)
         colour = style.muted if tokens.special[token] else style.ink
@@ -199,7 +196,7 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
 def _table(sheet: Sheet, plan: FigurePlan, y: float) -> NeuronLayout:
     style, tokens = plan.style, plan.stack.key
     pitch, gap = min(PITCH * style.em, TALLEST / len(tokens)), GAP * style.em
-    size = token_size(pitch, style.size)
+    size, _ = sheet.naming(pitch)
     widest = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
     widest = min(WIDEST_NAME * sheet.width, widest)
     names = max(widest, sheet.width_of("query q", style.small)) + 0.4 * style.em
@@ -213,7 +210,7 @@ def _weights(sheet: Sheet, plan: FigurePlan, table: NeuronLayout, weights: np.nd
     """A bar for each weight, with its number where it fits."""
     style, left, pitch = plan.style, table.left(4), table.pitch
     room = table.bar - sheet.width_of("<.001", style.small) - 0.3 * style.em
-    size = min(style.small, token_size(pitch, style.size))
+    size = min(style.small, sheet.naming(pitch)[0])
     largest, is_numbered = largest_of(weights) or 1.0, pitch > 0.9 * size * POINT
     for key, weight in enumerate(weights):
         if np.isnan(weight):

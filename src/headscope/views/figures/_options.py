@@ -1,52 +1,29 @@
-"""One picture in a row of pictures."""
+"""The options of a figure of a record, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from headscope.errors import FigureError, PageError
-from headscope.patterns import KINDS, Heads, head_numbers, text_facts
+from headscope.patterns import Heads
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, Neurons, WrittenFigureOptions
 from headscope.views.figures._numbers import (
     Combined,
-    DrawnQuantity,
     find_sinks,
     mean_layer,
     shown_quantity,
 )
-from headscope.views.figures._style import Style, head_greys, percent, style_for
+from headscope.views.figures._plan import FigurePlan
+from headscope.views.figures._style import Style, percent, style_for
 from headscope.views.figures.fonts import in_quotes, installed, readable
 from headscope.views.options import declared
 from headscope.views.view_table import VIEWS, FigureView
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A picture in a row of pictures, on a sheet that all of them share.
-
-    Args:
-        matplotlib: the figure of the row.
-        letter: the letter of the picture.
-        narrow: whether there is room for little more than the picture.
-        titles: height of the highest title of the row, in millimetres.
-        notes: takes the notes of the picture, which the row writes once for all pictures.
-    """
-
-    matplotlib: Any
-    letter: str
-    narrow: bool = False
-    titles: float = 0.0
-    notes: list[str] = field(default_factory=list)
-
 
 WIDTH = 85.0
 """Millimetres: one column of most journals."""
@@ -54,113 +31,6 @@ WIDTH = 85.0
 
 KNOWN = tuple(FigureOptions.__annotations__)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FigurePlan:
-    """A checked plan of what is drawn; the code that draws does not check again.
-
-    Args:
-        record: the record.
-        view: the view.
-        stack: a stack of the record.
-        layer: a layer of the stack.
-        layers: the layers of a grid.
-        heads: numbers of the heads, ascending.
-        chosen: True where layer or heads were chosen, so that a grid frames them.
-        query: position of the chosen query token, if any.
-        key: position of the chosen key token, if any.
-        shown: the quantity that is drawn.
-        from_: axes query; True for queries that take part.
-        to: axes key; True for keys that take part.
-        hiding: notes about tokens that take no part.
-        without: positions of keys that are left out, the rest of each row renormalised.
-        neurons: order of the features in view neuron.
-        share: percent of each row's mass; None for as much as can be printed.
-        evidence: evidence about the heads, for view scatter.
-        axes: the axes of view scatter.
-        title: the title; None for a description of what is shown, ``""`` for none.
-        width: width in millimetres.
-        style: colours and type.
-        panel: the part of a row of pictures; None for a figure of its own.
-    """
-
-    record: Record
-    view: FigureView
-    stack: Stack
-    layer: Layer
-    layers: tuple[Layer, ...]
-    heads: tuple[int, ...]
-    chosen: bool
-    query: int | None
-    key: int | None
-    shown: DrawnQuantity
-    from_: Bool[np.ndarray, " query"]
-    to: Bool[np.ndarray, " key"]
-    hiding: tuple[str, ...]
-    without: tuple[int, ...]
-    neurons: Neurons
-    share: int | None
-    evidence: Heads | None
-    axes: tuple[str, str]
-    title: str | None
-    width: float
-    style: Style
-    panel: Panel | None = None
-
-    @cached_property
-    def kinds(self) -> dict[int, str]:
-        """What each head that is drawn one by one does on this text, told of tokens also where
-        words are drawn; empty for a mean.
-        """
-        layer, stack = self.layer.layer, self.record[self.stack.name]
-        if self.shown.whole or len(self.shown.combined.layers[layer]) > 1:
-            return dict.fromkeys(self.maps, "")
-        facts, of = text_facts(stack), stack.layer(layer)
-        kinds = {}
-        for head in self.heads:
-            numbers = head_numbers(of.weights_of(head), of.visible, facts)
-            kinds[head] = KINDS[int(numbers["kind"])]
-        return kinds
-
-    @property
-    def colours(self) -> dict[int, str]:
-        """Colour of each head that is drawn: the hue of what it does, in a shade of its own where
-        several do it; grey for the mean of heads or layers, which has no kind.
-        """
-        kinds, style = self.kinds, self.style
-        if len(kinds) > 1 and not style.colour:
-            return dict(zip(kinds, head_greys(len(kinds), dark=style.dark), strict=True))
-        colours = {}
-        for kind in dict.fromkeys(kinds.values()):
-            heads = [head for head, of in kinds.items() if of == kind]
-            colours |= zip(heads, style.shades(kind, len(heads)), strict=True)
-        return colours
-
-    @property
-    def kind(self) -> str:
-        """The kind of the head that is drawn alone; empty for several, and for a mean."""
-        return self.kinds[self.heads[0]] if len(self.heads) == 1 else ""
-
-    @property
-    def colour(self) -> str:
-        """The colour of the head, or grey for the mean of several."""
-        return self.colours[self.maps[0]] if len(self.heads) == 1 else self.style.muted
-
-    @property
-    def focused(self) -> bool:
-        """Whether one query or one key is chosen."""
-        return self.query is not None or self.key is not None
-
-    @property
-    def narrow(self) -> bool:
-        """Whether there is room for little more than the picture."""
-        return self.panel is not None and self.panel.narrow
-
-    @property
-    def maps(self) -> tuple[int, ...]:
-        """The heads that are drawn one by one; the first head for a quantity of all together."""
-        return self.heads[:1] if self.shown.whole else self.heads
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

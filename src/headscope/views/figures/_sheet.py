@@ -14,9 +14,10 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
-from headscope.views.figures._options import Panel
+from headscope.record import Tokens
+from headscope.views.figures._plan import Panel
 from headscope.views.figures._style import POINT, Style, parse_hex
-from headscope.views.figures.fonts import LONGEST, em_width, readable, writable
+from headscope.views.figures.fonts import LONGEST, em_width, in_quotes, readable, writable
 
 Anchor = Literal["left", "center", "right"]
 Length = float | int
@@ -183,6 +184,22 @@ class Sheet:
         written, missing = writable(text, self.style.families)
         self.missing |= missing
         return written
+
+    def naming(self, pitch: float, count: int = 0) -> tuple[float, int]:
+        """Size in points of the names of so many tokens at this distance, in millimetres, and 1
+        where all have room for their name, n where only every nth has.
+        """
+        size = float(np.clip(pitch / POINT / 1.08, 4.0, self.style.size))
+        # Less a little: a name that fits exactly must not be left out by a rounding error.
+        return size, max(1, int(np.ceil(size * POINT / pitch - 1e-9))) if count else 1
+
+    def token_name(self, tokens: Tokens, position: int) -> str:
+        """A token as it is written, with a dash where it continues a word."""
+        return ("–" if tokens.continues[position] else "") + self.shown(tokens.labels[position])
+
+    def quoted(self, label: str) -> str:
+        """A token in quotation marks."""
+        return in_quotes(self.shown(label))
 
     def width_of(self, text: str, size: float | None = None, *, bold: bool = False) -> float:
         """Width of a text in millimetres."""

@@ -408,9 +408,9 @@ def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: floa
     em, gap, pitch = sheet.style.em, 1.8 * sheet.style.em, ROW * sheet.style.em
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * em
     room = sheet.width - side - sheet.width_of("1.0", sheet.style.small) / 2 + gap
-    words = [word for *_, title in PANELS for word in title.split()]
+    words = " ".join(title for *_, title in PANELS).split()
     least = max(PANEL, *map(sheet.width_of, words)) + 0.2 * gap
-    columns = max(count for count in (1, 2, 4) if count == 1 or room / count >= least)
+    columns = max([1, *(count for count in (2, 4) if room / count >= least)])
     wide = room / columns - gap
     for first in range(0, len(PANELS), columns):
         panels = PANELS[first : first + columns]

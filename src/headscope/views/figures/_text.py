@@ -17,17 +17,10 @@ from headscope.record import Record, Tokens
 from headscope.views.figures._charts import colour_bar
 from headscope.views.figures._frame import (
     closing,
-    draw_generation,
-    first_written,
-    generation_notes,
     heading,
-    heads_in_words,
-    layers_in_words,
-    quoted,
-    where,
 )
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
-from headscope.views.figures._options import FigurePlan, parse_options
+from headscope.views.figures._options import parse_options
 from headscope.views.figures._picture_heat import (
     LONGEST,
     LONGEST_OF_SEVERAL,
@@ -36,6 +29,7 @@ from headscope.views.figures._picture_heat import (
     draw_pictured,
     framed,
 )
+from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, text_on
 
@@ -78,7 +72,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
     heat = _heat_of(plan)
     scale = _heat_scale(plan, largest_of(heat), plan.layer.size[1])
     veil, side = PictureHeat.of(scale, style), "key" if plan.query is None else "query"
-    y = heading(sheet, plan, _title(plan, lambda: quoted(sheet, plan, side)))
+    y = heading(sheet, plan, _title(plan, lambda: sheet.quoted(plan.label(side))))
     placed, pictures, y = _place(sheet, plan, tokens, y)
     scale, chosen = veil if pictures else scale, _framed_token(plan)
     for picture in pictures:
@@ -89,15 +83,13 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
     masked = bool(np.isnan(heat[takes_part]).any())
     label = plan.shown.scale_label
     y = colour_bar(sheet, scale, label, y=y + 0.6 * style.em, masked=masked)
-    y = draw_generation(sheet, plan, y)
-    place, one = where(plan).rpartition(" · ")[0], plan.focused
+    place, one = plan.where.rpartition(" · ")[0], plan.focused
     over = "" if one else f", mean over {int(plan.from_.sum())} queries"
     notes = [
-        f"{place[0].lower()}{place[1:]}, {heads_in_words(plan, mean=True)}{over}",
+        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
         scale.words,
         "what is large hides more of the picture" if pictures else "",
         f"{side} {getattr(plan, side)}" if one else "",
-        *generation_notes(plan),
     ]
     closing(sheet, plan, y, notes)
 
@@ -254,7 +246,7 @@ def _draw_words(
     stands before what the model wrote.
     """
     style, em, (tokens, takes_part) = sheet.style, sheet.style.em, _written(plan)
-    first, chosen, colours = first_written(plan, tokens), _framed_token(plan), scale.rgb(heat)
+    first, chosen, colours = plan.first_written(tokens), _framed_token(plan), scale.rgb(heat)
     for word in placed:
         box, rgb = (word.x, word.y - HEIGHT / 2 * em, word.width, HEIGHT * em), colours[word.token]
         colour = style.faint
@@ -314,7 +306,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
         y += 0.25 * em
     y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
-    place = f"{layers_in_words(first)}, {heads_in_words(first, mean=True)}"
+    place = f"{first.layers_in_words}, {first.heads_in_words(mean=True)}"
     closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ])
     return sheet, first
 

@@ -13,12 +13,9 @@ from headscope.patterns import KINDS, head_kinds
 from headscope.record import Record
 from headscope.views._tray import no_record, parse_entries, records_beside
 from headscope.views.constants import MOST_IN_TRAY
-from headscope.views.figures._frame import panel_left, where
-from headscope.views.figures._options import (
-    FigurePlan,
-    Panel,
-    parse_options,
-)
+from headscope.views.figures._frame import panel_left
+from headscope.views.figures._options import parse_options
+from headscope.views.figures._plan import FigurePlan, Panel
 from headscope.views.figures._sheet import MARGIN, Sheet
 
 WIDTH = 174.0
@@ -62,7 +59,7 @@ def draw_tray(
         top = whole.titles(top, [(0.0, title)], whole.width, bold=True) + 0.3 * em
     # The pictures begin at one height, that of the longest title.
     room = each - 2 * MARGIN - panel_left(whole, "m")
-    lines = max(len(whole.lines(where(plan).split(" · "), room)) for plan in plans)
+    lines = max(len(whole.lines(plan.where.split(" · "), room)) for plan in plans)
     titles = (1.2 * lines + 1.5 * any(plan.kind for plan in plans)) * em
     for at, letter in enumerate("abcdef"[: len(plans)]):
         panel = Panel(whole.matplotlib, letter, narrow=narrow, titles=titles)
