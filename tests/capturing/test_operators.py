@@ -219,6 +219,7 @@ def layer_of(call):
     tokens = Tokens(pieces=("t",) * call.size[2])
     builder = Builder(Inputs({}, (tokens, tokens)), KeepChoice(), call.module)
     builder.take(call)
+    builder.complete()
     return builder.records(hs.ModelFacts())[0]["self"].layers[0]
 
 

@@ -177,12 +177,12 @@ def _passed(
         ) as watch,
     ):
         outputs = model(**arguments | options)
-    _check_order(model, inputs, builder, options)
     if routers is not None:
         seen = find_routers(routers.uses, outputs, model)
         builder.routers = scores_of(seen, ModelModules.of(model).names, inputs.count)
     del outputs  # logits may be large, and layers that waited need memory
     builder.complete()
+    _check_order(model, inputs, builder, options)
     builder.left_out = watch.left_out
     return builder
 

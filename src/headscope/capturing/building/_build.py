@@ -15,13 +15,13 @@ from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
     Keys,
     OrderSample,
+    Proof,
     check_chunks,
     check_sizes,
-    check_weights,
     explained,
     not_proved,
+    read_proofs,
     sample_of,
-    verified,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._real_tokens import (
@@ -113,6 +113,7 @@ class Builder:
         self._rotations = Rotations()
         self._keys: dict[str, Keys] = {}
         self.seen: dict[int, SeenLayer] = {}
+        self._unread: list[tuple[SeenLayer, Proof]] = []
         self.samples: list[OrderSample] = []
         self._made: Counter[str] = Counter()
         self.norms: NormsWatch | None = None
@@ -134,11 +135,10 @@ class Builder:
         return self._sides.joined(call)
 
     def take(self, call: Call) -> None:
-        """Check a call, whose projection is known, and keep the chosen parts of it.
+        """Keep the chosen parts of a call, whose projection is known; `check` is to follow.
 
         Raises:
-            CaptureError: where tokens and call do not fit, or the layer differs from what the model
-                computed.
+            CaptureError: where tokens and call do not fit.
         """
         check_sizes(call)
         check_chunks(call, self._keys)
@@ -159,8 +159,8 @@ class Builder:
             computed = self._computed(call, visibility, sides, rows)
         else:
             computed = Computed(weights_of(call, visibility, rows))
-        check_weights(computed.checked, padding, call.name)
-        layers = self._facts(unpadded, visibility, verified(call, computed.checked, rows))
+        proof = Proof.of(call, computed.checked, rows, padding)
+        layers = self._facts(unpadded, visibility)
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
         if self._keeping.heads is None:
@@ -171,6 +171,7 @@ class Builder:
                 held = held_heads(unpadded[0].call, heads)
                 seen.chosen[number, heads] = self._kept_heads(unpadded, layers, sides, held)
         self.seen[call.number] = seen
+        self._unread.append((seen, proof))
         if self.norms is not None:
             self.norms.take(
                 whole,
@@ -186,13 +187,25 @@ class Builder:
         """As much of a call as is kept."""
         return call, visibility
 
+    def check(self) -> None:
+        """Read what shows that the calls since the last time were recomputed rightly.
+
+        Raises:
+            CaptureError: where a layer differs from what the model computed.
+        """
+        unread, self._unread = self._unread, []
+        facts = read_proofs([proof for _, proof in unread])
+        for (seen, _), of_texts in zip(unread, facts, strict=True):
+            seen.proved = of_texts
+
     def complete(self) -> None:
         """All calls of the pass were seen.
 
         Raises:
-            CaptureError: where calls still wait for others.
+            CaptureError: where calls still wait for others, or `check` does.
         """
         self._sides.check_joined()
+        self.check()
         if self.norms is not None:
             self.norms.complete()
 
@@ -321,15 +334,13 @@ class Builder:
             for example in range(call.size[0])
         ]
 
-    def _facts(
-        self, unpadded: list[RealTokens], visibility: Visibility, checked: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """The facts about a checked layer for each text, with all its heads, without its arrays."""
+    def _facts(self, unpadded: list[RealTokens], visibility: Visibility) -> list[dict[str, Any]]:
+        """The facts about a layer for each text, with all its heads, without its arrays."""
         shared = facts_of_call(unpadded[0].call)
         turns = self._rotations.of(unpadded)
         return [
-            {**shared, "visible": self._masks.of(text, visibility), **turned, **each}
-            for text, turned, each in zip(unpadded, turns, checked, strict=True)
+            {**shared, "visible": self._masks.of(text, visibility), **turned}
+            for text, turned in zip(unpadded, turns, strict=True)
         ]
 
     def _computed(

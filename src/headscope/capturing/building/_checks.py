@@ -39,35 +39,91 @@ class Keys(NamedTuple):
     storage: StorageWeakRef
 
 
-def verified(call: Call, weights: torch.Tensor, rows: QueryRows) -> list[dict[str, Any]]:
-    """The difference between the layer output recomputed from these rows and the model's own.
+class Proof(NamedTuple):
+    """What shows that a call was recomputed rightly, on the device that computed it.
 
     Args:
-        call: the watched call.
-        weights: ``[text head row key]``.
-        rows: the queries of these rows.
-
-    Returns:
-        For each text ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
-
-    Raises:
-        CaptureError: where the difference is too large in one text.
+        name: name of the module.
+        against: see `against`.
+        relative: the difference allowed, relative to the largest value.
+        is_padded: whether the call has padding.
+        numbers: the least weight, the largest share of a row on padding, and for each text the
+            largest difference and the largest value of the layer output.
     """
-    compared = [call.context] if call.output is None else [call.context, call.output]
-    relative = max(allowed_apart(each, TOLERANCE) for each in compared)
-    facts = []
-    # One transfer from the device for all texts: each would wait for it.
-    for worst, largest in torch.stack(difference(call, weights, rows)).double().T.tolist():
-        tolerance = relative * largest
-        # Written so that NaN fails, too.
-        if not worst <= tolerance:
+
+    name: str
+    against: str
+    relative: float
+    is_padded: bool
+    numbers: torch.Tensor
+
+    @classmethod
+    def of(
+        cls, call: Call, weights: torch.Tensor, rows: QueryRows, padding: torch.Tensor | None = None
+    ) -> Proof:
+        """Compare a call with what follows from these rows.
+
+        Args:
+            call: the watched call.
+            weights: ``[text head row key]``.
+            rows: the queries of these rows.
+            padding: ``[text key]``, True for padding; None without padding.
+        """
+        compared = [call.context] if call.output is None else [call.context, call.output]
+        relative = max(allowed_apart(each, TOLERANCE) for each in compared)
+        # a third of the time of min
+        lost = least = weights.amin() if weights.numel() else weights.new_zeros(())
+        if padding is not None:
+            lost = (weights * padding[:, None, None]).sum(-1).max()
+        of_weights, of_output = torch.stack([least, lost]), difference(call, weights, rows)
+        numbers = torch.cat([each.double() for each in (of_weights, *of_output)])
+        return cls(call.name, against(call), relative, padding is not None, numbers)
+
+    def facts(self, numbers: Sequence[float]) -> list[dict[str, Any]]:
+        """For each text ``verified``, ``verified_against`` and ``verified_limit`` of a `Layer`.
+
+        Raises:
+            CaptureError: where the difference is too large in one text, or weights are not a
+                softmax over real keys: negative, as where heads are mixed after the softmax
+                (talking heads), or on padding.
+        """
+        least, lost, *rest = numbers
+        if least < 0:
             raise CaptureError(
-                f"{call.name}: the layer output recomputed from weights and values differs from "
-                f"the model's own by {worst:.3g} (allowed {tolerance:.1g}); this attention is "
-                "computed in a way that headscope does not know, and is refused"
+                f"{self.name} multiplies values with what is not a softmax: one of these weights "
+                f"is {least:.3g}; attention whose heads are mixed after the softmax cannot be "
+                "captured"
             )
-        facts.append({"verified": worst, "verified_limit": tolerance})
-    return [each | {"verified_against": against(call)} for each in facts]
+        if self.is_padded:
+            check_lost(lost, self.name)
+        facts, texts = [], len(rest) // 2
+        for worst, largest in zip(rest[:texts], rest[texts:], strict=True):
+            tolerance = self.relative * largest
+            # Written so that NaN fails, too.
+            if not worst <= tolerance:
+                raise CaptureError(
+                    f"{self.name}: the layer output recomputed from weights and values differs "
+                    f"from the model's own by {worst:.3g} (allowed {tolerance:.1g}); this "
+                    "attention is computed in a way that headscope does not know, and is refused"
+                )
+            facts.append(
+                {"verified": worst, "verified_against": self.against, "verified_limit": tolerance}
+            )
+        return facts
+
+
+def read_proofs(proofs: Sequence[Proof]) -> list[list[dict[str, Any]]]:
+    """The facts of each, read from the device at once: it has to be waited for each time."""
+    if not proofs:
+        return []
+    device = proofs[0].numbers.device
+    every = torch.cat([proof.numbers.to(device) for proof in proofs]).tolist()
+    facts = []
+    for proof in proofs:
+        count = len(proof.numbers)
+        facts.append(proof.facts(every[:count]))
+        every = every[count:]
+    return facts
 
 
 def against(call: Call) -> str:
@@ -88,31 +144,6 @@ def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
         return True
     apart = weights_of(call, visibility, rows) - recomputed(call, visibility, rows)
     return bool(apart.abs().max() <= EXPLAINED_WITHIN)
-
-
-def check_weights(weights: torch.Tensor, padding: torch.Tensor | None, name: str) -> None:
-    """Raise where weights are not a softmax over real keys.
-
-    Args:
-        weights: ``[text head row key]``.
-        padding: ``[text key]``, True for padding; None without padding.
-        name: name of the module.
-
-    Raises:
-        CaptureError: where weights are negative, as where heads are mixed after the softmax
-            (talking heads), or where some of a row lies on padding.
-    """
-    # a third of the time of min
-    least = weights.amin() if weights.numel() else torch.zeros(())
-    lost = least if padding is None else (weights * padding[:, None, None]).sum(-1).max()
-    least, lost = torch.stack([least, lost]).tolist()
-    if least < 0:
-        raise CaptureError(
-            f"{name} multiplies values with what is not a softmax: one of these weights is "
-            f"{least:.3g}; attention whose heads are mixed after the softmax cannot be captured"
-        )
-    if padding is not None:
-        check_lost(lost, name)
 
 
 def check_chunks(call: Call, known: dict[str, Keys]) -> None:

@@ -89,7 +89,9 @@ def take_returned(
     def take(call: Call) -> None:
         try:
             builder.take(call)
+            builder.check()
         except CaptureError:  # may be proved below by what the model returns
+            builder.seen.pop(call.number, None)
             refused.append(call.name)
 
     with MatrixUses(model) as applied, Watch(model, inputs.count, take) as watch:
@@ -105,6 +107,7 @@ def take_returned(
     for number, call in enumerate(proved, start=watch.count):
         call.number, call.block = number, block_of(model, call.name)
         builder.take(call)
+    builder.check()
     missing = [name for name in refused if not any(name.startswith(call.name) for call in proved)]
     if not missing:
         kept = {layer["module"] for entry in builder.seen.values() for layer in entry.layers}

@@ -100,9 +100,7 @@ class BatchBuilder(Builder):
             _check_rows(weights, call, visibility)
         return Computed(None if rows is None else rows.of(weights), [weights])
 
-    def _facts(
-        self, unpadded: list[RealTokens], visibility: Visibility, checked: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
+    def _facts(self, unpadded: list[RealTokens], visibility: Visibility) -> list[dict[str, Any]]:
         """The mask of all texts."""
         mask = self._masks.of(unpadded[0], visibility)
         return [{"visible": mask or Mask.full(*unpadded[0].call.size[2:])}]

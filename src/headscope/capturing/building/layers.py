@@ -106,6 +106,7 @@ class SeenLayer:
         own_number: the layer number in its module.
         block: path of the list that holds its block, and the number of the block.
         layers: arguments of a `Layer` for each text.
+        proved: more of them, once the call was checked.
         chosen: the same where only some heads are kept, by possible number and choice of heads;
             which of them is right is known once all calls were seen.
     """
@@ -128,6 +129,7 @@ class SeenLayer:
         self.own_number: int | None = getattr(call.module, "layer_idx", None)
         self.block: tuple[str, int] | None = call.block
         self.layers: list[dict[str, Any]] = []
+        self.proved: list[dict[str, Any]] = []
         self.chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = {}
 
     @property
@@ -161,8 +163,9 @@ class SeenLayer:
         """
         whole = self.layers[example]
         if heads is None:
-            return whole
-        return {**self.chosen[number, heads][example], **_norms_of(whole, heads)}
+            return whole | self.proved[example]
+        own = self.chosen[number, heads][example]
+        return own | self.proved[example] | _norms_of(whole, heads)
 
 
 Seen = TypeVar("Seen", bound=SeenLayer)
