@@ -228,19 +228,19 @@ def test_inside_an_intervention_the_change_is_captured_and_is_gone_after_it():
 
 
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1]], ids=["several", "one"])
-def test_an_array_does_not_keep_others_alive(texts):
+def test_an_array_keeps_no_more_alive_than_those_of_its_batch(texts):
     model = tiny_model("bert")
     records_of(model)
     for keep in ("qk", "weights", "statistics", "auto"):
-        for record in records_of(model, texts, keep=keep):
-            for layer in record["self"]:
-                for name in ARRAYS:
-                    if layer.has(name):
-                        array = getattr(layer, name)
-                        assert held_by(array) <= array.nbytes
-                if layer.statistics is not None:
-                    held = held_by(layer.statistics.entropy)
-                    assert held <= 64 * layer.statistics.entropy.nbytes
+        records = records_of(model, texts, keep=keep)
+        for layers in zip(*(record["self"] for record in records), strict=True):
+            for name in ARRAYS:
+                arrays = [getattr(layer, name) for layer in layers if layer.has(name)]
+                most = len(arrays) * max((array.nbytes for array in arrays), default=0)
+                assert all(held_by(array) <= most for array in arrays)
+            for layer in layers if keep == "statistics" else ():
+                held = held_by(layer.statistics.entropy)
+                assert held <= 64 * layer.statistics.entropy.nbytes
 
 
 def held_by(array):

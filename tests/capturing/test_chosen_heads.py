@@ -226,7 +226,7 @@ def test_norms_are_those_of_a_record_of_all_heads(family, tokenizer):
             ours, theirs = (getattr(each.contributions, kind) for each in (layer, full))
             assert (ours is None) == (theirs is None)
             if ours is not None:
-                np.testing.assert_allclose(ours, theirs, atol=1e-6)
+                assert_close(ours, theirs)
         for head in kept:
             assert_close(layer.head_contributions_of(head), full.head_contributions_of(head))
 

@@ -105,10 +105,10 @@ def test_what_runs_out_while_layers_are_made_is_told_too(model, monkeypatch):
     tokenizer = tiny_tokenizer()
     hs.capture(model, tokenizer, TEXTS[0])
 
-    def fail(*_):
+    def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("headscope.capturing.building._build.stored", fail)
+    monkeypatch.setattr("headscope.capturing.building._build.plain", fail)
     with pytest.raises(
         CaptureError, match=r"too little memory for 1 x [\d,]+ tokens: give shorter"
     ):

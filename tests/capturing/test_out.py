@@ -71,7 +71,7 @@ def test_memory_does_not_grow_with_the_layers(kept, model, tokenizer, tmp_path, 
 
     def counted(builder, call):
         take(builder, call)
-        layers = [layer for entry in builder.seen.values() for layer in entry.all_layers]
+        layers = [layer for entry in builder.seen.values() for layer in entry.layers]
         held.append(sum(bytes_of(value) for layer in layers for value in layer.values()))
 
     monkeypatch.setattr(Builder, "take", counted)
@@ -90,7 +90,7 @@ def test_norms_leave_memory_with_their_layer(heads, model, tokenizer, tmp_path, 
     held, records = [], Builder.records
 
     def counted(builder, facts):
-        layers = [layer for entry in builder.seen.values() for layer in entry.all_layers]
+        layers = [layer for entry in builder.seen.values() for layer in entry.layers]
         parts = [vars(layer["contributions"]) for layer in layers if "contributions" in layer]
         assert len(parts) == 2
         values = [value for part in [*layers, *parts] for value in part.values()]

@@ -154,12 +154,6 @@ class ChosenHeads:
         }
         return tuple(sorted(head for head in heads if head < most))
 
-    def may_be(self, layer: int, *, most: int) -> set[tuple[int, ...]]:
-        """All choices of heads that are possible for a layer whose stack is not known yet."""
-        # The empty name means any stack that is not named by one of the heads.
-        stacks = {name or "" for name, _, _ in self.heads} | {""}
-        return {heads for stack in stacks if (heads := self.of_layer(layer, stack, most=most))}
-
     def check(self, there: Mapping[str, Mapping[int, int]]) -> None:
         """Raise where one of the heads does not exist.
 
@@ -267,10 +261,10 @@ def _picked(tensor: torch.Tensor | None, heads: list[int]) -> torch.Tensor | Non
 
 
 def each_once(tensor: torch.Tensor, held: HeldHeads | None) -> torch.Tensor:
-    """``[kv_head key feature]`` of the key/value heads that are held, each once: see
+    """``[text kv_head key feature]`` of the key/value heads that are held, each once: see
     `call_of_heads`.
     """
-    if held is None or len(tensor) == len(held.kv_numbers):
+    if held is None or tensor.shape[1] == len(held.kv_numbers):
         return tensor
     shared = [number * held.kv_heads // held.heads for number in held.numbers]
-    return tensor[[shared.index(number) for number in held.kv_numbers]]
+    return tensor[:, [shared.index(number) for number in held.kv_numbers]]

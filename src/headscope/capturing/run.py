@@ -15,7 +15,6 @@ from headscope.capturing.building._build import Builder
 from headscope.capturing.building._checks import check_order
 from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
 from headscope.capturing.building._outputs import take_returned
-from headscope.capturing.building._together import KEEPING, BatchBuilder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
 from headscope.capturing.facts import facts_of
@@ -84,11 +83,9 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
         CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
     """
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), uncompiled(model):
-        builder = BatchBuilder(inputs, model, count)
-        _passed(model, inputs, builder, keeping=KEEPING)
-        if not builder.seen:
-            raise CaptureError(f"{type(model).__name__} computed no attention that could be seen")
-        return builder.batch(facts_of(model))
+        keeping = KeepChoice(frozenset({"weights"}), auto=False)
+        builder = _passed(model, inputs, Builder(inputs, keeping, model), keeping=keeping)
+        return builder.batch(facts_of(model), count)
 
 
 def _run(

@@ -1,11 +1,13 @@
-"""Records from the calls of a model's attention."""
+"""Records from the calls of a model's attention: one loop for all texts of a batch, which are cut
+out of it as views.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 
 from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
+    ROWS_CHECKED,
     Keys,
     OrderSample,
     Proof,
@@ -24,24 +27,15 @@ from headscope.capturing.building._checks import (
     sample_of,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
-from headscope.capturing.building._real_tokens import (
-    ROWS_CHECKED,
-    Masks,
-    RealTokens,
-    padding_of,
-    plain,
-    stored,
-)
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
-    NO_ARRAYS,
     SeenLayer,
-    SideTokens,
     facts_of_call,
     order_of,
     put_away,
 )
+from headscope.capturing.building.padding import Masks, SideTokens, cut, padding_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.blocks import ChosenRows, fill
@@ -59,28 +53,24 @@ from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._projection import check_joined
 from headscope.capturing.watching._routers import routers_of
+from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS as KINDS
-from headscope.record import Contributions, HeldHeads, ModelFacts, Record, Stack, Statistics, Tokens
+from headscope.record import (
+    STATISTICS,
+    BatchLayer,
+    BatchStack,
+    Contributions,
+    HeldHeads,
+    Mask,
+    ModelFacts,
+    Record,
+    Stack,
+    TextBatch,
+    Tokens,
+)
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._watch import NormsWatch
-
-
-@dataclass(eq=False)
-class Computed:
-    """What was computed of a call.
-
-    Args:
-        checked: ``[text head row key]``, the rows at which it is checked.
-        weights: ``[head query key]`` of each text, padding included; None where they are not kept.
-        statistics: of each text, likewise.
-        held: the heads that these are of; None for all.
-    """
-
-    checked: Any = None
-    weights: Sequence[torch.Tensor] | None = None
-    statistics: Sequence[Statistics] | None = None
-    held: HeldHeads | None = None
 
 
 class Builder:
@@ -108,7 +98,7 @@ class Builder:
         self._marks: dict[tuple, Marks] = {}
         self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
-        self._biases: dict[tuple, tuple[torch.Tensor, np.ndarray]] = {}
+        self._biases: dict[tuple, tuple[torch.Tensor, Any]] = {}
         self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
         self._rotations = Rotations()
         self._keys: dict[str, Keys] = {}
@@ -152,40 +142,35 @@ class Builder:
         rows, padding = self._rows_and_padding_of(call, sides)
         if not explained(call, visibility, rows):
             call.query = call.key = None
-        call, visibility = self._narrowed(call, visibility)
-        unpadded = self._unpadded(call, sides)
-        if self._keeping.heads is None:
-            self._count(call)
-            computed = self._computed(call, visibility, sides, rows)
-        else:
-            computed = Computed(weights_of(call, visibility, rows))
-        proof = Proof.of(call, computed.checked, rows, padding)
-        layers = self._facts(unpadded, visibility)
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
+        weights = checked = None
+        of_texts: list[dict[str, Any]] = [{} for _ in range(call.size[0])]
         if self._keeping.heads is None:
-            seen.layers = self._kept(unpadded, visibility, layers, computed)
-        else:
-            seen.layers = layers
-            for number, heads in seen.may_hold(self._keeping.heads, self.seen.values()):
-                held = held_heads(unpadded[0].call, heads)
-                seen.chosen[number, heads] = self._kept_heads(unpadded, layers, sides, held)
+            weights, checked = self._keep(call, visibility, seen, of_texts, rows=rows)
+        elif seen.choose(self._keeping.heads, self.seen.values()):
+            held = held_heads(call, seen.chosen)
+            some = call if held is None else call_of_heads(call, held)
+            # Which keys a query may see is a fact about all heads, where it is read from weights.
+            some = replace(some, causal=visibility.causal)
+            self._keep(some, self._visibility_of(some), seen, of_texts, held=held)
+        if checked is None:
+            checked = weights_of(call, visibility, rows)
+        turns, facts = self._rotations.of(call, sides), facts_of_call(call)
+        for example, arrays in enumerate(of_texts):
+            visible = self._masks.of(call, visibility, sides, example)
+            seen.layers.append({"visible": visible, **facts, **turns[example], **arrays})
         self.seen[call.number] = seen
-        self._unread.append((seen, proof))
+        self._unread.append((seen, Proof.of(call, checked, rows, padding)))
         if self.norms is not None:
             self.norms.take(
                 whole,
                 call=call,
                 sides=sides,
                 visibility=visibility,
-                weights=computed.checked if rows.at is None else None,
+                weights=checked if rows.at is None else weights,
                 layers=seen.layers,
             )
-        put_away(seen.all_layers, self._keeping.put)
-
-    def _narrowed(self, call: Call, visibility: Visibility) -> tuple[Call, Visibility]:
-        """As much of a call as is kept."""
-        return call, visibility
 
     def check(self) -> None:
         """Read what shows that the calls since the last time were recomputed rightly.
@@ -228,6 +213,35 @@ class Builder:
                     )
         self.unattended = self._sides.unattended()
         return self._records_of(stacks, replace(facts, unseen=inventory.unseen))
+
+    def batch(self, facts: ModelFacts, count: int) -> TextBatch:
+        """The weights of the first texts side by side, as they were computed.
+
+        Raises:
+            CaptureError: where some attention was not seen, or texts see differently: records could
+                say so, an array cannot.
+            RecordError: where texts differ in length.
+        """
+        inventory = self._inventory()
+        if not inventory.is_whole:
+            raise CaptureError("Some attention was not seen")
+        stacks = {}
+        for stack in sorted(inventory.stacks, key=lambda stack: order_of(stack.name)):
+            query, key = (side.tokens[:count] for side in stack.first.sides)
+            layers = []
+            for number, seen in stack.layers.items():
+                visible, *others = [layer["visible"] for layer in seen.layers[:count]]
+                if any(other != visible for other in others):
+                    raise CaptureError(f"{seen.made.name}: texts of one length see differently")
+                visible = visible or Mask.full(*seen.weights.shape[2:])
+                heads, weights = tuple(range(seen.heads)), seen.weights[:count]
+                layers.append(
+                    BatchLayer(layer=number, heads=heads, visible=visible, weights=weights)
+                )
+            stacks[stack.name] = BatchStack(
+                name=stack.name, query=query, key=key, layers=tuple(layers)
+            )
+        return TextBatch(stacks=stacks, model=facts)
 
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
@@ -284,21 +298,17 @@ class Builder:
         by_layer = routers_of(self._model, entry.group.path, of_example)
         return {number: scores[kept] for number, scores in by_layer.items()}
 
-    def _count(self, call: Call, layers: int = 1) -> None:
-        """Stop keeping weights where all layers together, of which a call may hold several, would
-        be too large.
-        """
+    def _count(self, call: Call) -> None:
+        """Stop keeping weights where those of all layers together would be too large."""
         if not (self._keeps_weights and self._keeping.auto):
             return
-        size = math.prod(call.size) * self._keeping.dtype.itemsize // layers
-        self._bytes += size * layers
+        size = math.prod(call.size) * self._keeping.dtype.itemsize
+        self._bytes += size
         alike = 1 if self._keeping.heads is not None else self._alike(type(call.module))
         if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
             self._keeps_weights = False
             for entry in self.seen.values():
-                for layer in entry.all_layers:
-                    if layer.get("queries") is not None:
-                        layer["weights"] = None
+                entry.drop_weights()
 
     def _visibility_of(self, call: Call) -> Visibility:
         """The visibility of a call, from its mask and bias; computed once if layers share them."""
@@ -327,141 +337,135 @@ class Builder:
             self._rows_and_padding[key] = rows, padding_of(call, keys)
         return self._rows_and_padding[key]
 
-    def _unpadded(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> list[RealTokens]:
-        """The real tokens of each text."""
-        return [
-            RealTokens(call, example, *(side.positions[example] for side in sides))
-            for example in range(call.size[0])
-        ]
-
-    def _facts(self, unpadded: list[RealTokens], visibility: Visibility) -> list[dict[str, Any]]:
-        """The facts about a layer for each text, with all its heads, without its arrays."""
-        shared = facts_of_call(unpadded[0].call)
-        turns = self._rotations.of(unpadded)
-        return [
-            {**shared, "visible": self._masks.of(text, visibility), **turned}
-            for text, turned in zip(unpadded, turns, strict=True)
-        ]
-
-    def _computed(
+    def _keep(
         self,
         call: Call,
         visibility: Visibility,
-        sides: tuple[SideTokens, SideTokens],
-        rows: QueryRows | None,
-    ) -> Computed:
-        """Weights and statistics, as far as they are kept, and the rows that are checked, which are
-        of the same numbers; None for no rows.
-        """
-        what, computed = self._keeping.what, Computed()
-        # Weights are kept instead of queries and keys that the call does not have.
-        if self._keeps_weights or ("qk" in what and call.query is None):
-            computed.weights = _room(call)
-            fill(call, visibility, computed.weights)
-            computed.checked = None if rows is None else rows.of_each(computed.weights)
-        if "statistics" in what:
-            marks, chosen = self._marks_of(call, sides), None
-            if rows is not None and computed.weights is None:
-                chosen = ChosenRows.of(call, rows if marks.rows is None else None)
-            top = self._keeping.top
-            computed.statistics = statistics_of_call(
-                call, visibility, marks, top=top, chosen=chosen
-            )
-            computed.checked = computed.checked if chosen is None else chosen.weights
-        if rows is not None and computed.checked is None:
-            computed.checked = weights_of(call, visibility, rows)
-        return computed
+        seen: SeenLayer,
+        of_texts: list[dict[str, Any]],
+        *,
+        rows: QueryRows | None = None,
+        held: HeldHeads | None = None,
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """Put the arrays of each text that are kept to its dictionary.
 
-    def _marks_of(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> Marks:
+        Args:
+            call: with all heads, or with those that are held.
+            visibility: of the call.
+            seen: its layer.
+            of_texts: a dictionary for each text.
+            rows: those at which the call is checked; None for none.
+            held: the heads.
+
+        Returns:
+            All weights, where they are kept, and those of the rows that are checked, where these
+            were computed on the way.
+        """
+        self._count(call)
+        weights, checked = self._weights(call, visibility), None
+        if weights is not None and rows is not None:
+            checked = rows.of(weights)
+        if "statistics" in self._keeping.what:
+            marks, chosen = self._marks_of(call, seen.sides), None
+            if rows is not None and weights is None and marks.rows is None:
+                chosen = ChosenRows.of(call, rows)
+            counted = statistics_of_call(
+                call, visibility, marks, top=self._keeping.top, chosen=chosen
+            )
+            for layer, own in zip(of_texts, counted, strict=True):
+                layer["statistics"] = put_away(own, STATISTICS, self._keeping.put)
+            checked = checked if chosen is None else chosen.weights
+        arrays = self._arrays(call, held)
+        if weights is not None:
+            arrays["weights"] = self._stored(weights, copy=False)
+            seen.weights = arrays["weights"] if self._keeping.put is None else None
+        sinks = None if call.sinks is None else self._put(plain(call.sinks.reshape(-1)))
+        for example, layer in enumerate(of_texts):
+            layer |= {"held_heads": held, "sinks": sinks}
+            for name, array in arrays.items():
+                layer[name] = self._put(_of_text(array[example], name, seen.sides, example))
+            if "queries" in layer:
+                layer["bias"] = self._bias(call, visibility, seen.sides, example)
+        return weights, checked
+
+    def _weights(self, call: Call, visibility: Visibility) -> torch.Tensor | None:
+        """All weights ``[text head query key]``, where they are kept."""
+        # Weights are kept instead of queries and keys that the call does not have.
+        is_needed = "qk" in self._keeping.what and call.query is None
+        if not (self._keeps_weights or is_needed):
+            return None
+        given = call.weights if call.query is None else call.query
+        dtype = torch.promote_types((call.context if given is None else given).dtype, torch.float32)
+        weights = torch.empty(call.size, dtype=dtype, device=call.context.device)
+        fill(call, visibility, weights)
+        return weights
+
+    def _arrays(self, call: Call, held: HeldHeads | None) -> dict[str, np.ndarray]:
+        """``[text head token feature]``, those tensors of a call that are kept, by their names in a
+        layer.
+        """
+        arrays = {}
+        for name, (of_call, what) in KEPT_OF_CALL.items():
+            tensor = getattr(call, of_call)
+            if what in self._keeping.what and tensor is not None:
+                is_shared = not of_call.startswith("query")
+                arrays[name] = self._stored(each_once(tensor, held) if is_shared else tensor)
+        return arrays
+
+    def _marks_of(self, call: Call, sides: tuple[SideTokens, ...]) -> Marks:
         """What is known of the tokens of a call; the same for all layers with these."""
         known = (*map(id, sides), call.size[2:])
         if known not in self._marks:
             self._marks[known] = Marks(call, sides, self._keeping)
         return self._marks[known]
 
-    def _kept_heads(
-        self,
-        unpadded: list[RealTokens],
-        facts: list[dict[str, Any]],
-        sides: tuple[SideTokens, SideTokens],
-        held: HeldHeads | None,
-    ) -> list[dict[str, Any]]:
-        """As `_kept`, of some heads alone."""
-        if held is not None:
-            call = call_of_heads(unpadded[0].call, held)
-            # Which keys a query may see is a fact about all heads, where it is read from weights.
-            call.causal = visibility_of(unpadded[0].call).causal
-            unpadded = [replace(text, call=call) for text in unpadded]
-            self._count(call)
-        call = unpadded[0].call
-        visibility = self._visibility_of(call)
-        computed = self._computed(call, visibility, sides, None)
-        computed.held = held
-        return self._kept(unpadded, visibility, facts, computed)
-
-    def _kept(
-        self,
-        unpadded: list[RealTokens],
-        visibility: Visibility,
-        facts: list[dict[str, Any]],
-        computed: Computed,
-    ) -> list[dict[str, Any]]:
-        """The arguments of a `Layer` for each example, with the arrays of all heads, or of those
-        that are held.
-        """
-        layers = []
-        for number, text in enumerate(unpadded):
-            layer = {**facts[number], **self._arrays_of(text, visibility, computed.held)}
-            layer["weights"] = layer["statistics"] = None
-            if computed.weights is not None:
-                whole = computed.weights[number]
-                own = text.of_whole(whole)
-                is_kept = own is whole and whole.dtype == torch.float32
-                is_kept &= self._keeping.dtype == np.float32
-                layer["weights"] = own.cpu().numpy() if is_kept else self._plain(own)
-            if computed.statistics is not None:
-                layer["statistics"] = computed.statistics[number]
-            layers.append(layer)
-        return layers
-
-    def _arrays_of(
-        self, text: RealTokens, visibility: Visibility, held: HeldHeads | None
-    ) -> dict[str, Any]:
-        arrays: dict[str, Any] = {**NO_ARRAYS, "held_heads": held}
-        for name, (of_call, what) in KEPT_OF_CALL.items():
-            tensor = getattr(text.call, of_call)
-            if what not in self._keeping.what or tensor is None:
-                continue
-            if of_call.startswith("query"):
-                arrays[name] = self._plain(text.of_queries(tensor))
-            else:
-                arrays[name] = self._plain(each_once(text.of_keys(tensor), held))
-        if arrays["queries"] is not None:
-            arrays["bias"] = self._bias(text, visibility)
-        if text.call.sinks is not None:
-            arrays["sinks"] = plain(text.call.sinks.reshape(-1))
-        return arrays
-
-    def _bias(self, text: RealTokens, visibility: Visibility) -> np.ndarray | None:
+    def _bias(
+        self, call: Call, visibility: Visibility, sides: tuple[SideTokens, ...], example: int
+    ) -> Any:
         """The bias of one text; layers that share their bias share the array."""
-        if visibility.bias is None:
+        bias = visibility.bias
+        if bias is None:
             return None
-        known = (*state_of(visibility.bias), text.example, id(text.queries), id(text.keys))
+        known = (*state_of(bias), example, *map(id, sides))
         if known not in self._biases:
+            own = bias[example if len(bias) > 1 else 0].expand(-1, *call.size[2:])
+            query, key = (side.places[example] for side in sides)
             # The tensor is kept with the array, so that no other tensor can get its id.
-            self._biases[known] = visibility.bias, self._plain(text.of_both(visibility.bias))
+            self._biases[known] = bias, self._put(self._stored(own[:, query][..., key]))
         return self._biases[known][1]
 
-    def _plain(self, tensor: torch.Tensor) -> np.ndarray:
-        return stored(tensor, self._keeping.dtype)
+    def _put(self, array: np.ndarray) -> Any:
+        """What is kept of an array that is complete: itself, or where it is in a file."""
+        return array if self._keeping.put is None else self._keeping.put(array)
+
+    def _stored(self, tensor: torch.Tensor, *, copy: bool = True) -> np.ndarray:
+        """As an array, in the precision that is kept.
+
+        Raises:
+            CaptureError: where a value is too large for it.
+        """
+        array = plain(tensor, copy=copy)
+        if self._keeping.dtype == array.dtype:
+            return array
+        largest = float(np.abs(array).max(initial=0))
+        if largest > float(np.finfo(self._keeping.dtype).max):
+            raise CaptureError(
+                f"A value of {largest:.3g} does not fit in float16; capture with "
+                "precision='float32'"
+            )
+        return array.astype(self._keeping.dtype)
 
 
-def _room(call: Call) -> Sequence[torch.Tensor]:
-    """Memory ``[head query key]`` for the weights of each text: on a CPU of its own, so that a
-    record does not hold the weights of others.
-    """
-    given = call.weights if call.query is None else call.query
-    dtype = torch.promote_types((call.context if given is None else given).dtype, torch.float32)
-    if call.context.device.type != "cpu":
-        return torch.empty(call.size, dtype=dtype, device=call.context.device).unbind()
-    return [torch.empty(call.size[1:], dtype=dtype) for _ in range(call.size[0])]
+def _of_text(array: np.ndarray, name: str, sides: Sequence[SideTokens], example: int) -> np.ndarray:
+    """An array of one text without its padding."""
+    query, key = (side.places[example] for side in sides)
+    if name == "weights":
+        return cut(array, query, key)
+    return array[:, query if name.startswith("queries") else key]
+
+
+def plain(tensor: torch.Tensor, *, copy: bool = True) -> np.ndarray:
+    """An array in single precision, contiguous; with memory of its own unless without ``copy``."""
+    contiguous = torch.contiguous_format
+    moved = tensor.detach().to("cpu", torch.float32, copy=copy, memory_format=contiguous)
+    return moved.numpy()

@@ -19,7 +19,8 @@ from headscope.capturing.building._side_tokens import (
     positions_in,
 )
 from headscope.capturing.building._windows import joined, laid_out
-from headscope.capturing.building.layers import SPACE, TIME, SideTokens, StackKey, group_of, role_of
+from headscope.capturing.building.layers import SPACE, TIME, StackKey, group_of, role_of
+from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.media._pictures import tokens_from_marks

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from headscope.capturing.building._real_tokens import ROWS_CHECKED
 from headscope.capturing.calls.attention import (
     EXACT,
     QueryRows,
@@ -27,6 +26,8 @@ from headscope.capturing.device import allowed_apart
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError
 
+ROWS_CHECKED = 16
+"""Number of rows of each head that are recomputed to check a layer."""
 TOLERANCE = 1e-4
 """Difference allowed in single precision, relative to the largest value of the layer output."""
 EXPLAINED_WITHIN = 2e-5

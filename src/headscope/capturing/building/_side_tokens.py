@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from headscope.capturing.building.layers import SideTokens, group_of
+from headscope.capturing.building.layers import group_of
+from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call, state_of
 from headscope.errors import CaptureError
 from headscope.record import Tokens

@@ -10,55 +10,36 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 
+from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.keep import ChosenHeads
 from headscope.capturing.watching._projection import CallSummary
 from headscope.record import (
-    CONTRIBUTIONS,
+    ARRAYS,
     STATISTICS,
     Contributions,
+    HeldHeads,
     Layer,
     Statistics,
-    StoredArray,
-    Tokens,
     held,
+    part_of,
 )
 
 Put = Callable[[np.ndarray], Any]
 """Function that takes an array and gives what is kept in its place."""
 
 
-def put_away(layers: Iterable[dict[str, Any]], put: Put | None) -> None:
-    """Hand over the arrays of layers that are complete.
-
-    Args:
-        layers: arguments of each `Layer`; arrays among them are replaced.
-        put: takes an array and gives what is kept in its place; None to keep all in memory.
-    """
-    if put is None:
-        return
-    for layer in layers:
-        for name, value in layer.items():
-            if isinstance(value, np.ndarray):
-                layer[name] = put(value)
-            elif isinstance(value, Statistics):
-                layer[name] = _in_file(value, STATISTICS, put)
-            elif isinstance(value, Contributions):
-                layer[name] = _in_file(value, CONTRIBUTIONS, put)
-
-
 Arrays = TypeVar("Arrays", Statistics, Contributions)
 
 
-def _in_file(holder: Arrays, names: Iterable[str], put: Put) -> Arrays:
-    arrays = {}
-    for name in names:
-        array = held(holder, name)
-        if isinstance(array, np.ndarray):
-            arrays[name] = put(array)
-    return replace(holder, **arrays)
+def put_away(holder: Arrays, names: Iterable[str], put: Put | None) -> Arrays:
+    """The same with its arrays handed over; None to keep them in memory."""
+    if put is None:
+        return holder
+    arrays = {name: held(holder, name) for name in names}
+    given = {name: put(own) for name, own in arrays.items() if isinstance(own, np.ndarray)}
+    return replace(holder, **given)
 
 
 KEPT_OF_CALL = {
@@ -69,25 +50,6 @@ KEPT_OF_CALL = {
     "keys_before": ("key_before", "before"),
 }
 """Arrays of a `Layer`: which tensor of a call each is, and under what name it is kept."""
-NO_ARRAYS = dict.fromkeys((*KEPT_OF_CALL, "bias", "sinks", "held_heads"))
-
-
-@dataclass(frozen=True)
-class SideTokens:
-    """The real tokens of one side of a call, for each example.
-
-    Args:
-        tokens: the tokens without padding.
-        positions: their positions among all that the model worked on.
-        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
-            time or space; empty in models of text alone.
-        fits: for each example, whether its patches are equal parts of its pictures.
-    """
-
-    tokens: tuple[Tokens, ...]
-    positions: tuple[torch.Tensor, ...]
-    kind: str = ""
-    fits: tuple[bool, ...] = ()
 
 
 class SeenLayer:
@@ -107,8 +69,8 @@ class SeenLayer:
         block: path of the list that holds its block, and the number of the block.
         layers: arguments of a `Layer` for each text.
         proved: more of them, once the call was checked.
-        chosen: the same where only some heads are kept, by possible number and choice of heads;
-            which of them is right is known once all calls were seen.
+        weights: ``[text head query key]``, padding included, where they are kept in memory.
+        chosen: the heads whose arrays are kept, where not all are.
     """
 
     def __init__(
@@ -130,42 +92,41 @@ class SeenLayer:
         self.block: tuple[str, int] | None = call.block
         self.layers: list[dict[str, Any]] = []
         self.proved: list[dict[str, Any]] = []
-        self.chosen: dict[tuple[int, tuple[int, ...]], list[dict[str, Any]]] = {}
+        self.weights: Any = None  # of np.ndarray
+        self.kv_heads: int = call.value.shape[1]
+        self.chosen: tuple[int, ...] = ()
 
     @property
     def heads(self) -> int:
         """Number of heads in the model."""
         return self.made.size[1]
 
-    @property
-    def all_layers(self) -> list[dict[str, Any]]:
-        """The arguments of all layers that may be made of it."""
-        return [*self.layers, *(layer for layers in self.chosen.values() for layer in layers)]
-
-    def may_hold(
-        self, wanted: ChosenHeads, earlier: Iterable[SeenLayer]
-    ) -> set[tuple[int, tuple[int, ...]]]:
-        """The numbers that it may turn out to have once all layers are known, each with every
-        choice of heads that is possible then.
+    def choose(self, wanted: ChosenHeads, earlier: Iterable[SeenLayer]) -> bool:
+        """Choose every head that may be wanted, whatever number the layer turns out to have once
+        all are known; whether there is any.
         """
         before = sum(other.group == self.group for other in earlier)
-        possible = (self.own_number, None if self.block is None else self.block[1], before)
-        numbers = [number for number in possible if isinstance(number, int)]
-        return {
-            (number, heads)
-            for number in numbers
-            for heads in wanted.may_be(number, most=self.heads)
-        }
+        numbers = {self.own_number, None if self.block is None else self.block[1], before}
+        heads = {head for _, layer, head in wanted.heads if layer in numbers and head < self.heads}
+        self.chosen = tuple(sorted(heads))
+        return bool(heads)
 
-    def arguments(self, example: int, number: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
-        """The arguments of the `Layer` of a text that it is, under its number: with all heads, or
-        with these.
-        """
-        whole = self.layers[example]
+    def drop_weights(self) -> None:
+        """Hold no weights where they follow from queries and keys."""
+        for layer in self.layers:
+            if "queries" in layer:
+                layer["weights"] = self.weights = None
+
+    def arguments(self, example: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
+        """The arguments of the `Layer` of a text that it is: with all heads, or with these."""
+        layer = self.layers[example] | self.proved[example]
         if heads is None:
-            return whole | self.proved[example]
-        own = self.chosen[number, heads][example]
-        return own | self.proved[example] | _norms_of(whole, heads)
+            return layer
+        if layer.get("value_norms") is not None:  # which are of all heads
+            layer["value_norms"] = part_of(layer["value_norms"])[list(heads)]
+        if heads == self.chosen:
+            return layer
+        return layer | _of_heads(layer, HeldHeads(self.chosen, self.heads, self.kv_heads), heads)
 
 
 Seen = TypeVar("Seen", bound=SeenLayer)
@@ -198,7 +159,7 @@ class SeenStack(Generic[Seen]):
             if wanted is not None:
                 heads = wanted.of_layer(number, self.name, most=seen.heads)
             if heads != ():
-                layers.append(Layer(layer=number, **seen.arguments(example, number, heads)))
+                layers.append(Layer(layer=number, **seen.arguments(example, heads)))
         return tuple(layers)
 
 
@@ -246,17 +207,22 @@ def facts_of_call(call: Call) -> dict[str, Any]:
     }
 
 
-def _norms_of(layer: dict[str, Any], heads: tuple[int, ...]) -> dict[str, Any]:
-    """Value norms of the heads that are held, and contributions, which are sums over all heads."""
-    if "contributions" not in layer:
-        return {}
-    norms = layer.get("value_norms")
-    if isinstance(norms, StoredArray):  # put away in a file already
-        norms = norms.read()
-    return {
-        "value_norms": None if norms is None else norms[list(heads)],
-        "contributions": layer["contributions"],
-    }
+def _of_heads(layer: dict[str, Any], kept: HeldHeads, numbers: tuple[int, ...]) -> dict[str, Any]:
+    """What changes of a layer with fewer heads than were kept of it."""
+    chosen = replace(kept, numbers=numbers)
+    at = kept.indices(numbers, layer["module"])
+    shared = kept.indices(chosen.kv_numbers, layer["module"], shared=True)
+    fewer: dict[str, Any] = {"held_heads": chosen}
+    for name, axes in ARRAYS.items():
+        array = None if name == "value_norms" else layer.get(name)
+        if array is not None and (name != "bias" or len(part_of(array)) > 1):
+            fewer[name] = part_of(array)[shared if axes.startswith("kv_head") else at]
+    statistics = layer.get("statistics")
+    if statistics is not None:
+        arrays = {name: held(statistics, name) for name in STATISTICS}
+        own = {name: part_of(array)[at] for name, array in arrays.items() if array is not None}
+        fewer["statistics"] = replace(statistics, **own)
+    return fewer
 
 
 TIME, SPACE = "time", "space"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from headscope.capturing.building.layers import SideTokens
+from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.attention import QueryRows, check_lost, visible_of
 from headscope.capturing.calls.blocks import ChosenRows, WeightsBlock, blocks_of
 from headscope.capturing.calls.call import Call, Visibility
@@ -66,9 +66,7 @@ class Marks:
         keeping: which rows are covered.
     """
 
-    def __init__(
-        self, call: Call, sides: tuple[SideTokens, SideTokens], keeping: KeepChoice
-    ) -> None:
+    def __init__(self, call: Call, sides: tuple[SideTokens, ...], keeping: KeepChoice) -> None:
         device, (batch, _, queries, keys) = call.context.device, call.size
         query, key = sides
         self.texts: list[RowsOfText] = []

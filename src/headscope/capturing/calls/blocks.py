@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -81,8 +81,8 @@ Room = tuple[torch.Tensor, torch.Tensor]
 
 @torch.no_grad()
 @full_precision()
-def fill(call: Call, visibility: Visibility, into: Sequence[torch.Tensor]) -> None:
-    """Write all weights of a call into memory ``[head query key]`` of each text."""
+def fill(call: Call, visibility: Visibility, into: torch.Tensor) -> None:
+    """Write all weights of a call into memory ``[text head query key]``."""
     for _ in blocks_of(call, visibility, into=into):
         pass
 
@@ -91,7 +91,7 @@ def blocks_of(
     call: Call,
     visibility: Visibility,
     *,
-    into: Sequence[torch.Tensor] | None = None,
+    into: torch.Tensor | None = None,
     measured: bool = False,
 ) -> Iterator[WeightsBlock]:
     """All weights of a call: the model's own where it gave them, or from queries and keys. Callers
@@ -100,7 +100,7 @@ def blocks_of(
     Args:
         call: with queries and keys, or with weights.
         visibility: which keys the queries may attend to.
-        into: for each text memory ``[head query key]`` that takes its weights; None to forget them.
+        into: memory ``[text head query key]`` that takes them; None to forget them.
         measured: whether entropies and largest weights are wanted.
 
     Raises:
@@ -120,16 +120,10 @@ def blocks_of(
         keys = min(call.size[3], rows.stop) if visibility.causal else call.size[3]
         shape = [each.stop - each.start for each in at] + [keys]
         weights, spare = (room[: math.prod(shape)].view(shape) for room in scratch)
-        wholes = [] if into is None else into[texts]
-        parts = [whole[heads, rows] for whole in wholes]
-        is_written = len(parts) == 1 and parts[0].dtype == dtype
-        if is_written:
-            weights = parts[0][None, ..., :keys]
+        if into is not None:
+            weights = into[at][..., :keys]
+            into[at][..., keys:] = 0
         measures = compute(call, visibility, at, (weights, spare), measured=measured)
-        for number, part in enumerate(parts):
-            if not is_written:
-                part[..., :keys] = weights[number]
-            part[..., keys:] = 0
         yield WeightsBlock(texts, heads, rows, weights, spare, measures)
 
 

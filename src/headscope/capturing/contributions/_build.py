@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from headscope.capturing.building._real_tokens import RealTokens
 from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.call import some_of
+from headscope.capturing.calls.call import Call, some_of
 from headscope.capturing.contributions._modules import exact, matrix_of, remembered
 from headscope.capturing.contributions._path import ResidualPath
 from headscope.capturing.device import allowed_apart, full_precision
@@ -59,6 +58,15 @@ NO_PROJECTION = (
 ADDED = ("residual", "beside", "stream_again")
 """The parts of a block that each query has for itself."""
 Missing = dict[str, str]
+
+
+class RealTokens(NamedTuple):
+    """The real tokens of one example of a call: positions of queries and of keys."""
+
+    call: Call
+    example: int
+    queries: torch.Tensor
+    keys: torch.Tensor
 
 
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:

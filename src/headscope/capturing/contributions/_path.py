@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from headscope.capturing.building.layers import SideTokens
+from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.walk import is_affine
 from headscope.capturing.watching.tape import ModuleUse

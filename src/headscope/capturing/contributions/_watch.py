@@ -27,6 +27,7 @@ from headscope.capturing.seam import unseen, unwatched
 from headscope.capturing.walk import ModelModules, is_affine
 from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
 from headscope.norms import Norm
+from headscope.record import CONTRIBUTIONS
 
 SUMS = {torch.add, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__radd__}
 SUMS_IN_PLACE = {torch.Tensor.add_, torch.Tensor.__iadd__}
@@ -195,7 +196,10 @@ class NormsWatch(PassReader):
         self._waiting.remove(path)
         path.reads = ()
         write_contributions(path, with_alti=self._with_alti)
-        put_away(path.layers, self._put)
+        for layer in path.layers if self._put is not None else ():
+            layer["contributions"] = put_away(layer["contributions"], CONTRIBUTIONS, self._put)
+            if self._put is not None and layer["value_norms"] is not None:
+                layer["value_norms"] = self._put(layer["value_norms"])
 
     def _clear(self) -> None:
         for known in (self._waiting, self._reads, self._applied):

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.building._checks import explained
-from headscope.capturing.building._real_tokens import ROWS_CHECKED
+from headscope.capturing.building._checks import ROWS_CHECKED, explained
 from headscope.capturing.building.layers import group_of, role_of
 from headscope.capturing.calls.attention import EXACT, LOST_AT_MOST, QueryRows
 from headscope.capturing.calls.call import Call, visibility_of

@@ -1,0 +1,127 @@
+"""The real tokens of the queries and keys of a call: where they stand among all that the model
+worked on, how padding is cut off, and the masks between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from headscope.capturing.calls.call import Call, Visibility
+from headscope.errors import CaptureError
+from headscope.record import Mask, Tokens
+
+Place = slice | np.ndarray
+"""Where the tokens of a text stand: a slice, which cuts out a view, where one follows the other."""
+
+
+@dataclass(frozen=True)
+class SideTokens:
+    """The real tokens of one side of a call, for each example.
+
+    Args:
+        tokens: the tokens without padding.
+        positions: their positions among all that the model worked on.
+        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
+            time or space; empty in models of text alone.
+        fits: for each example, whether its patches are equal parts of its pictures.
+    """
+
+    tokens: tuple[Tokens, ...]
+    positions: tuple[torch.Tensor, ...]
+    kind: str = ""
+    fits: tuple[bool, ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """The positions of each text, to cut arrays by."""
+        places: dict[int, Place] = {}
+        for positions in self.positions:
+            if id(positions) not in places:
+                at = positions.cpu().numpy()
+                is_run = len(at) and at[-1] - at[0] == len(at) - 1
+                places[id(positions)] = slice(int(at[0]), int(at[-1]) + 1) if is_run else at
+        return tuple(places[id(positions)] for positions in self.positions)
+
+
+Sides = tuple[SideTokens, SideTokens]
+"""Of queries and of keys."""
+
+
+def cut(array: np.ndarray, query: Place, key: Place) -> np.ndarray:
+    """``[... query key]`` without padding."""
+    return array[..., query, :][..., key]
+
+
+def padding_of(call: Call, positions: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """``[text key]``, True for the padding of a call; None without any.
+
+    Args:
+        call: the call.
+        positions: of the real keys of each text.
+    """
+    if all(real.numel() == call.size[3] for real in positions):
+        return None
+    padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
+    for row, real in zip(padding, positions, strict=True):
+        row[real.cpu()] = False
+    return padding.to(call.context.device)
+
+
+class Masks:
+    """The masks of layers; each is read once, and layers with equal masks share one."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
+        self._dense: dict[int, tuple[torch.Tensor, np.ndarray]] = {}
+        self._alike: dict[Mask, Mask] = {}
+
+    def of(self, call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
+        """The mask of one example; None where its real tokens all see each other."""
+        source = call.mask if call.mask is not None else visibility.visible
+        if source is None and not visibility.causal:
+            return None
+        text = 0 if source is None or len(source) == 1 else example
+        key = (id(source), text, *(id(side.positions[example]) for side in sides))
+        if key not in self._read:
+            mask = self._found(call.name, visibility, sides, example)
+            shared = None if mask is None else self._alike.setdefault(mask, mask)
+            # The tensor is kept with its mask, so that no other tensor can get its id.
+            self._read[key] = source, shared
+        return self._read[key][1]
+
+    def _found(self, name: str, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
+        query, key = (side.places[example] for side in sides)
+        sizes = [len(side.positions[example]) for side in sides]
+        if visibility.causal:
+            begins = [isinstance(place, slice) and place.start == 0 for place in (query, key)]
+            if all(begins) and sizes[0] == sizes[1]:
+                mask = Mask.causal(*sizes)
+            else:
+                queries, keys = (side.positions[example].cpu().numpy() for side in sides)
+                mask = Mask.of(keys[None, :] <= queries[:, None])
+        elif visibility.visible is None:
+            return None
+        else:
+            whole = self._on_cpu(visibility.visible)
+            dense = whole[example if len(whole) > 1 else 0]
+            rows, columns = (
+                slice(None) if size == 1 else place
+                for size, place in zip(dense.shape[1:], (query, key), strict=True)
+            )
+            dense = cut(dense, rows, columns)
+            if len(dense) > 1 and not (dense == dense[:1]).all():
+                raise CaptureError(
+                    f"{name}: each head has a mask of its own; such models cannot be captured yet"
+                )
+            mask = Mask.of(np.broadcast_to(dense[0], sizes))
+        return None if mask.is_full else mask
+
+    def _on_cpu(self, visible: torch.Tensor) -> np.ndarray:
+        if id(visible) not in self._dense:
+            self._dense[id(visible)] = visible, visible.cpu().numpy()
+        return self._dense[id(visible)][1]
