@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.calls import blocks
+from headscope.capturing.calls import attention
 from headscope.testing import tiny_model
 
 NAMES = "operators", "readings", "copies"
@@ -57,7 +57,7 @@ MOST = {"qk": (165, 1, 2 * TEXTS + 4), "statistics": (180, 2, 6)}
 @pytest.mark.parametrize("keep", MOST)
 def test_what_each_layer_asks_of_the_device(keep, monkeypatch):
     # Blocks of the size that a card works on.
-    monkeypatch.setitem(blocks.NUMBERS, "cpu", blocks.NUMBERS["cuda"])
+    monkeypatch.setitem(attention.NUMBERS, "cpu", attention.NUMBERS["cuda"])
     ids = torch.randint(5, 20, (TEXTS, TOKENS), generator=torch.Generator().manual_seed(0))
     given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from headscope.capturing.building.layers import SideTokens
 from headscope.capturing.building.statistics import Marks, sampled, statistics_of_call
-from headscope.capturing.calls import blocks
+from headscope.capturing.calls import attention
 from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.keep import KeepChoice
@@ -212,7 +212,7 @@ def test_texts_that_share_a_tile_have_the_statistics_of_each_alone(case):
 @given(case=cases())
 def test_weights_in_blocks_are_the_dense_ones(case):
     found = torch.full(case.call.size, torch.nan)
-    blocks.fill(case.call, visibility_of(case.call), found.unbind())
+    attention.fill(case.call, visibility_of(case.call), found)
     wanted = dense_weights(case.call)
     np.testing.assert_allclose(found.numpy(), wanted, atol=TOLERANCE, rtol=0)
 
@@ -341,8 +341,8 @@ def tiny_tiles(monkeypatch):
 
 
 def in_blocks_of(monkeypatch, numbers):
-    monkeypatch.setitem(blocks.NUMBERS, "cpu", numbers)
-    monkeypatch.setattr(blocks, "NUMBERS_OF_LONG", numbers)
+    monkeypatch.setitem(attention.NUMBERS, "cpu", numbers)
+    monkeypatch.setattr(attention, "NUMBERS_OF_LONG", numbers)
 
 
 @pytest.mark.usefixtures("small_tiles")

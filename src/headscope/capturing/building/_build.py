@@ -37,8 +37,7 @@ from headscope.capturing.building.layers import (
 )
 from headscope.capturing.building.padding import Masks, SideTokens, cut, padding_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
-from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.blocks import ChosenRows, fill
+from headscope.capturing.calls.attention import QueryRows, fill, weights_of
 from headscope.capturing.calls.call import Call, Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
@@ -144,22 +143,21 @@ class Builder:
             call.query = call.key = None
         group = self._sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
-        weights = checked = None
-        of_texts: list[dict[str, Any]] = [{} for _ in range(call.size[0])]
+        weights = None
+        seen.layers = [{} for _ in range(call.size[0])]
         if self._keeping.heads is None:
-            weights, checked = self._keep(call, visibility, seen, of_texts, rows=rows)
+            weights = self._keep(call, visibility, seen)
         elif seen.choose(self._keeping.heads, self.seen.values()):
             held = held_heads(call, seen.chosen)
             some = call if held is None else call_of_heads(call, held)
             # Which keys a query may see is a fact about all heads, where it is read from weights.
             some = replace(some, causal=visibility.causal)
-            self._keep(some, self._visibility_of(some), seen, of_texts, held=held)
-        if checked is None:
-            checked = weights_of(call, visibility, rows)
+            self._keep(some, self._visibility_of(some), seen, held)
+        checked = weights_of(call, visibility, rows) if weights is None else rows.of(weights)
         turns, facts = self._rotations.of(call, sides), facts_of_call(call)
-        for example, arrays in enumerate(of_texts):
+        for example, layer in enumerate(seen.layers):
             visible = self._masks.of(call, visibility, sides, example)
-            seen.layers.append({"visible": visible, **facts, **turns[example], **arrays})
+            layer |= {"visible": visible, **facts, **turns[example]}
         self.seen[call.number] = seen
         self._unread.append((seen, Proof.of(call, checked, rows, padding)))
         if self.norms is not None:
@@ -332,9 +330,8 @@ class Builder:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
         key = (*map(id, sides), call.size[2:])
         if key not in self._rows_and_padding:
-            query, keys = (side.positions for side in sides)
-            rows = QueryRows.spread(query, call.size[2], ROWS_CHECKED)
-            self._rows_and_padding[key] = rows, padding_of(call, keys)
+            rows = QueryRows.spread(sides[0].positions, call.size[2], ROWS_CHECKED)
+            self._rows_and_padding[key] = rows, padding_of(call.size[3], sides[1])
         return self._rows_and_padding[key]
 
     def _keep(
@@ -342,51 +339,38 @@ class Builder:
         call: Call,
         visibility: Visibility,
         seen: SeenLayer,
-        of_texts: list[dict[str, Any]],
-        *,
-        rows: QueryRows | None = None,
         held: HeldHeads | None = None,
-    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Put the arrays of each text that are kept to its dictionary.
+    ) -> torch.Tensor | None:
+        """Put the arrays that are kept to the layer of each text.
 
         Args:
             call: with all heads, or with those that are held.
             visibility: of the call.
             seen: its layer.
-            of_texts: a dictionary for each text.
-            rows: those at which the call is checked; None for none.
             held: the heads.
 
         Returns:
-            All weights, where they are kept, and those of the rows that are checked, where these
-            were computed on the way.
+            All weights, where they are kept.
         """
         self._count(call)
-        weights, checked = self._weights(call, visibility), None
-        if weights is not None and rows is not None:
-            checked = rows.of(weights)
+        weights = self._weights(call, visibility)
         if "statistics" in self._keeping.what:
-            marks, chosen = self._marks_of(call, seen.sides), None
-            if rows is not None and weights is None and marks.rows is None:
-                chosen = ChosenRows.of(call, rows)
-            counted = statistics_of_call(
-                call, visibility, marks, top=self._keeping.top, chosen=chosen
-            )
-            for layer, own in zip(of_texts, counted, strict=True):
+            marks = self._marks_of(call, seen.sides)
+            counted = statistics_of_call(call, visibility, marks, top=self._keeping.top)
+            for layer, own in zip(seen.layers, counted, strict=True):
                 layer["statistics"] = put_away(own, STATISTICS, self._keeping.put)
-            checked = checked if chosen is None else chosen.weights
         arrays = self._arrays(call, held)
         if weights is not None:
             arrays["weights"] = self._stored(weights, copy=False)
             seen.weights = arrays["weights"] if self._keeping.put is None else None
         sinks = None if call.sinks is None else self._put(plain(call.sinks.reshape(-1)))
-        for example, layer in enumerate(of_texts):
+        for example, layer in enumerate(seen.layers):
             layer |= {"held_heads": held, "sinks": sinks}
             for name, array in arrays.items():
                 layer[name] = self._put(_of_text(array[example], name, seen.sides, example))
             if "queries" in layer:
                 layer["bias"] = self._bias(call, visibility, seen.sides, example)
-        return weights, checked
+        return weights
 
     def _weights(self, call: Call, visibility: Visibility) -> torch.Tensor | None:
         """All weights ``[text head query key]``, where they are kept."""

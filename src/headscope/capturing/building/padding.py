@@ -4,7 +4,6 @@ worked on, how padding is cut off, and the masks between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,19 +56,16 @@ def cut(array: np.ndarray, query: Place, key: Place) -> np.ndarray:
     return array[..., query, :][..., key]
 
 
-def padding_of(call: Call, positions: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """``[text key]``, True for the padding of a call; None without any.
-
-    Args:
-        call: the call.
-        positions: of the real keys of each text.
+def padding_of(size: int, side: SideTokens) -> torch.Tensor | None:
+    """``[text position]``, True for the padding of a side of so many positions; None without
+    any.
     """
-    if all(real.numel() == call.size[3] for real in positions):
+    if all(real.numel() == size for real in side.positions):
         return None
-    padding = torch.ones(call.size[0], call.size[3], dtype=torch.bool)
-    for row, real in zip(padding, positions, strict=True):
-        row[real.cpu()] = False
-    return padding.to(call.context.device)
+    padding = torch.ones(len(side.positions), size, dtype=torch.bool)
+    for row, real in zip(padding, side.places, strict=True):
+        row[real] = False
+    return padding.to(side.positions[0].device)
 
 
 class Masks:

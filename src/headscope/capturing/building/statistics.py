@@ -9,19 +9,18 @@ import numpy as np
 import torch
 
 from headscope.capturing.building.padding import SideTokens
-from headscope.capturing.calls.attention import QueryRows, check_lost, visible_of
-from headscope.capturing.calls.blocks import ChosenRows, WeightsBlock, blocks_of
+from headscope.capturing.calls.attention import (
+    QueryRows,
+    WeightsBlock,
+    blocks_of,
+    check_lost,
+    visible_of,
+)
 from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.device import full_precision
 from headscope.capturing.keep import KeepChoice
 from headscope.record import OFFSETS, Statistics
 
-PAIRS_AT_MOST, PAIRS_SHARE = 2**20, 1 / 12
-"""Pairs of equal tokens whose places are remembered, and their share of all pairs: where there are
-more, all weights times the marks of these take less time, or less memory.
-"""
-PLACES_KEPT = 64
-"""Blocks whose places of equal tokens are remembered, for other heads and layers."""
 ENTROPY, LARGEST, TOTAL, SPECIAL, SECOND, SAME, FIRST = range(7)
 ITSELF = FIRST + 1 + OFFSETS.index(0)
 COLUMNS = FIRST + 1 + len(OFFSETS)
@@ -102,58 +101,14 @@ class Marks:
         self.segments: np.ndarray | None = segments
         self.second: Places | None = _columns(None if segments is None else segments == 1, device)
         looking, own = _spread(query, "ids", queries), _spread(key, "ids", keys)
-        self.has_ids: bool = looking is not None and own is not None
-        self.pairs: Places = ()
-        self._known: dict[tuple, Places] = {}
         self.ids: Places = ()
         if looking is not None and own is not None:
-            self._pair(looking, own, device)
-
-    def _pair(self, looking: np.ndarray, own: np.ndarray, device: torch.device) -> None:
-        """Note which rows and keys are of equal tokens, other than a token and itself."""
-        every, count, size = [], 0, self.counted.shape[1] * own.shape[1]
-        for text, of in enumerate(self.texts):
-            ids, keys = looking[text, of.at], own[text, of.keys]
-            order = np.argsort(keys, kind="stable")
-            low, high = (np.searchsorted(keys[order], ids, side) for side in ("left", "right"))
-            count += int((high - low).sum())
-            if count > min(PAIRS_AT_MOST, PAIRS_SHARE * size * len(self.texts)):
-                break
-            row = np.repeat(np.arange(len(ids)), high - low)
-            within = np.arange(len(row)) - np.repeat(
-                np.cumsum(high - low) - (high - low), high - low
-            )
-            key = order[np.repeat(low, high - low) + within]
-            other = np.full(len(row), True) if self.is_cross else of.numbers[row] != key
-            at = row if self.rows is not None else of.at[row]
-            every.append(np.stack([np.full(len(row), text), at, of.keys[key]])[:, other])
-        else:
-            self.pairs = tuple(torch.from_numpy(np.concatenate(every, 1)).to(device))
-            return
-        rows = np.full((len(self.texts), self.counted.shape[1]), -1)
-        keys = np.full(own.shape, -2)
-        for text, of in enumerate(self.texts):
-            at = np.arange(len(of.at)) if self.rows is not None else of.at
-            rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
-        self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
-
-    def pairs_in(self, block: WeightsBlock) -> Places:
-        """Where the weights of a block on equal tokens are, ``[head * pair]``, and to which of its
-        rows ``[text * row]`` each pair belongs.
-        """
-        (texts, _, rows), (_, heads, count, keys) = block[:3], block.weights.shape
-        known = texts.start, texts.stop, rows.start, rows.stop, heads, keys
-        if known not in self._known:
-            if len(self._known) > PLACES_KEPT:
-                self._known.clear()
-            text, row, key = self.pairs
-            inside = (text >= texts.start) & (text < texts.stop) & (row >= rows.start)
-            inside &= (row < rows.stop) & (key < keys)
-            text, row, key = text[inside] - texts.start, row[inside] - rows.start, key[inside]
-            head = torch.arange(heads, device=row.device)[:, None]
-            at = ((text * heads + head) * count + row) * keys + key
-            self._known[known] = at.view(-1), text * count + row
-        return self._known[known]
+            # Padding is like nothing.
+            rows, keys = np.full((batch, count), -1), np.full(own.shape, -2)
+            for text, of in enumerate(self.texts):
+                at = np.arange(len(of.at)) if self.rows is not None else of.at
+                rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
+            self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
 
 
 def _spread(side: SideTokens, name: str, size: int) -> np.ndarray | None:
@@ -187,7 +142,6 @@ def statistics_of_call(
     marks: Marks,
     *,
     top: int = 0,
-    chosen: ChosenRows | None = None,
 ) -> list[Statistics]:
     """The statistics of each text of a call.
 
@@ -196,7 +150,6 @@ def statistics_of_call(
         visibility: which keys the queries may attend to.
         marks: of its tokens.
         top: how many of the largest weights of each row to name.
-        chosen: takes some rows of the weights, where all rows are covered.
 
     Raises:
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
@@ -213,8 +166,6 @@ def statistics_of_call(
         )
     statistics = RowStatistics(call, marks, top)
     for block in blocks_of(call, visibility, measured=True):
-        if chosen is not None:
-            chosen.enter(block)
         statistics.enter(block)
     return statistics.of_texts()
 
@@ -239,8 +190,8 @@ class RowStatistics:
         self._top_keys = torch.full_like(self._top, -1, dtype=torch.int64)
 
     def enter(self, block: WeightsBlock) -> None:
-        """Enter a block, whose spare memory is written over."""
-        weights, marks, spare = block.weights, self._marks, block.spare
+        """Enter a block."""
+        weights, marks = block.weights, self._marks
         texts, heads, rows, keys = block.texts, block.heads, block.rows, weights.shape[-1]
         columns = self._columns[:, texts, heads, rows]
         for column, measure in zip(columns, block.measures, strict=False):
@@ -256,12 +207,10 @@ class RowStatistics:
         columns[FIRST:] = placed.movedim(-1, 0)
         counted = marks.counted[texts, None, None, rows].to(weights.dtype)
         self._received[texts, heads, :keys] += (counted @ weights).squeeze(-2)
-        if marks.pairs:
-            columns[SAME] = self._of_pairs(block)
-        elif marks.ids:
+        if marks.ids:
             looking, own = marks.ids
             equal = looking[texts, None, rows, None] == own[texts, None, None, :keys]
-            columns[SAME] = torch.mul(weights, equal, out=spare).sum(-1)
+            columns[SAME] = weights.where(equal, 0).sum(-1)
             if not marks.is_cross:  # both are sums in single precision
                 columns[SAME].sub_(columns[ITSELF]).clamp_(min=0)
         if marks.is_padded:
@@ -271,19 +220,11 @@ class RowStatistics:
         if self._top.shape[-1]:
             self._name_largest(block)
 
-    def _of_pairs(self, block: WeightsBlock) -> torch.Tensor:
-        """``[text head row]``, the sums of weights on equal tokens."""
-        batch, heads, count, _ = block.weights.shape
-        at, to = self._marks.pairs_in(block)
-        chosen = block.weights.reshape(-1).index_select(0, at).view(heads, -1)
-        sums = chosen.new_zeros(heads, batch * count).index_add_(1, to, chosen)
-        return sums.view(heads, batch, count).transpose(0, 1)
-
     def _name_largest(self, block: WeightsBlock) -> None:
         weights, at = block.weights, (block.texts, block.heads, block.rows)
         if self._marks.is_padded:
             real = self._marks.real[block.texts, None, None, : weights.shape[-1]]
-            weights = torch.mul(weights, real, out=block.spare)
+            weights = weights * real
         largest, keys = weights.topk(min(self._top.shape[-1], weights.shape[-1]))
         self._top[at][..., : largest.shape[-1]] = largest
         self._top_keys[at][..., : largest.shape[-1]] = keys.where(largest > 0, -1)
@@ -326,7 +267,7 @@ class RowStatistics:
             segments=np.stack(segments, -1),
             largest=columns[LARGEST],
             received=received[:, of.keys],
-            same_token=columns[SAME] if marks.has_ids else None,
+            same_token=columns[SAME] if marks.ids else None,
             top_weights=weights if weights.shape[-1] else None,
             top_keys=numbers[keys] if keys.shape[-1] else None,
             rows=of.numbers if of.is_sampled else None,

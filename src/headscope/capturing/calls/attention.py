@@ -1,23 +1,38 @@
-"""Attention weights recomputed from the tensors of a call: any rows, any heads, all texts at once.
+"""Attention weights recomputed from the tensors of a call: any rows and heads at once, or all of
+them block by block, for all texts of a batch.
 
-Captures recompute attention here, for checks and interventions, and in blocks of all weights
-(calls/blocks.py), which take their scores from `scores_of`.
+A block is as many texts, heads and rows as the device works on best at once: what stays in the
+cache of a processor, or what fills a graphics card. All weights that are kept, and all that
+statistics are made of, come in blocks; checks and interventions take chosen rows and heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 
-from headscope.capturing.calls.call import Call, Visibility
+from headscope.capturing.calls.call import HIDDEN, Call, Visibility
 from headscope.capturing.device import full_precision
 from headscope.errors import CaptureError
 
 EXACT = (torch.float32, torch.float64)
 LOST_AT_MOST = 1e-5
 """How much of a row's weight may lie on padding that is cut off: rounding."""
+NUMBERS = {"cpu": 2**18, "cuda": 2**26}
+"""Weights in a block, by kind of device: 1 MiB stays in a processor's cache, 256 MiB fill a
+card.
+"""
+ROWS_OF_LONG, NUMBERS_OF_LONG = 256, 2**20
+"""With many keys a block may be larger, so that it has as many rows: a product of few rows takes
+longer for each of them than the next cache does.
+"""
+CAUSAL_PARTS = 4
+"""Into how many blocks at least the rows of a long causal text go: keys after the last row of a
+block are not computed.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +86,6 @@ class QueryRows:
             axis, at.expand([*sizes[:axis], rows, *sizes[axis + 1 :]])
         )
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether the rows are the same in all texts."""
-        return self.at is None or self.at.ndim == 1
-
-    def of_each(self, weights: Sequence[torch.Tensor]) -> torch.Tensor:
-        """These rows of the weights ``[head query key]`` of each text, ``[text head row key]``."""
-        if self.at is None:
-            return torch.stack(list(weights))
-        at = self.at.expand(len(weights), -1)
-        rows = (own.index_select(1, chosen) for own, chosen in zip(weights, at, strict=True))
-        return torch.stack(list(rows))
-
     def positions(self, queries: int, device: torch.device) -> torch.Tensor:
         """Positions of the rows, ``[text row]`` or ``[1 row]``."""
         if self.at is None:
@@ -103,6 +105,41 @@ def has_own_weights(call: Call) -> bool:
     return call.weights is not None and (call.query is None or call.weights.dtype in EXACT)
 
 
+class RowMeasures(NamedTuple):
+    """What is known of rows ``[text head row]``.
+
+    Args:
+        entropy: in nats.
+        largest: the largest weight.
+        total: the sum.
+    """
+
+    entropy: torch.Tensor
+    largest: torch.Tensor
+    total: torch.Tensor
+
+
+class WeightsBlock(NamedTuple):
+    """Weights of some texts, heads and rows.
+
+    Args:
+        texts: which of the batch.
+        heads: which.
+        rows: which queries.
+        weights: ``[text head row key]``, of the first keys: those after them are zero.
+        measures: of its rows, where they were asked for.
+    """
+
+    texts: slice
+    heads: slice
+    rows: slice
+    weights: torch.Tensor
+    measures: Any
+
+
+Place = tuple[slice, slice, slice]
+
+
 def weights_of(
     call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
@@ -120,24 +157,146 @@ def weights_of(
     if call.weights is None or not has_own_weights(call):
         return recomputed(call, visibility, rows, heads)
     own = call.weights if heads is None else call.weights[:, heads]
-    own = rows.of(own)
-    visible = visible_of(call, visibility, rows, heads)
-    return _without_dead_rows(own.to(torch.promote_types(own.dtype, torch.float32)), visible)
+    own = rows.of(own).to(torch.promote_types(own.dtype, torch.float32))
+    alive = _alive(visibility, rows, heads)
+    return own if alive is None else own * alive
 
 
 def recomputed(
     call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
 ) -> torch.Tensor:
     """As `weights_of`, from queries and keys."""
-    visible = visible_of(call, visibility, rows, heads)
-    scores = _scores(call, visibility, rows, heads)
+    if call.query is None or call.key is None:
+        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
+    query, key, sinks = call.query, call.key, call.sinks
+    if heads is not None:
+        query, key = query[:, heads], key[:, heads // (query.shape[1] // key.shape[1])]
+        sinks = None if sinks is None else sinks.reshape(-1)[heads]
+    scores = scores_of(rows.of(query), key, call)
+    if visibility.bias is not None:
+        bias = rows.of(_of_heads(visibility.bias, heads))[..., : key.shape[2]]
+        scores = scores + bias.to(scores.dtype)
+    visible, alive = visible_of(call, visibility, rows, heads), _alive(visibility, rows, heads)
+    return _softmax(scores, visible, alive, sinks)[0]
+
+
+@torch.no_grad()
+@full_precision()
+def fill(call: Call, visibility: Visibility, into: torch.Tensor) -> None:
+    """Write all weights of a call into memory ``[text head query key]``."""
+    for block in blocks_of(call, visibility):
+        part, keys = into[block.texts, block.heads, block.rows], block.weights.shape[-1]
+        part[..., :keys] = block.weights
+        part[..., keys:] = 0
+
+
+def blocks_of(
+    call: Call, visibility: Visibility, *, measured: bool = False
+) -> Iterator[WeightsBlock]:
+    """All weights of a call: the model's own where it gave them, or from queries and keys. Callers
+    see to it that products are in full precision, and no gradients are kept.
+
+    Args:
+        call: with queries and keys, or with weights.
+        visibility: which keys the queries may attend to.
+        measured: whether entropies and largest weights are wanted.
+
+    Raises:
+        CaptureError: where neither weights nor queries and keys were seen.
+    """
+    own, shared = call.weights, 1
+    if call.query is not None and call.key is not None and not has_own_weights(call):
+        own, shared = None, call.query.shape[1] // call.key.shape[1]
+        dtype = torch.promote_types(call.query.dtype, torch.float32)
+        call = replace(call, query=call.query.to(dtype), key=call.key.to(dtype))
+    elif own is None:
+        raise CaptureError(f"{call.name}: neither weights nor queries and keys were seen")
+    for at in _slices(call, visibility, shared):
+        if own is None:
+            weights, measures = _computed(call, visibility, at, measured=measured)
+        else:
+            weights, measures = _given(own[at], visibility, at, measured=measured)
+        yield WeightsBlock(*at, weights, measures)
+
+
+def _given(
+    own: torch.Tensor, visibility: Visibility, at: Place, *, measured: bool
+) -> tuple[torch.Tensor, RowMeasures | None]:
+    """Weights that a model gave itself, and what is known of their rows."""
+    weights = own.to(torch.promote_types(own.dtype, torch.float32))
+    if visibility.alive is not None:
+        weights = weights * _part(visibility.alive, at)
+    if not measured:
+        return weights, None
+    entropy = torch.special.entr(weights).sum(-1)
+    return weights, RowMeasures(entropy, weights.amax(-1), weights.sum(-1))
+
+
+def _computed(
+    call: Call, visibility: Visibility, at: Place, *, measured: bool
+) -> tuple[torch.Tensor, RowMeasures | None]:
+    """The same of weights that follow from queries and keys."""
+    (texts, heads, rows), query, key = at, call.query, call.key
+    if query is None or key is None:
+        raise ValueError(call.name)
+    keys = min(call.size[3], rows.stop) if visibility.causal else call.size[3]
+    shared = query.shape[1] // key.shape[1]
+    kv_heads = slice(heads.start // shared, -(-heads.stop // shared))
+    scores = scores_of(query[at], key[texts, kv_heads, :keys], call)
+    if visibility.bias is not None:
+        # finite, so that 0 times it is 0
+        scores.add_(_part(visibility.bias, at)[..., :keys].to(scores.dtype).clamp(min=HIDDEN))
+    visible = None if visibility.visible is None else _part(visibility.visible, at)[..., :keys]
+    if visibility.causal:
+        numbers = torch.arange(max(keys, rows.stop), device=scores.device)
+        visible = numbers[:keys] <= numbers[rows, None]
+    alive = None if visibility.alive is None else _part(visibility.alive, at)
+    sinks = None if call.sinks is None else call.sinks.reshape(-1)[heads]
+    return _softmax(scores, visible, alive, sinks, measured=measured)
+
+
+def _softmax(
+    scores: torch.Tensor,
+    visible: torch.Tensor | None,
+    alive: torch.Tensor | None,
+    sinks: torch.Tensor | None,
+    *,
+    measured: bool = False,
+) -> tuple[torch.Tensor, RowMeasures | None]:
+    """Weights of scores, which are written over, and what is known of their rows.
+
+    Args:
+        scores: ``[text head row key]``.
+        visible: True where a query may attend to a key.
+        alive: False for rows that may attend to nothing, whose weights are zero; None for none.
+        sinks: ``[head]``.
+        measured: whether anything is to be known.
+    """
     if visible is not None:
-        scores = scores.masked_fill_(~visible, torch.finfo(scores.dtype).min)
-    if call.sinks is None:
-        return _without_dead_rows(scores.softmax(-1), visible)
-    sinks = call.sinks.reshape(-1) if heads is None else call.sinks.reshape(-1)[heads]
-    sinks = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
-    return _without_dead_rows(torch.cat([scores, sinks], -1).softmax(-1)[..., :-1], visible)
+        scores = scores.masked_fill_(~visible, HIDDEN)
+    if measured:
+        # Less the largest score, so that p log p below is made of small numbers.
+        top = scores.amax(-1, keepdim=True)
+        scores.sub_(top)
+    weights = scores.softmax(-1)
+    left = alive
+    if sinks is not None:  # a column of its own that takes its share and is left out
+        sums = scores.logsumexp(-1, keepdim=True) + (top if measured else 0)
+        left = torch.sigmoid(sums - sinks.to(scores.dtype)[:, None, None])
+        left = left if alive is None else left * alive
+    measures = None
+    if measured:
+        largest = weights.amax(-1)
+        # With s - max s for s it is ln sum(e^s) - sum(p s), and e^0 / sum(e^s) is the largest p.
+        entropy = (-largest.log() - (weights * scores).sum(-1)).clamp_(min=0)
+        measures = RowMeasures(entropy, largest, torch.ones_like(largest))
+    if left is None:
+        return weights, measures
+    if measures is not None:
+        of_rows, (entropy, largest, total) = left.squeeze(-1), measures
+        entropy = of_rows * entropy + torch.special.entr(of_rows)
+        measures = RowMeasures(entropy, largest * of_rows, total * of_rows)
+    return weights * left, measures
 
 
 def visible_of(
@@ -156,35 +315,22 @@ def visible_of(
     return rows.of(_of_heads(visibility.visible, heads)[..., :keys])
 
 
-def scores_of(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    *,
-    scale: float,
-    soft_cap: float | None,
-    out: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Scores ``[text head row key]`` before bias and mask; heads that share their keys are one
-    product with more rows.
+def scores_of(query: torch.Tensor, key: torch.Tensor, call: Call) -> torch.Tensor:
+    """Scores ``[text head row key]`` before bias and mask, in float32 or better; heads that share
+    their keys are one product with more rows.
 
     Args:
         query: ``[text head row feature]``.
-        key: ``[text kv_head key feature]``, in the same precision.
-        scale: what the products are multiplied by.
-        soft_cap: see `headscope.record.Layer`.
-        out: takes the scores, without gradients; None for new memory.
+        key: ``[text kv_head key feature]``.
+        call: whose scale and soft cap they have.
     """
-    shared = query.reshape(len(query), key.shape[1], -1, query.shape[-1])
-    if out is None:
-        scores = _products(shared, key.transpose(-1, -2)).view(*query.shape[:3], -1) * scale
-    else:
-        left, right, scores = shared.flatten(0, 1), key.flatten(0, 1).transpose(1, 2), out
-        # what is in the memory before counts 0 times
-        out.view(*left.shape[:2], -1).baddbmm_(left, right, beta=0, alpha=scale)
-    if soft_cap is not None:
-        scores = torch.tanh(torch.div(scores, soft_cap, out=out), out=out)
-        scores = torch.mul(scores, soft_cap, out=out)
-    return scores
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    scaled, key = query.to(dtype) * call.scale, key.to(dtype)
+    shared = scaled.reshape(len(query), key.shape[1], -1, query.shape[-1])
+    scores = _products(shared, key.transpose(-1, -2)).view(*query.shape[:3], -1)
+    if call.soft_cap is None:
+        return scores
+    return torch.tanh(scores / call.soft_cap) * call.soft_cap
 
 
 def difference(
@@ -218,23 +364,6 @@ def difference(
     return apart.abs().amax(1), theirs.abs().amax(1)
 
 
-def _scores(
-    call: Call, visibility: Visibility, rows: QueryRows, heads: torch.Tensor | None
-) -> torch.Tensor:
-    """The scores before the softmax, ``[text head row key]``, before masking."""
-    if call.query is None or call.key is None:
-        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
-    dtype = torch.promote_types(call.query.dtype, torch.float32)
-    query, key = call.query, call.key
-    if heads is not None:
-        query, key = query[:, heads], key[:, heads // (query.shape[1] // key.shape[1])]
-    query, key = rows.of(query).to(dtype), key.to(dtype)
-    scores = scores_of(query, key, scale=call.scale, soft_cap=call.soft_cap)
-    if visibility.bias is None:
-        return scores
-    return scores + rows.of(_of_heads(visibility.bias, heads)[..., : key.shape[2]]).to(dtype)
-
-
 @full_precision()
 def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Products of matrices ``[text head row x]`` and ``[text head x column]``.
@@ -260,11 +389,43 @@ def _of_heads(tensor: torch.Tensor, heads: torch.Tensor | None) -> torch.Tensor:
     return tensor if heads is None or tensor.shape[1] == 1 else tensor[:, heads]
 
 
-def _without_dead_rows(weights: torch.Tensor, visible: torch.Tensor | None) -> torch.Tensor:
-    if visible is None:
-        return weights
-    alive = visible.any(-1, keepdim=True)
-    return weights if alive.all() else weights * alive
+def _alive(
+    visibility: Visibility, rows: QueryRows, heads: torch.Tensor | None
+) -> torch.Tensor | None:
+    """`Visibility.alive` of some rows and heads."""
+    alive = visibility.alive
+    return None if alive is None else rows.of(_of_heads(alive, heads))
+
+
+def _numbers(call: Call, shared: int) -> int:
+    """How many weights a block of a call may have."""
+    batch, heads, queries, keys = call.size
+    usual = NUMBERS.get(call.context.device.type, NUMBERS["cuda"])
+    most = max(usual, shared * keys, min(NUMBERS_OF_LONG, ROWS_OF_LONG * keys))
+    return min(most, batch * heads * queries * keys)
+
+
+def _slices(call: Call, visibility: Visibility, shared: int) -> Iterator[Place]:
+    """Texts, heads and rows of blocks; heads that share their keys are in one."""
+    (batch, heads, queries, keys), most = call.size, _numbers(call, shared)
+    rows = queries
+    if visibility.causal and heads * queries * keys > most:
+        rows = -(-queries // CAUSAL_PARTS)
+    texts = max(1, most // max(1, heads * rows * keys))
+    some = shared * max(1, min(heads // shared, most // max(1, shared * rows * keys)))
+    rows = max(1, min(rows, most // max(1, some * keys)))
+    for text in range(0, batch, texts):
+        for head in range(0, heads, some):
+            for row in range(0, queries, rows):
+                ends = text + texts, head + some, row + rows
+                last = (min(end, size) for end, size in zip(ends, call.size, strict=False))
+                yield tuple(map(slice, (text, head, row), last))  # ty: ignore[invalid-yield]
+
+
+def _part(tensor: torch.Tensor, at: tuple[slice, slice, slice]) -> torch.Tensor:
+    """A part of ``[text head query key]``, where 1 may stand for all."""
+    sizes = zip(tensor.shape, at, strict=False)
+    return tensor[tuple([slice(None) if size == 1 else part for size, part in sizes])]
 
 
 def check_lost(lost: float, name: str) -> None:

@@ -10,8 +10,7 @@ one text alone (building/_checks.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -141,29 +140,6 @@ class Call:
         batch, queries, heads, _ = self.context.shape
         return batch, heads, queries, self.value.shape[-2]
 
-    def of_text(self, example: int) -> Call:
-        """The call of one text alone, with a batch of one."""
-        return self.of_texts([example])
-
-    def of_texts(self, examples: Sequence[int]) -> Call:
-        """The call of some texts alone, one after the other; views where they follow each other."""
-        batch, _, queries, _ = self.size
-        names = ("query", "key", "value", "mask", "bias", "context", "weights", "added")
-        output = None if self.output is None else self.output.reshape(batch, queries, -1)
-        parts = {name: getattr(self, name) for name in names} | {"output": output}
-        for name, tensor in parts.items():
-            if tensor is not None and len(tensor) > 1:
-                parts[name] = some_of(tensor, examples)
-        return replace(self, **parts)
-
-
-def some_of(tensor: torch.Tensor, examples: Sequence[int]) -> torch.Tensor:
-    """Some texts of a batch; a view where they follow each other."""
-    first, count = examples[0], len(examples)
-    if list(examples) == list(range(first, first + count)):
-        return tensor if count == len(tensor) else tensor[first : first + count]
-    return tensor[list(examples)]
-
 
 HIDDEN = -1e30
 """Added to the scores of hidden keys: finite, so that 0 times it is 0, and far below any score."""
@@ -194,16 +170,6 @@ class Visibility:
             return None
         alive = _any_of(self.visible, -1).unsqueeze(-1) > 0
         return None if bool(alive.all()) else alive
-
-    def of_text(self, example: int) -> Visibility:
-        """Of one text, with a batch of one."""
-        return self.of_texts([example])
-
-    def of_texts(self, examples: Sequence[int]) -> Visibility:
-        """Of some texts, one after the other."""
-        return replace(
-            self, visible=_of_texts(self.visible, examples), bias=_of_texts(self.bias, examples)
-        )
 
 
 def visibility_of(call: Call) -> Visibility:
@@ -259,7 +225,3 @@ def state_of(tensor: torch.Tensor | None) -> tuple[int, int]:
     if tensor is None or tensor.is_inference():
         return id(tensor), 0
     return id(tensor), tensor._version
-
-
-def _of_texts(tensor: torch.Tensor | None, examples: Sequence[int]) -> torch.Tensor | None:
-    return tensor if tensor is None or len(tensor) == 1 else some_of(tensor, examples)

@@ -4,15 +4,15 @@ vectors. All is worked out in float64 on the model's own device, some texts and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
+from headscope.capturing.building.padding import cut, padding_of
 from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.call import Call, some_of
 from headscope.capturing.contributions._modules import exact, matrix_of, remembered
 from headscope.capturing.contributions._path import ResidualPath
 from headscope.capturing.device import allowed_apart, full_precision
@@ -60,15 +60,6 @@ ADDED = ("residual", "beside", "stream_again")
 Missing = dict[str, str]
 
 
-class RealTokens(NamedTuple):
-    """The real tokens of one example of a call: positions of queries and of keys."""
-
-    call: Call
-    example: int
-    queries: torch.Tensor
-    keys: torch.Tensor
-
-
 def refused(reason: str, kinds: Iterable[str] = ALL) -> Contributions:
     """Contributions of which every kind is missing, for this reason."""
     return Contributions(missing=dict.fromkeys(kinds, reason))
@@ -79,11 +70,6 @@ def write_contributions(path: ResidualPath, *, with_alti: bool) -> None:
     """Write value norms ``[head key]`` and contributions into the layers of all texts of a call;
     kinds that cannot be proved are missing.
     """
-    sides = [side.positions for side in path.sides]
-    texts = [
-        RealTokens(path.call, example, *(positions[example] for positions in sides))
-        for example in range(len(path.layers))
-    ]
     try:
         parts = _parts(path)
     except ValueError as error:
@@ -91,13 +77,33 @@ def write_contributions(path: ResidualPath, *, with_alti: bool) -> None:
         for layer in path.layers:
             layer["value_norms"], layer["contributions"] = None, refused(reason)
         return
-    for is_same in (True, False):
-        alike = [text for text in texts if _has_same_tokens(path, text.example) == is_same]
-        heads, queries, keys = path.call.size[1:]
-        most = max(1, BYTES_AT_ONCE // max(1, 8 * heads * queries * keys))
-        for first in range(0, len(alike), most):
-            some = alike[first : first + most]
-            _write(path, some, parts | {"same": is_same}, with_alti=with_alti)
+    missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
+    parts |= _added(path, missing) | {"same": _has_same_tokens(path)}
+    block, arrays, apart = _measured(path, parts, with_alti=with_alti)
+    allowed = allowed_apart(path.output, SUMS_WITHIN)
+    for text, layer in enumerate(path.layers):
+        compared = {
+            name: (differences[text], allowed * max(1.0, largest[text]))
+            for name, (differences, largest) in apart.items()
+        }
+        own_missing, worst = _proved(path.call.name, compared, missing)
+        if "attention" in own_missing:
+            layer["value_norms"] = None
+            layer["contributions"] = Contributions(missing=own_missing)
+            continue
+        _note_kinds_without_parts(path, block, own_missing)
+        kept = {}
+        for name, array in arrays.items():
+            if RATIO_OF.get(name, name) not in own_missing:
+                kept[name] = _of_text(array[text], name, path, text)
+        layer["value_norms"] = kept.pop("value_norms")
+        layer["contributions"] = Contributions(
+            **kept,
+            expansion=_expansion(path),
+            decomposes=_sentence(path, block, own_missing),
+            verified=worst,
+            missing=own_missing,
+        )
 
 
 def _parts(path: ResidualPath) -> dict[str, Any]:
@@ -134,51 +140,15 @@ def _like(norm: Norm, like: torch.Tensor) -> Norm:
     )
 
 
-def _write(
-    path: ResidualPath, texts: list[RealTokens], parts: dict[str, Any], *, with_alti: bool
-) -> None:
-    """Write those of texts that share blocks. Shorter texts are filled up to the longest one with
-    copies of their last token, which no query attends to: no text depends on another one.
-    """
-    missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
-    parts = parts | _added(path, texts, missing)
-    block, arrays, apart = _measured(path, texts, parts, with_alti=with_alti)
-    allowed = allowed_apart(path.output, SUMS_WITHIN)
-    for number, text in enumerate(texts):
-        compared = {
-            name: (differences[number], allowed * max(1.0, largest[number]))
-            for name, (differences, largest) in apart.items()
-        }
-        own_missing, worst = _proved(path.call.name, compared, missing)
-        layer = path.layers[text.example]
-        if "attention" in own_missing:
-            layer["value_norms"] = None
-            layer["contributions"] = Contributions(missing=own_missing)
-            continue
-        _note_kinds_without_parts(path, block, own_missing)
-        kept = {}
-        for name, array in arrays.items():
-            if RATIO_OF.get(name, name) not in own_missing:
-                kept[name] = _real(array[number], name, text)
-        layer["value_norms"] = kept.pop("value_norms")
-        layer["contributions"] = Contributions(
-            **kept,
-            expansion=_expansion(path),
-            decomposes=_sentence(path, block, own_missing),
-            verified=worst,
-            missing=own_missing,
-        )
-
-
 def _measured(
-    path: ResidualPath, texts: list[RealTokens], parts: dict[str, Any], *, with_alti: bool
+    path: ResidualPath, parts: dict[str, Any], *, with_alti: bool
 ) -> tuple[Block, dict[str, np.ndarray], dict[str, list[list[float]]]]:
     """The block of the last queries; what follows from all of them; and in each text how far the
     sums of the pieces are from the model's own vectors, by their names, and how large these are.
     """
-    values = exact(_keys_of(texts).of(path.call.of_texts(_numbers(texts)).value, axis=2))
-    heads, queries, keys = path.call.size[1], *_lengths(texts)
-    step = max(1, BYTES_AT_ONCE // max(1, 8 * len(texts) * heads * keys))
+    texts, heads, queries, keys = path.call.size
+    values = exact(path.call.value)
+    step = max(1, BYTES_AT_ONCE // max(1, 8 * texts * heads * keys))
     arrays: dict[str, list[torch.Tensor]] = {}
     sums: dict[str, list[torch.Tensor]] = {}
     grams: dict = {}
@@ -188,20 +158,22 @@ def _measured(
         for name in ADDED:
             own[name] = None if parts[name] is None else parts[name][:, rows]
         own["first"] = first if parts["same"] else 0
-        block = Block(weights=_weights(path, texts, rows), values=values, grams=grams, **own)
+        block = Block(weights=_weights(path, rows), values=values, grams=grams, **own)
         for name, array in _arrays(block, with_alti=with_alti).items():
             arrays.setdefault(name, []).append(array)
         for name, ours in _sums(block).items():
             sums.setdefault(name, []).append(ours)
     whole = {name: torch.cat(of_rows, 1) for name, of_rows in arrays.items()}
     whole["value_norms"] = block.value_lengths
-    theirs = _vectors_of_model(path, texts)
-    pairs = [(torch.cat(ours, 1) - theirs[name], theirs[name]) for name, ours in sums.items()]
-    sizes = torch.stack([torch.stack([_largest(each) for each in pair]) for pair in pairs]).tolist()
+    theirs, padding = _vectors_of_model(path), padding_of(path.call.size[2], path.sides[0])
+    sizes = []
+    for name, ours in sums.items():
+        pair = torch.cat(ours, 1) - theirs[name], theirs[name]
+        sizes.append(torch.stack([_largest(each, padding) for each in pair]))
     return (
         block,
         {name: array.float().cpu().numpy() for name, array in whole.items()},
-        dict(zip(sums, sizes, strict=True)),
+        dict(zip(sums, torch.stack(sizes).tolist(), strict=True)),
     )
 
 
@@ -225,87 +197,39 @@ def _proved(
     return missing, worst
 
 
-def _numbers(texts: Sequence[RealTokens]) -> list[int]:
-    return [text.example for text in texts]
-
-
-def _lengths(texts: Sequence[RealTokens]) -> tuple[int, int]:
-    """Numbers of queries and of keys of the longest texts."""
-    return max(len(text.queries) for text in texts), max(len(text.keys) for text in texts)
-
-
-def _are_whole(texts: Sequence[RealTokens], *, queries: bool) -> bool:
-    """Whether all queries of a call, or all its keys, are real tokens of each of these texts."""
-    size = texts[0].call.size[2 if queries else 3]
-    return all(len(text.queries if queries else text.keys) == size for text in texts)
-
-
-def _keys_of(texts: Sequence[RealTokens]) -> QueryRows:
-    if _are_whole(texts, queries=False):
-        return QueryRows()
-    return QueryRows(filled_up([text.keys for text in texts]).to(texts[0].call.value.device))
-
-
-def _weights(path: ResidualPath, texts: list[RealTokens], rows: slice) -> torch.Tensor:
-    """Weights ``[text head row key]`` of some queries, over the real keys."""
-    numbers, device = _numbers(texts), path.call.value.device
-    queries = path.call.size[2]
-    if not _are_whole(texts, queries=True):
-        chosen = QueryRows(filled_up([text.queries for text in texts])[:, rows].to(device))
-    elif rows.start == 0 and rows.stop >= queries:
-        chosen = QueryRows()
-    else:
-        chosen = QueryRows(torch.arange(queries, device=device)[rows])
+def _weights(path: ResidualPath, rows: slice) -> torch.Tensor:
+    """Weights ``[text head row key]`` of some queries."""
+    numbers = torch.arange(path.call.size[2], device=path.call.value.device)
+    chosen = QueryRows() if rows.stop - rows.start >= len(numbers) else QueryRows(numbers[rows])
     if path.weights is not None:
-        weights = chosen.of(some_of(path.weights, numbers))
-    else:
-        call, visibility = path.call.of_texts(numbers), path.visibility.of_texts(numbers)
-        weights = weights_of(call, visibility, chosen)
-    if _are_whole(texts, queries=False):
-        return exact(weights)
-    weights = exact(_keys_of(texts).of(weights, axis=3))
-    lengths = torch.tensor([len(text.keys) for text in texts], device=weights.device)
-    real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
-    return weights * real[:, None, None]
+        return exact(chosen.of(path.weights))
+    return exact(weights_of(path.call, path.visibility, chosen))
 
 
-def _rows(path: ResidualPath, rows: torch.Tensor, texts: Sequence[RealTokens]) -> torch.Tensor:
-    """``[text query model]`` of texts, filled up to the longest one, of ``[row model]`` in the
-    order of the output.
-    """
-    batch, _, queries, _ = path.call.size
-    if len(texts) == batch and _are_whole(texts, queries=True):
-        return exact(rows).reshape(batch, queries, path.width)
-    numbers = []
-    for text in texts:
-        if path.packed:
-            first = sum(len(at) for at in path.sides[0].positions[: text.example])
-            numbers.append(torch.arange(first, first + len(text.queries)))
-        else:
-            numbers.append(text.example * queries + text.queries.cpu())
-    return exact(rows[filled_up(numbers).to(rows.device)])
+def _rows(path: ResidualPath, rows: torch.Tensor) -> torch.Tensor:
+    """``[text query model]`` of ``[row model]`` in the order of the output."""
+    texts, _, queries, _ = path.call.size
+    rows = exact(rows)
+    if not path.packed:
+        return rows.reshape(texts, queries, path.width)
+    whole = rows.new_zeros(texts, queries, path.width)
+    for text, at in zip(whole, path.sides[0].positions, strict=True):
+        text[at], rows = rows[: len(at)], rows[len(at) :]
+    return whole
 
 
-def filled_up(positions: Sequence[torch.Tensor]) -> torch.Tensor:
-    """``[text place]``, the positions of each text; the last one of a shorter text is repeated."""
-    longest = max(len(at) for at in positions)
-    return torch.stack([torch.cat([at, at[-1:].expand(longest - len(at))]) for at in positions])
-
-
-def _added(
-    path: ResidualPath, texts: list[RealTokens], missing: Missing
-) -> dict[str, torch.Tensor | None]:
+def _added(path: ResidualPath, missing: Missing) -> dict[str, torch.Tensor | None]:
     """What the block's input adds, the sum of all else that was added, and what the second norm
     takes; why there is no residual is noted.
     """
     added: dict[str, torch.Tensor | None] = dict.fromkeys(ADDED)
     count = len(path.residuals)
     if path.again is not None:
-        added["stream_again"] = _rows(path, path.ordered(path.again), texts)
+        added["stream_again"] = _rows(path, path.ordered(path.again))
     if count == 1:
-        added["residual"] = _rows(path, path.ordered(path.residuals[0]), texts)
+        added["residual"] = _rows(path, path.ordered(path.residuals[0]))
         if path.others:
-            added["beside"] = _rows(path, path.ordered(torch.stack(path.others).sum(0)), texts)
+            added["beside"] = _rows(path, path.ordered(torch.stack(path.others).sum(0)))
         return added
     if path.stream is None:
         reason = (
@@ -321,15 +245,13 @@ def _added(
     return added
 
 
-def _has_same_tokens(path: ResidualPath, example: int) -> bool:
+def _has_same_tokens(path: ResidualPath) -> bool:
+    """Whether queries and keys are the same tokens in every text."""
     query, key = path.sides
-    if path.call.cross:
-        return False
-    # Most layers have one object for both sides.
-    if query is key:
-        return True
-    same_places = torch.equal(query.positions[example], key.positions[example])
-    return same_places and query.tokens[example] == key.tokens[example]
+    if path.call.cross or query is key:  # most layers have one object for both sides
+        return not path.call.cross
+    places = zip(query.positions, key.positions, strict=True)
+    return query.tokens == key.tokens and all(torch.equal(*pair) for pair in places)
 
 
 def _arrays(block: Block, *, with_alti: bool) -> dict[str, torch.Tensor]:
@@ -364,28 +286,31 @@ def _sums(block: Block) -> dict[str, torch.Tensor]:
     return sums
 
 
-def _vectors_of_model(path: ResidualPath, texts: list[RealTokens]) -> dict[str, torch.Tensor]:
+def _vectors_of_model(path: ResidualPath) -> dict[str, torch.Tensor]:
     """``[text query model]``, the model's own vectors that pieces sum to, by name."""
-    vectors = {OUTPUT: _rows(path, path.output.reshape(-1, path.width), texts)}
+    vectors = {OUTPUT: _rows(path, path.output.reshape(-1, path.width))}
     if path.stream is not None:
-        vectors[STREAM] = _rows(path, path.ordered(path.stream), texts)
+        vectors[STREAM] = _rows(path, path.ordered(path.stream))
     for name, use in {NORMED: path.after, NORMED_AGAIN: path.second}.items():
         if use is not None:
-            vectors[name] = _rows(path, path.ordered(use.output), texts)
+            vectors[name] = _rows(path, path.ordered(use.output))
     return vectors
 
 
-def _largest(numbers: torch.Tensor) -> torch.Tensor:
-    """``[text]``, the largest size; NaN where there is one."""
+def _largest(numbers: torch.Tensor, padding: torch.Tensor | None) -> torch.Tensor:
+    """``[text]``, the largest size of ``[text query model]``; NaN where there is one."""
+    numbers = numbers if padding is None else numbers.masked_fill(padding[..., None], 0)
     flat = numbers.abs().flatten(1)
     return flat.amax(1) if flat.shape[1] else flat.new_zeros(len(flat))
 
 
-def _real(array: np.ndarray, name: str, text: RealTokens) -> np.ndarray:
-    """A copy of what of an array is of the text's own tokens, and not filled up."""
-    sizes = {"query": len(text.queries), "key": len(text.keys)}
-    axes = CONTRIBUTIONS.get(name, "head key").split()
-    return array[tuple(slice(sizes.get(axis)) for axis in axes)].copy()
+def _of_text(array: np.ndarray, name: str, path: ResidualPath, text: int) -> np.ndarray:
+    """What of an array is of real tokens."""
+    query, key = (side.places[text] for side in path.sides)
+    axes = CONTRIBUTIONS.get(name, "head key")
+    if axes == "query key":
+        return cut(array, query, key)
+    return array[..., query if axes == "query" else key]
 
 
 def _expansion(path: ResidualPath) -> float | None:
