@@ -38,8 +38,7 @@ def put_away(holder: Arrays, names: Iterable[str], put: Put | None) -> Arrays:
     if put is None:
         return holder
     arrays = {name: held(holder, name) for name in names}
-    given = {name: put(own) for name, own in arrays.items() if isinstance(own, np.ndarray)}
-    return replace(holder, **given)
+    return replace(holder, **{name: put(own) for name, own in arrays.items() if own is not None})
 
 
 KEPT_OF_CALL = {
@@ -217,11 +216,10 @@ def _of_heads(layer: dict[str, Any], kept: HeldHeads, numbers: tuple[int, ...]) 
         array = None if name == "value_norms" else layer.get(name)
         if array is not None and (name != "bias" or len(part_of(array)) > 1):
             fewer[name] = part_of(array)[shared if axes.startswith("kv_head") else at]
-    statistics = layer.get("statistics")
-    if statistics is not None:
-        arrays = {name: held(statistics, name) for name in STATISTICS}
-        own = {name: part_of(array)[at] for name, array in arrays.items() if array is not None}
-        fewer["statistics"] = replace(statistics, **own)
+    if "statistics" in layer:
+        fewer["statistics"] = put_away(
+            layer["statistics"], STATISTICS, lambda array: part_of(array)[at]
+        )
     return fewer
 
 

@@ -94,12 +94,7 @@ class Masks:
         query, key = (side.places[example] for side in sides)
         sizes = [len(side.positions[example]) for side in sides]
         if visibility.causal:
-            begins = [isinstance(place, slice) and place.start == 0 for place in (query, key)]
-            if all(begins) and sizes[0] == sizes[1]:
-                mask = Mask.causal(*sizes)
-            else:
-                queries, keys = (side.positions[example].cpu().numpy() for side in sides)
-                mask = Mask.of(keys[None, :] <= queries[:, None])
+            mask = _causal(sides, example)
         elif visibility.visible is None:
             return None
         else:
@@ -121,3 +116,13 @@ class Masks:
         if id(visible) not in self._dense:
             self._dense[id(visible)] = visible, visible.cpu().numpy()
         return self._dense[id(visible)][1]
+
+
+def _causal(sides: Sides, example: int) -> Mask:
+    """Each query sees the keys up to its own position."""
+    queries, keys = (side.positions[example].cpu().numpy() for side in sides)
+    places = [side.places[example] for side in sides]
+    from_first = all(isinstance(place, slice) and not place.start for place in places)
+    if from_first and len(queries) == len(keys):
+        return Mask.causal(len(queries), len(keys))
+    return Mask.of(keys[None, :] <= queries[:, None])

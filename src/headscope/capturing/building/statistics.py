@@ -103,12 +103,15 @@ class Marks:
         looking, own = _spread(query, "ids", queries), _spread(key, "ids", keys)
         self.ids: Places = ()
         if looking is not None and own is not None:
-            # Padding is like nothing.
-            rows, keys = np.full((batch, count), -1), np.full(own.shape, -2)
-            for text, of in enumerate(self.texts):
-                at = np.arange(len(of.at)) if self.rows is not None else of.at
-                rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
-            self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
+            self._note_ids(looking, own, device)
+
+    def _note_ids(self, looking: np.ndarray, own: np.ndarray, device: torch.device) -> None:
+        """Note the tokens of the rows and of the keys; padding is like no token."""
+        rows, keys = np.full(self.counted.shape, -1), np.full(own.shape, -2)
+        for text, of in enumerate(self.texts):
+            at = np.arange(len(of.at)) if self.rows is not None else of.at
+            rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
+        self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
 
 
 def _spread(side: SideTokens, name: str, size: int) -> np.ndarray | None:

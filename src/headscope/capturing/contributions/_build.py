@@ -79,7 +79,8 @@ def write_contributions(path: ResidualPath, *, with_alti: bool) -> None:
         return
     missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
     parts |= _added(path, missing) | {"same": _has_same_tokens(path)}
-    block, arrays, apart = _measured(path, parts, with_alti=with_alti)
+    block, found, apart = _measured(path, parts, with_alti=with_alti)
+    arrays = {name: tensor.float().cpu().numpy() for name, tensor in found.items()}
     allowed = allowed_apart(path.output, SUMS_WITHIN)
     for text, layer in enumerate(path.layers):
         compared = {
@@ -142,7 +143,7 @@ def _like(norm: Norm, like: torch.Tensor) -> Norm:
 
 def _measured(
     path: ResidualPath, parts: dict[str, Any], *, with_alti: bool
-) -> tuple[Block, dict[str, np.ndarray], dict[str, list[list[float]]]]:
+) -> tuple[Block, dict[str, torch.Tensor], dict[str, list[list[float]]]]:
     """The block of the last queries; what follows from all of them; and in each text how far the
     sums of the pieces are from the model's own vectors, by their names, and how large these are.
     """
@@ -170,11 +171,7 @@ def _measured(
     for name, ours in sums.items():
         pair = torch.cat(ours, 1) - theirs[name], theirs[name]
         sizes.append(torch.stack([_largest(each, padding) for each in pair]))
-    return (
-        block,
-        {name: array.float().cpu().numpy() for name, array in whole.items()},
-        dict(zip(sums, torch.stack(sizes).tolist(), strict=True)),
-    )
+    return block, whole, dict(zip(sums, torch.stack(sizes).tolist(), strict=True))
 
 
 def _proved(
