@@ -158,7 +158,7 @@ def test_queries_and_keys_before_positions_are_found_by_their_lengths():
     with_before(call, before)
     assert_close(call.query_before, queries)
     again = find_before(call, uses, before)
-    assert again.ways == before.ways
+    assert again.uses == before.uses
     assert_close(again.keys.vectors, keys)
 
 
@@ -200,7 +200,7 @@ def test_what_nothing_in_the_record_made_is_not_known():
     before = find_before(call, made_by(*MATRICES))
     assert before.queries is None
     assert before.keys is None
-    assert find_before(call, []).ways == (None, None)
+    assert find_before(call, []).queries is None
     with_before(call, before)
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,32 +26,18 @@ ALIKE_WITHIN, ALIKE_WITHIN_HALF = 1e-4, 2e-2
 """Differences, relative to the largest length."""
 
 
-class Way(NamedTuple):
-    """How an output holds vectors.
-
-    Args:
-        use: which use gave it, counted from the latest.
-        reading: which of the ways to read it.
-        lies: where a matrix gave vectors that nothing was done to, how these lie in its output.
-    """
-
-    use: int
-    reading: int
-    lies: tuple[Any, ...] | None = None
-
-
 class UnrotatedVectors(NamedTuple):
     """Queries or keys before positions, ``[batch head token feature]``.
 
     Args:
         vectors: these; those after positions themselves where nothing was done to them.
         modules: the one that made them, and, where that is a norm, the one whose output it took.
-        way: how the outputs were read.
+        use: which use of a module gave them, counted from the latest.
     """
 
     vectors: torch.Tensor
     modules: tuple[nn.Module, ...]
-    way: Way
+    use: int
 
 
 class BeforePositions(NamedTuple):
@@ -61,14 +46,14 @@ class BeforePositions(NamedTuple):
     Args:
         queries: before positions; None where what made them is not known.
         keys: the same of keys.
-        ways: of both, None where none is known.
+        uses: which uses gave both, counted from the latest.
         next_piece: where outputs ``[token ...]`` of all pieces are attended to piece by piece: the
             module, and the first token of the piece that it works on next; no module else.
     """
 
     queries: UnrotatedVectors | None = None
     keys: UnrotatedVectors | None = None
-    ways: tuple[Way | None, Way | None] = (None, None)
+    uses: tuple[int, int] = (0, 0)
     next_piece: tuple[nn.Module | None, int] = (None, 0)
 
 
@@ -86,20 +71,20 @@ def find_before(
         last: what was found of the call before: most layers are made alike.
     """
     if call.query is None or call.key is None:
-        return BeforePositions(ways=last.ways)
+        return BeforePositions(uses=last.uses)
     module, start = last.next_piece
     start = start if module is call.module else 0
     recent = list(reversed(uses))
-    queries = _made(call.query, recent, call, start, first=last.ways[0])
-    keys = _made(call.key, recent, call, start, first=last.ways[1])
+    queries = _made(call.query, recent, call, start, first=last.uses[0])
+    keys = _made(call.key, recent, call, start, first=last.uses[1])
     start += call.size[2]
     has_more = any(_has_more(use, start) for use in recent)
-    return BeforePositions(
-        queries=queries,
-        keys=keys,
-        ways=(_way(queries), _way(keys)),
-        next_piece=(call.module, start) if has_more else (None, 0),
+    seen = (
+        last.uses[0] if queries is None else queries.use,
+        last.uses[1] if keys is None else keys.use,
     )
+    next_piece = (call.module, start) if has_more else (None, 0)
+    return BeforePositions(queries, keys, seen, next_piece)
 
 
 def with_before(call: Call, before: BeforePositions) -> None:
@@ -114,10 +99,6 @@ def with_before(call: Call, before: BeforePositions) -> None:
         call.key_before = before.keys.vectors
 
 
-def _way(made: UnrotatedVectors | None) -> Way | None:
-    return None if made is None else made.way
-
-
 def _piece(output: torch.Tensor, start: int, tokens: int) -> torch.Tensor:
     """``[batch token ...]`` of the call that works on these tokens."""
     return output[None, start : start + tokens] if output.ndim == 2 else output
@@ -129,9 +110,9 @@ def _has_more(use: ModuleUse, start: int) -> bool:
 
 
 def _made(
-    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: Way | None
+    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: int
 ) -> UnrotatedVectors | None:
-    """What made ``[batch head token feature]``: the same memory, or the same lengths.
+    """What made ``[batch head token feature]``: the same memory, or else the same lengths.
 
     Of the lengths those of the first tokens of the first text are compared.
 
@@ -140,41 +121,15 @@ def _made(
         recent: what matrices and norms gave, the latest first.
         call: whose they are.
         start: the first token of the call, of pieces that are attended to one by one.
-        first: how the outputs are read first: as in the layer before.
+        first: which of these is tried first: most layers are made alike.
     """
-    # Most layers are made as the one before, so that nothing else need be looked at.
-    if first is not None and first.use < len(recent):
-        use = recent[first.use]
-        if first.lies is not None and _lies(after, use) == first.lies:
-            return UnrotatedVectors(after, (use.module,), first)
-        ways = _ways(first.use, recent, after, call, start=start)
-        made = _made_in(ways[first.reading : first.reading + 1], after)
-        if made is not None:
-            return made
-    every = [_ways(number, recent, after, call, start=start) for number in range(len(recent))]
-    made = _made_in(list(chain.from_iterable(every)), after)
-    if made is None or len(made.modules) > 1 or made.vectors is not after:
-        return made
-    return made._replace(way=made.way._replace(lies=_lies(after, recent[made.way.use])))
-
-
-def _lies(after: torch.Tensor, use: ModuleUse) -> tuple[Any, ...] | None:
-    """How vectors lie in the output of a matrix: where this is the same, they are read alike."""
-    if use.output is None or use.module.weight.ndim != 2:
-        return None
-    apart = after.data_ptr() - use.output.data_ptr()
-    output = use.output.shape, use.output.stride(), use.output.dtype
-    return apart, after.shape, after.stride(), after.dtype, *output
-
-
-def _made_in(ways: list[UnrotatedVectors], after: torch.Tensor) -> UnrotatedVectors | None:
-    """The first of these that was left as it is, or else the first of the same lengths."""
-    for made in ways:
-        if is_one(made.vectors, after):
-            return made._replace(vectors=after)
-    if not ways:
-        return None
-    lengths = _lengths(after)
+    ways: list[UnrotatedVectors] = []
+    for number in sorted(range(len(recent)), key=lambda number: number != first):
+        for made in _ways(number, recent, after, call, start=start):
+            if is_one(made.vectors, after):
+                return made._replace(vectors=after)
+            ways.append(made)
+    lengths = _lengths(after) if ways else np.empty(0)
     for made in ways:
         factor = _factor(made.vectors, after, lengths)
         if factor is not None:
@@ -184,14 +139,13 @@ def _made_in(ways: list[UnrotatedVectors], after: torch.Tensor) -> UnrotatedVect
 
 def _ways(
     number: int, recent: list[ModuleUse], after: torch.Tensor, call: Call, *, start: int
-) -> list[UnrotatedVectors]:
+) -> Iterator[UnrotatedVectors]:
     """Each way in which an output may hold the heads of ``after``."""
     use = recent[number]
     modules = _made_by(use, recent)
-    if not modules or use.output is None or use.output.ndim < 2:
-        return []
-    every = enumerate(_heads_of(_piece(use.output, start, after.shape[2]), after, call))
-    return [UnrotatedVectors(heads, modules, Way(number, reading)) for reading, heads in every]
+    if modules and use.output is not None and use.output.ndim >= 2:
+        for heads in _heads_of(_piece(use.output, start, after.shape[2]), after, call):
+            yield UnrotatedVectors(heads, modules, number)
 
 
 def _made_by(use: ModuleUse, recent: list[ModuleUse]) -> tuple[nn.Module, ...]:

@@ -135,7 +135,7 @@ class Watch:
         before = find_before(call, uses, self._before)
         with_before(call, before)
         # Without the vectors, which the next call does not need.
-        self._before = BeforePositions(ways=before.ways, next_piece=before.next_piece)
+        self._before = BeforePositions(uses=before.uses, next_piece=before.next_piece)
         if before.next_piece[0] is None:
             uses.clear()
 
