@@ -79,8 +79,8 @@ def write_contributions(path: ResidualPath, *, with_alti: bool) -> None:
         return
     missing: Missing = {} if with_alti else {"alti": ALTI_NOT_KEPT}
     parts |= _added(path, missing) | {"same": _has_same_tokens(path)}
-    block, found, apart = _measured(path, parts, with_alti=with_alti)
-    arrays = {name: tensor.float().cpu().numpy() for name, tensor in found.items()}
+    block, tensors, apart = _measured(path, parts, with_alti=with_alti)
+    arrays = {name: tensor.float().cpu().numpy() for name, tensor in tensors.items()}
     allowed = allowed_apart(path.output, SUMS_WITHIN)
     for text, layer in enumerate(path.layers):
         compared = {
