@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from headscope.cli import run
 from headscope.studies import Ablation
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
+
+from .conftest import run_line
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +75,9 @@ def test_repeated_tokens_need_no_file_in_parts_either(saved, here, capsys):
 
 def test_other_tasks(folder, here, capsys):
     pytest.importorskip("matplotlib", reason="needs the extra figures")
-    pairs = [
-        "--task",
-        "minimal-pairs",
-        "--data",
-        "b.jsonl",
-        "--model",
-        folder,
-        "--no-single-heads",
-        "--limit",
-        "1",
-    ]
+    pairs = shlex.split(
+        f"--task minimal-pairs --data b.jsonl --model {folder} --no-single-heads --limit 1"
+    )
     assert run(["ablate", *pairs, "--plot", "b.svg", "--random-weights"]) == 0
     out = capsys.readouterr().out
     assert "minimal pairs, 1 examples" in out
@@ -93,25 +88,25 @@ def test_other_tasks(folder, here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--task", "poetry"], "There is no task 'poetry'; there are next-word, masked-word"),
-        (["--task", "next-word"], "The task 'next-word' needs a file of examples"),
-        (["--task", "next-word", "--data", "gone.txt"], "gone.txt does not exist"),
+        ("--task poetry", "There is no task 'poetry'; there are next-word, masked-word"),
+        ("--task next-word", "The task 'next-word' needs a file of examples"),
+        ("--task next-word --data gone.txt", "gone.txt does not exist"),
         (
-            ["--task", "next-word", "--data", "a.txt", "--save", "b.csv"],
+            "--task next-word --data a.txt --save b.csv",
             "Expected a .safetensors file for --save, got b.csv",
         ),
         (
-            ["--task", "minimal-pairs", "--data", "a.txt"],
+            "--task minimal-pairs --data a.txt",
             "a.txt has texts without a second one; minimal-pairs reads",
         ),
-        (["--task", "classification", "--data", "a.txt"], "tiny has no trained classifier"),
-        (["--task", "gone.py:task"], "The task 'gone.py:task' is to be a function of 'gone.py'"),
-        (["--task", "own.py:other"], "own.py has no function 'other'"),
-        (["--task", "own.py:task"], "The loss does not run GPT2Model"),
+        ("--task classification --data a.txt", "tiny has no trained classifier"),
+        ("--task gone.py:task", "The task 'gone.py:task' is to be a function of 'gone.py'"),
+        ("--task own.py:other", "own.py has no function 'other'"),
+        ("--task own.py:task", "The loss does not run GPT2Model"),
     ],
 )
 def test_bad_input_is_one_line(arguments, line, folder, here, capsys):
-    assert run(["ablate", *arguments, "--model", folder]) == 1
+    assert run_line(f"ablate {arguments} --model {folder}") == 1
     out, err = capsys.readouterr()
     assert err.startswith(f"headscope: {line}")
     assert err.count("\n") == 1
@@ -145,16 +140,9 @@ def test_a_bad_example_costs_one_example(folder, here, capsys):
 
 def test_examples_of_unknown_tokens_are_refused(folder, here, capsys):
     (here / "unknown.txt").write_text("1 2 3 4\n5 6 7\n", encoding="utf-8")
-    arguments = [
-        "ablate",
-        "--task",
-        "next-word",
-        "--model",
-        folder,
-        "--no-whole-layers",
-        "--data",
-        "unknown.txt",
-    ]
+    arguments = shlex.split(
+        f"ablate --task next-word --model {folder} --no-whole-layers --data unknown.txt"
+    )
     assert run(arguments) == 1
     assert "of the tokens of the texts are [UNK]" in capsys.readouterr().err
     assert run([*arguments, "--allow-unfit"]) == 0

@@ -2,6 +2,7 @@
 file.
 """
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from headscope.cli import run
 from headscope.storage import CapturedArrays
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
-from .conftest import header_of
+from .conftest import header_of, run_line
 
 PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 
@@ -31,10 +32,7 @@ def test_view_writes_the_page_of_the_demo_model_and_says_where(here, capsys):
 def test_capture_keeps_a_record_that_view_shows(here, folder, capsys):
     assert run(["capture", "the cat", "it sat", "--model", folder, "--out", "run.safetensors"]) == 0
     assert hs.load("run.safetensors").texts == ("the cat", "it sat")
-    assert (
-        run(["view", "run.safetensors", "--layer", "1", "--heads", "0", "2", "--theme", "dark"])
-        == 0
-    )
+    assert run_line("view run.safetensors --layer 1 --heads 0 2 --theme dark") == 0
     assert (here / "headscope.html").exists()
     assert capsys.readouterr().err == ""
 
@@ -78,9 +76,7 @@ def test_router_scores_are_kept_where_asked_for(asked, here, mixture, capsys):
 
 
 def test_router_scores_that_there_are_none_of_are_refused(here, folder, capsys):
-    assert (
-        run(["capture", "a cat", "--model", folder, "--out", "run.safetensors", "--routers"]) == 1
-    )
+    assert run_line(f"capture 'a cat' --model {folder} --out run.safetensors --routers") == 1
     assert (
         "offers no router scores; capture without routers=True (--routers)"
         in capsys.readouterr().err
@@ -89,32 +85,11 @@ def test_router_scores_that_there_are_none_of_are_refused(here, folder, capsys):
 
 
 def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
-    asked = [
-        "generate",
-        "the cat",
-        "--model",
-        writer,
-        "--max-new-tokens",
-        "4",
-        "--out",
-        "run.safetensors",
-    ]
+    asked = shlex.split(
+        f"generate 'the cat' --model {writer} --max-new-tokens 4 --out run.safetensors"
+    )
     assert (
-        run(
-            [
-                *asked,
-                "--sample",
-                "--temperature",
-                "2",
-                "--top-p",
-                "0.9",
-                "--seed",
-                "3",
-                "--keep",
-                "qk",
-            ]
-        )
-        == 0
+        run([*asked, *shlex.split("--sample --temperature 2 --top-p 0.9 --seed 3 --keep qk")]) == 0
     )
     out, err = capsys.readouterr()
     generation = hs.load("run.safetensors").generation
@@ -160,19 +135,7 @@ def test_generate_says_why_prompts_are_run_one_at_a_time(here, writer, capsys):
 
 
 def test_options_reach_the_page(here, folder):
-    first = [
-        "--view",
-        "neuron",
-        "--heads",
-        "2",
-        "--query",
-        "0",
-        "--key",
-        "1",
-        "2",
-        "--quantity",
-        "score",
-    ]
+    first = shlex.split("--view neuron --heads 2 --query 0 --key 1 2 --quantity score")
     chosen = [*first, "--include-layers", "1", "--theme", "dark"]
     assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
     header = header_of(here / "a.html")
@@ -327,16 +290,9 @@ def test_the_help_of_a_command_that_writes_names_force(command, capsys):
 
 
 def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
-    asked = [
-        "generate",
-        "the cat",
-        "--max-new-tokens",
-        "3",
-        "--model",
-        writer,
-        "--out",
-        "run.safetensors",
-    ]
+    asked = shlex.split(
+        f"generate 'the cat' --max-new-tokens 3 --model {writer} --out run.safetensors"
+    )
     assert run([*asked, "--keep-heads", "1-2", "0-0"]) == 0
     assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
 

@@ -1,6 +1,7 @@
 """headscope compare and headscope effect."""
 
 import csv
+import shlex
 from pathlib import Path
 
 import pytest
@@ -58,17 +59,7 @@ def test_pairs_of_records_are_the_spread(here, capsys):
 
 
 def test_effect_tells_what_moves(here, writer, capsys):
-    arguments = [
-        "effect",
-        "the cat sat.",
-        "--model",
-        writer,
-        "--zero",
-        "0-1",
-        "--control",
-        "0-0",
-        "0-2",
-    ]
+    arguments = shlex.split(f"effect 'the cat sat.' --model {writer} --zero 0-1 --control 0-0 0-2")
     assert run([*arguments, "--out", "page.html"]) == 0
     out, err = capsys.readouterr()
     assert "Changed: layer 0: output set to zero (heads 1)" in out

@@ -6,6 +6,8 @@ from headscope.capturing import equal_lengths
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from .conftest import run_line
+
 TEXTS = "the cat sat\nit sat\nthe cat sat on it\na cat\n\nthe dog\n"
 
 
@@ -56,13 +58,13 @@ def test_a_figure_of_a_run_has_the_map_of_heads(texts, here, folder, capsys):
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (["--workers", "0"], 2, "--workers"),
-        (["--workers", "2", "--dask", "tcp://x:1"], 1, "a cluster has its own workers"),
-        (["--out", "texts.txt/run"], 1, "texts.txt"),
+        ("--workers 0", 2, "--workers"),
+        ("--workers 2 --dask tcp://x:1", 1, "a cluster has its own workers"),
+        ("--out texts.txt/run", 1, "texts.txt"),
     ],
 )
 def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):
-    assert run(["heads", "--texts", texts, "--model", folder, *more]) == code
+    assert run_line(f"heads --texts {texts} --model {folder} {more}") == code
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
@@ -103,13 +105,13 @@ def test_capture_of_a_file_goes_to_a_folder_of_records(texts, here, folder, caps
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--out", "a.safetensors"], "Expected a folder for --out with --texts"),
-        (["--out", "run", "a text"], "Expected --texts alone, got a text"),
-        (["--out", "run", "--target", "a"], "Expected --texts alone, got --target"),
+        ("--out a.safetensors", "Expected a folder for --out with --texts"),
+        ("--out run 'a text'", "Expected --texts alone, got a text"),
+        ("--out run --target a", "Expected --texts alone, got --target"),
     ],
 )
 def test_capture_says_what_does_not_go_with_a_file(texts, folder, capsys, given, said):
-    assert run(["capture", "--texts", texts, "--model", folder, *given]) == 1
+    assert run_line(f"capture --texts {texts} --model {folder} {given}") == 1
     assert said in capsys.readouterr().err
     assert run(["capture", "a text", "--out", "a.safetensors", "--workers", "2"]) == 1
     assert "are for the texts of a file: give --texts" in capsys.readouterr().err
@@ -129,7 +131,7 @@ def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
     assert "not for runs in parts" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("most", "more"), [(3, []), (2, ["--batch-size", "2"])])
+@pytest.mark.parametrize(("most", "more"), [(3, ""), (2, "--batch-size 2")])
 def test_batch_size_is_heeded_by_runs(here, folder, monkeypatch, most, more):
     (here / "alike.txt").write_text("the cat sat\nthe dog sat\nthe cat ran\nthe dog ran\n")
     sizes, own = [], equal_lengths.run_together
@@ -139,6 +141,6 @@ def test_batch_size_is_heeded_by_runs(here, folder, monkeypatch, most, more):
         return own(model, inputs, count, **how)
 
     monkeypatch.setattr(equal_lengths, "run_together", counted)
-    assert run(["heads", "--texts", "alike.txt", "--model", folder, "--out", "run", *more]) == 0
+    assert run_line(f"heads --texts alike.txt --model {folder} --out run {more}") == 0
     # Of four texts, of which the first is run alone to see how large a batch may be.
     assert max(sizes) == most

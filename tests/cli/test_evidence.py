@@ -1,12 +1,14 @@
 """headscope view with evidence: of one text, of a file of texts, of a tally that was kept."""
 
+import shlex
+
 import pytest
 
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record
 
-from .conftest import header_of
+from .conftest import header_of, run_line
 
 
 def test_evidence_of_this_text_alone(here, folder, capsys):
@@ -23,16 +25,7 @@ def test_evidence_of_a_file_of_texts(here, folder):
     (here / "texts.jsonl").write_text(
         '"the cat sat"\n["it sat", "the cat"]\n{"text": "a cat"}\n', encoding="utf-8"
     )
-    asked = [
-        "view",
-        "the cat",
-        "--model",
-        folder,
-        "--evidence-of",
-        "texts.jsonl",
-        "--view",
-        "matrix",
-    ]
+    asked = shlex.split(f"view 'the cat' --model {folder} --evidence-of texts.jsonl --view matrix")
     assert run(asked) == 0
     header = header_of(here / "headscope.html")
     assert header["evidence"]["texts"] == 3
@@ -65,10 +58,7 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
     hs.save(record, "run.safetensors")
     hs.heads([record, random_record(layers=2, seed=4)]).tally.save("tally.safetensors")
     assert run(["view", "run.safetensors", "--evidence", "--out", "one.html"]) == 0
-    assert (
-        run(["view", "run.safetensors", "--evidence-of", "tally.safetensors", "--out", "two.html"])
-        == 0
-    )
+    assert run_line("view run.safetensors --evidence-of tally.safetensors --out two.html") == 0
     assert [header_of(here / name)["evidence"]["texts"] for name in ("one.html", "two.html")] == [
         1,
         2,
@@ -78,16 +68,15 @@ def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--evidence", "--evidence-of", "a.txt"], "headscope: --evidence uses this one text"),
-        (["--evidence-of", "gone.txt"], "headscope: gone.txt does not exist"),
-        (["--evidence-of", "a.pdf"], "headscope: Expected .txt, .jsonl"),
-        (["--evidence-of", "empty.txt"], "headscope: empty.txt holds no example"),
+        ("--evidence --evidence-of a.txt", "headscope: --evidence uses this one text"),
+        ("--evidence-of gone.txt", "headscope: gone.txt does not exist"),
+        ("--evidence-of a.pdf", "headscope: Expected .txt, .jsonl"),
+        ("--evidence-of empty.txt", "headscope: empty.txt holds no example"),
     ],
-    ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )
 def test_bad_input_is_one_line_and_leaves_no_page(arguments, line, here, folder, capsys):
     (here / "empty.txt").write_text("\n", encoding="utf-8")
-    assert run(["view", "the cat", "--model", folder, *arguments]) == 1
+    assert run_line(f"view 'the cat' --model {folder} {arguments}") == 1
     out, err = capsys.readouterr()
     assert err.startswith(line)
     assert err.count("\n") == 1

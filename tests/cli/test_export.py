@@ -8,6 +8,8 @@ import pytest
 import headscope as hs
 from headscope.cli import run
 
+from .conftest import run_line
+
 
 @pytest.fixture
 def record(here):
@@ -59,12 +61,12 @@ def test_a_layer_or_a_head_alone(record):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--out", "w.txt"], "Expected .csv, .parquet, .nc, .npz for --out, got w.txt"),
-        (["--out", "w.csv", "--layer", "7"], "Stack 'self' has layers 0, 1, not 7"),
-        (["--out", "w.csv", "--stack", "cross"], "This record has the stacks 'self', not 'cross'"),
+        ("--out w.txt", "Expected .csv, .parquet, .nc, .npz for --out, got w.txt"),
+        ("--out w.csv --layer 7", "Stack 'self' has layers 0, 1, not 7"),
+        ("--out w.csv --stack cross", "This record has the stacks 'self', not 'cross'"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, line, record, here, capsys):
-    assert run(["export", "run.safetensors", *arguments]) == 1
+    assert run_line(f"export run.safetensors {arguments}") == 1
     assert line in capsys.readouterr().err
     assert [path.name for path in here.iterdir()] == ["run.safetensors"]

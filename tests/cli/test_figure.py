@@ -1,5 +1,6 @@
 import io
 import json
+import shlex
 
 import pytest
 from PIL import Image
@@ -7,6 +8,8 @@ from PIL import Image
 import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record
+
+from .conftest import run_line
 
 
 @pytest.fixture
@@ -18,19 +21,9 @@ def here(here):
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
     out = f"fig.{kind}"
-    line = [
-        "figure",
-        "run.safetensors",
-        "--view",
-        "head",
-        "--at",
-        "1-0,2",
-        "--out",
-        out,
-        "--theme",
-        "dark",
-        "--grey",
-    ]
+    line = shlex.split(
+        f"figure run.safetensors --view head --at 1-0,2 --out {out} --theme dark --grey"
+    )
     assert (
         run([*line, "--width", "70", "--font-size", "7", "--top-percent", "80", "--query", "3"])
         == 0
@@ -52,34 +45,9 @@ def test_a_figure_is_the_one_that_python_draws(here, kind, capsys):
 
 
 def test_every_option_reaches_the_figure(here):
-    line = [
-        "figure",
-        "run.safetensors",
-        "--view",
-        "model",
-        "--out",
-        "fig.png",
-        "--layers",
-        "1",
-        "--stack",
-        "cross",
-    ]
+    line = shlex.split("figure run.safetensors --view model --out fig.png --layers 1 --stack cross")
     assert (
-        run(
-            [
-                *line,
-                "--at",
-                "1-2",
-                "--title",
-                "T",
-                "--hide-special",
-                "--filter",
-                "all",
-                "--dpi",
-                "100",
-            ]
-        )
-        == 0
+        run([*line, *shlex.split("--at 1-2 --title T --hide-special --filter all --dpi 100")]) == 0
     )
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(85 / 25.4 * 100, abs=1)
@@ -96,11 +64,9 @@ def test_a_further_record_stands_beside_the_first(here, command, out, capsys):
     assert "--beside" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("tray", [["0-1", "1-2 view=matrix"], ["kinds"]])
+@pytest.mark.parametrize("tray", ["0-1 '1-2 view=matrix'", "kinds"])
 def test_pictures_stand_in_a_row(here, tray):
-    assert (
-        run(["figure", "run.safetensors", "--tray", *tray, "--out", "fig.png", "--dpi", "100"]) == 0
-    )
+    assert run_line(f"figure run.safetensors --tray {tray} --out fig.png --dpi 100") == 0
     image = Image.open(io.BytesIO((here / "fig.png").read_bytes()))
     assert image.width == pytest.approx(174 / 25.4 * 100, abs=1)
     assert json.loads(image.text["Description"])["view"] == "compare"
@@ -109,39 +75,29 @@ def test_pictures_stand_in_a_row(here, tray):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        ("--at 2_0 --out f.svg", "headscope: Expected layer and heads for --at, such as 2-0"),
         (
-            ["--at", "2_0", "--out", "f.svg"],
-            "headscope: Expected layer and heads for --at, such as 2-0",
-        ),
-        (
-            ["--at", "1-2", "--layer", "0", "--out", "f.svg"],
+            "--at 1-2 --layer 0 --out f.svg",
             "headscope: --at and --layer both say where to look; give one of them",
         ),
-        (["--at", "5", "--out", "f.svg"], "headscope: Stack 'cross' has layers 0, 1, not 5"),
-        (["--at", "1-7", "--out", "f.svg"], "headscope: heads=[7]: layer 1 has heads 0 to 2"),
-        (["--out", "f.jpg"], "headscope: Expected .svg, .pdf, .png for --out, got f.jpg"),
-        (["--out", "no/f.svg"], "headscope: Cannot write no/f.svg: there is no folder"),
+        ("--at 5 --out f.svg", "headscope: Stack 'cross' has layers 0, 1, not 5"),
+        ("--at 1-7 --out f.svg", "headscope: heads=[7]: layer 1 has heads 0 to 2"),
+        ("--out f.jpg", "headscope: Expected .svg, .pdf, .png for --out, got f.jpg"),
+        ("--out no/f.svg", "headscope: Cannot write no/f.svg: there is no folder"),
         (
-            ["--view", "pair", "--out", "f.svg"],
+            "--view pair --out f.svg",
             "headscope: View 'pair' shows one query; give its position with query=",
         ),
+        ("--view neuron --query 1 --out f.svg", "headscope: Layer 0 holds weights but no queries"),
         (
-            ["--view", "neuron", "--query", "1", "--out", "f.svg"],
-            "headscope: Layer 0 holds weights but no queries",
-        ),
-        (
-            ["--view", "model", "--top-percent", "3", "--out", "f.svg"],
+            "--view model --top-percent 3 --out f.svg",
             "headscope: View 'model' has no option 'top_percent'",
         ),
-        (
-            ["--width", "3", "--out", "f.svg"],
-            "headscope: width must be a number from 40 to 1000, not 3",
-        ),
+        ("--width 3 --out f.svg", "headscope: width must be a number from 40 to 1000, not 3"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_line_and_leaves_nothing_behind(here, arguments, line, capsys):
-    assert run(["figure", "run.safetensors", *arguments]) == 1
+    assert run_line(f"figure run.safetensors {arguments}") == 1
     out, err = capsys.readouterr()
     assert err.startswith(line)
     assert err.count("\n") == 1

@@ -1,6 +1,7 @@
 """A field "group" in a file of texts: intervals are over documents."""
 
 import json
+import shlex
 
 import pytest
 
@@ -55,15 +56,6 @@ def test_examples_of_a_task_have_documents(here, saved, capsys):
         == 0
     )
     assert "4 examples of 3 documents" in capsys.readouterr().out
-    asked = [
-        "ablate",
-        "--task",
-        "next-word",
-        "--data",
-        "a.csv",
-        "--model",
-        model,
-        "--no-whole-layers",
-    ]
+    asked = shlex.split(f"ablate --task next-word --data a.csv --model {model} --no-whole-layers")
     assert run([*asked, "--by", "mean-output"]) == 0
     assert "output made the mean over texts" in " ".join(capsys.readouterr().out.split())

@@ -9,6 +9,8 @@ import pytest
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from .conftest import run_line
+
 GOOD = ["the cat sat on it.", "a dog ran off.", "it was she who sat."]
 BAD = {
     2: ({"text": "a\ud800b"}, "half of a character"),
@@ -71,10 +73,10 @@ def test_nothing_left_out_is_a_plain_success(here, folder, capsys):
     assert "left out" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["heads"]], ids=" ".join)
+@pytest.mark.parametrize("command", ["heads"])
 def test_too_few_texts_are_told_before_the_work_and_after_it(command, here, folder, capsys):
     (here / "texts.txt").write_text("\n".join(GOOD), encoding="utf-8")
-    assert run([*command, "--texts", "texts.txt", "--model", folder]) == 0
+    assert run_line(f"{command} --texts texts.txt --model {folder}") == 0
     told = capsys.readouterr()
     assert told.err.startswith("headscope: 3 texts are too few to tell up to ")
     assert "3 texts are too few to tell" in told.out

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import pytest
 
@@ -41,16 +42,9 @@ def here(here):
 
 
 def test_relations_of_a_treebank(folder, here, capsys):
-    given = [
-        "relations",
-        "--treebank",
-        "bank.conllu",
-        "--model",
-        folder,
-        "--random-weights",
-        "--out",
-        "found.csv",
-    ]
+    given = shlex.split(
+        f"relations --treebank bank.conllu --model {folder} --random-weights --out found.csv"
+    )
     assert run(given) == 0
     out, _ = capsys.readouterr()
     assert "4 sentences (median 8 tokens), 9 words" in out
@@ -134,33 +128,26 @@ def test_coreference_of_schemas(folder, here, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["relations", "--treebank", "none.conllu"], "none.conllu does not exist"),
+        ("relations --treebank none.conllu", "none.conllu does not exist"),
         (
-            ["relations", "--treebank", "bad.conllu"],
+            "relations --treebank bad.conllu",
             "bad.conllu, line 1: the head is 9; expected a number from 0 to 1",
         ),
-        (
-            ["relations", "--treebank", "bank.conllu", "--out", "found.txt"],
-            "for --out, got found.txt",
-        ),
-        (["coref", "--data", "bank.conllu"], "bank.conllu is none of LitBank"),
+        ("relations --treebank bank.conllu --out found.txt", "for --out, got found.txt"),
+        ("coref --data bank.conllu", "bank.conllu is none of LitBank"),
     ],
 )
 def test_what_is_wrong_is_said_before_a_model_is_loaded(here, capsys, given, said):
     (here / "bad.conllu").write_text("1\tw\tw\tX\tX\t_\t9\tdep\t_\t_\n", encoding="utf-8")
-    assert run([*given, "--model", "no/such/model"]) == 1
+    assert run_line(f"{given} --model no/such/model") == 1
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("wanted", "name"),
-    [([], "one"), (["--sentence", "two"], "two"), (["--sentence", "2"], "three")],
+    ("wanted", "name"), [("", "one"), ("--sentence two", "two"), ("--sentence 2", "three")]
 )
 def test_view_shows_a_sentence_with_its_tree(wanted, name, folder, here, capsys):
-    assert (
-        run(["view", "--treebank", "bank.conllu", *wanted, "--model", folder, "--out", "page.html"])
-        == 0
-    )
+    assert run_line(f"view --treebank bank.conllu {wanted} --model {folder} --out page.html") == 0
     assert capsys.readouterr().err == ""
     links = header_of(here / "page.html")["links"]
     assert (links["name"], links["tree"]) == (name, True)
@@ -185,20 +172,20 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
     ("given", "said"),
     [
         (
-            ["--treebank", "bank.conllu", "--sentence", "five"],
+            "--treebank bank.conllu --sentence five",
             "bank.conllu has no sentence 'five'; give a sent_id, such as",
         ),
-        (["--treebank", "bank.conllu", "--sentence", "4"], "or a number from 0 to 3"),
-        (["--treebank", "none.conllu"], "none.conllu does not exist"),
+        ("--treebank bank.conllu --sentence 4", "or a number from 0 to 3"),
+        ("--treebank none.conllu", "none.conllu does not exist"),
         (
-            ["it sat", "--sentence", "two"],
+            "'it sat' --sentence two",
             "--sentence two is of no treebank; name its file with --treebank",
         ),
-        ([], "Expected a text, or a picture, video or sound with --image, --video or"),
+        ("", "Expected a text, or a picture, video or sound with --image, --video or"),
     ],
 )
 def test_view_of_no_sentence_is_one_line(given, said, here, capsys):
-    assert run(["view", *given]) != 0
+    assert run_line(f"view {given}") != 0
     out, err = capsys.readouterr()
     assert out == ""
     assert said in err

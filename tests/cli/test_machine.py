@@ -23,16 +23,7 @@ COMMANDS = sorted({name for name in app if not name.startswith("-")} - WITHOUT_M
 
 
 def test_what_was_used_is_printed_and_kept(folder, here, capsys):
-    arguments = [
-        "--model",
-        folder,
-        "--device",
-        "cpu",
-        "--dtype",
-        "bfloat16",
-        "--out",
-        "run.safetensors",
-    ]
+    arguments = shlex.split(f"--model {folder} --device cpu --dtype bfloat16 --out run.safetensors")
     assert run(["capture", "a cat", *arguments]) == 0
     assert "Ran on cpu, bfloat16, sdpa attention\n" in capsys.readouterr().out
     assert hs.load("run.safetensors").model.dtype == "bfloat16"
@@ -262,15 +253,15 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["a cat", "--texts", "a.txt"], "--texts replaces a text"),
+        ("'a cat' --texts a.txt", "--texts replaces a text"),
         (
-            ["--texts", "a.txt", "--out", "a.txt"],
+            "--texts a.txt --out a.txt",
             "Expected a folder for --out with --texts, got the file a.txt",
         ),
-        (["--texts", "gone.txt"], "gone.txt does not exist"),
+        ("--texts gone.txt", "gone.txt does not exist"),
     ],
 )
 def test_pages_of_several_texts_say_what_they_need(arguments, line, here, capsys):
     (here / "a.txt").write_text("a cat\n", encoding="utf-8")
-    assert run(["view", *arguments]) == 1
+    assert run_line(f"view {arguments}") == 1
     assert line in capsys.readouterr().err

@@ -58,18 +58,15 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--at", "2_0"], "headscope: Expected layer and heads for --at, such as 2-0"),
-        (["--at", "9-9"], "headscope: There is no head 9-9"),
-        (["--plot", "b.svg"], "headscope: Expected 1 to 12 heads with --at for --plot"),
-        (["--pattern", "nowhere"], "headscope: The rule 'nowhere' cannot be read"),
-        (
-            ["--out", "b.xlsx"],
-            "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx",
-        ),
+        ("--at 2_0", "headscope: Expected layer and heads for --at, such as 2-0"),
+        ("--at 9-9", "headscope: There is no head 9-9"),
+        ("--plot b.svg", "headscope: Expected 1 to 12 heads with --at for --plot"),
+        ("--pattern nowhere", "headscope: The rule 'nowhere' cannot be read"),
+        ("--out b.xlsx", "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx"),
     ],
 )
 def test_bad_input_is_one_line(arguments, line, here, folder, capsys):
-    assert run(["mechanism", "--texts", "a.txt", "--model", folder, *arguments]) == 1
+    assert run_line(f"mechanism --texts a.txt --model {folder} {arguments}") == 1
     out, err = capsys.readouterr()
     assert err.startswith(line)
     assert err.count("\n") == 1

@@ -13,7 +13,7 @@ from headscope.testing import random_record
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import Option, PageOptions, PageSelection, WrittenOptions, declared
 
-from .conftest import header_of
+from .conftest import header_of, run_line
 
 SPECIAL = {
     "stack": "cross",
@@ -155,24 +155,24 @@ def test_the_page_of_a_comparison_is_that_of_python(record, here):
 @pytest.mark.parametrize(
     ("content", "more", "line"),
     [
-        (None, ["--links", "links.json"], "--links is links.json: No such file"),
-        ("[", ["--links", "links.json"], "--links is links.json, which is not JSON"),
-        ("{}", ["--links", "links.json"], "give a list of [tokens of a dependent"),
+        (None, "--links links.json", "--links is links.json: No such file"),
+        ("[", "--links links.json", "--links is links.json, which is not JSON"),
+        ("{}", "--links links.json", "give a list of [tokens of a dependent"),
         (
             "[]",
-            ["--links", "links.json", "--treebank", "b.conllu"],
+            "--links links.json --treebank b.conllu",
             "--links and --treebank both give gold links",
         ),
-        (None, ["--comparison", "a.html"], "--comparison is a.html; give a record"),
-        (None, ["--quantities", "flat.npz"], "'flat' has the shape (4,); give the axes layer"),
-        (None, ["--quantities", "gone.npz"], "gone.npz"),
+        (None, "--comparison a.html", "--comparison is a.html; give a record"),
+        (None, "--quantities flat.npz", "'flat' has the shape (4,); give the axes layer"),
+        (None, "--quantities gone.npz", "gone.npz"),
     ],
 )
 def test_files_that_do_not_fit_are_one_line(content, more, line, record, here, capsys):
     np.savez("flat.npz", flat=np.zeros(4))
     if content is not None:
         (here / "links.json").write_text(content)
-    assert run(["view", "run.safetensors", *more]) == 1
+    assert run_line(f"view run.safetensors {more}") == 1
     err = capsys.readouterr().err
     assert line in err
     assert err.count("\n") == 1
@@ -181,9 +181,6 @@ def test_files_that_do_not_fit_are_one_line(content, more, line, record, here, c
 
 def test_links_come_from_a_file(here, folder):
     (here / "links.json").write_text(json.dumps([[1, [2, 3], "det"]]))
-    assert (
-        run(["view", "the cat sat", "--model", folder, "--links", "links.json", "--out", "a.html"])
-        == 0
-    )
+    assert run_line(f"view 'the cat sat' --model {folder} --links links.json --out a.html") == 0
     arcs = header_of(here / "a.html")["links"]["arcs"]
     assert [arc["label"] for arc in arcs] == ["det"]
