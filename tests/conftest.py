@@ -222,7 +222,8 @@ def serving():
     uvicorn = pytest.importorskip(
         "uvicorn", reason="needs the extra server: pip install 'headscope[server]'"
     )
-    from headscope.cli._serve import listening_on, server_of
+    from headscope.cli._serve import server_of
+    from headscope.views.listening import listening_on
 
     @contextmanager
     def serving(view):

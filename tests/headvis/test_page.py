@@ -49,7 +49,8 @@ def test_a_tree_that_does_not_fit_leaves_no_page(foreign_tree, tmp_path):
 def test_it_is_served(foreign_tree, monkeypatch):
     pytest.importorskip("starlette", reason="needs the extra server")
     client = pytest.importorskip("starlette.testclient", reason="needs httpx")
-    from headscope.cli import _serve, run
+    from headscope.cli import run
+    from headscope.views import listening
 
     answers = []
 
@@ -64,8 +65,8 @@ def test_it_is_served(foreign_tree, monkeypatch):
             for path in ("", "data/index.js", "data/head-3-0.js", "data/head-1-0.js"):
                 answers.append(asking.get(f"/secret/{path}"))
 
-    monkeypatch.setattr(_serve, "new_token", lambda: "secret")
-    monkeypatch.setattr(_serve, "quiet_server", Server)
+    monkeypatch.setattr(listening, "new_token", lambda: "secret")
+    monkeypatch.setattr(listening, "quiet_server", Server)
     assert run(["serve", str(foreign_tree)]) == 0
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404]
     assert '"kind":"headvis"' in answers[1].text
