@@ -30,7 +30,7 @@ def weights(rng):
     return weights
 
 
-TOKENS = ["[CLS]", "straw", "##berries", "\u0120are", "\u2581red", "now</w>", "[SEP]"]
+TOKENS = ["[CLS]", "straw", "##berries", "\u0120are", "\u2581red", "\u2581now</w>", "[SEP]"]
 
 
 def header_of(shown):

@@ -228,7 +228,7 @@ LETTERS = {
 
 @pytest.mark.parametrize("text", LETTERS)
 @pytest.mark.parametrize("backend", [bytes_of_bpe, bytes_of_fallback])
-@pytest.mark.parametrize("known", ["offsets", "ids"])
+@pytest.mark.parametrize("known", ["offsets", "ids", "pieces"])
 def test_each_letter_is_written_once_and_words_are_the_text(backend, known, text):
     from transformers import PreTrainedTokenizerFast
 
@@ -237,11 +237,61 @@ def test_each_letter_is_written_once_and_words_are_the_text(backend, known, text
     assert len(encoding["input_ids"]) > len(text)
     if known == "offsets":
         tokens = tokens_from_encoding(tokenizer, encoding, (text,))
-    else:
+    elif known == "ids":
         tokens = tokens_from_ids(tokenizer, encoding["input_ids"])
+    else:
+        pieces = tokenizer.convert_ids_to_tokens(encoding["input_ids"])
+        tokens = hs.Tokens(pieces=("\u0120",) * (backend is bytes_of_bpe) + tuple(pieces))
     assert "".join(tokens.labels).replace(" ", "") == text.replace(" ", "")
     assert list(tokens.whole_words.names) == LETTERS[text]
     assert len(tokens.labels) == len(tokens.pieces)
+
+
+def bytes_of_text(normal=None):
+    """Bytes as GPT-2 has them, of a text in a normal form, or as ByT5 has them."""
+    from tokenizers import normalizers
+    from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
+
+    if normal is None:
+        return ByT5Tokenizer()
+    backend = bytes_of_bpe()
+    backend.normalizer = getattr(normalizers, normal)()
+    return PreTrainedTokenizerFast(tokenizer_object=backend)
+
+
+def bytes_of_unigram():
+    """A tokenizer that gives every byte of a run the characters of the whole run."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    scores = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
+    scores += [(letter, -2.0) for letter in "\u2581abcdefghijklmnopqrstuvwxyz"]
+    backend = Tokenizer(models.Unigram(scores, 0, byte_fallback=True))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+
+
+@pytest.mark.parametrize(
+    ("made", "text", "words"),
+    [
+        (bytes_of_text, "n\u00e9 \u0645\u0631 \u4f60", ["n\u00e9", "\u0645\u0631", "\u4f60"]),
+        (lambda: bytes_of_text("NFC"), "cafe\u0301 x", ["caf\u00e9", "x"]),
+        (lambda: bytes_of_text("NFC"), "\u1112\u1161\u11ab\u1100\u1173\u11af", ["\ud55c\uae00"]),
+        (lambda: bytes_of_text("NFD"), "caf\u00e9 x", ["cafe\u0301", "x"]),
+        (lambda: bytes_of_text("NFD"), "\uac01 x", ["\u1100\u1161\u11a8", "x"]),
+        (bytes_of_unigram, "a \u00e9! b", ["a", "\u00e9", "!", "b"]),
+        (bytes_of_unigram, "\u4f60!\u4f60 ab", ["\u4f60", "!", "\u4f60", "ab"]),
+    ],
+)
+def test_letters_are_those_that_the_model_reads(made, text, words):
+    """Offsets are of the text as it was given, and several bytes may share them; some tokenizers
+    have none.
+    """
+    tokenizer = made()
+    tokens = tokens_from_encoding(tokenizer, tokenizer(text, add_special_tokens=False), (text,))
+    assert "".join(tokens.labels).replace(" ", "") == "".join(words)
+    assert list(tokens.whole_words.names) == words
 
 
 @pytest.mark.parametrize(

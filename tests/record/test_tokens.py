@@ -95,3 +95,19 @@ def test_bare_pieces_of_bytes_are_shown_as_the_text():
     assert Tokens(pieces=tuple(fallback)).labels == ("<s>", "caf", "\u00e9", " ", "日", "", "")
     plain = ("\u00c3\u00a9", "##\u00e9")
     assert Tokens(pieces=plain).labels == ("\u00c3\u00a9", "\u00e9")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ("<s> \u2581The \u2581straw ber ries \u2581were .", "<s> The strawberries were ."),
+        ("The \u0120straw ber ries , \u0120don ' t", "The strawberries , don ' t"),
+        ("<|endoftext|> the</w> straw ber ries</w> .</w>", "<|endoftext|> the strawberries ."),
+        ("the straw@@ ber@@ ries .", "the strawberries ."),
+        ("[CLS] the straw ##ber ##ries ## [SEP]", "[CLS] the strawberries ## [SEP]"),
+        ("straw ber ries", "straw ber ries"),
+    ],
+)
+def test_bare_pieces_make_words_by_the_marks_of_their_vocabulary(pieces, words):
+    tokens = Tokens(pieces=tuple(pieces.split()))
+    assert tokens.whole_words.names == tuple(words.split())

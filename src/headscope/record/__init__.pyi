@@ -34,7 +34,9 @@ from ._stored import part_of as part_of
 from ._tokens import Tokens as Tokens
 from ._weight_blocks import WeightBlock as WeightBlock
 from ._weight_blocks import sampled_queries as sampled_queries
+from ._words import JOINER as JOINER
 from ._words import Words as Words
+from ._words import stands_alone as stands_alone
 from ._words import word_maps as word_maps
 from .bare_arrays import from_weights as from_weights
 from .rotary import Rotary as Rotary

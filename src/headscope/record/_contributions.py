@@ -12,8 +12,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
-from headscope.record._rebuilt import RebuiltWhenCopied
-from headscope.record._stored import Array, array_field, held
+from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held
 
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]
 CONTRIBUTION_KINDS: tuple[ContributionKind, ...] = get_args(ContributionKind)

@@ -92,10 +92,8 @@ def verification_of(layers: Sequence[Layer]) -> str:
     was checked.
     """
     checked = [layer for layer in layers if layer.verified is not None]
-    return _sentence(checked) if checked else ""
-
-
-def _sentence(checked: Sequence[Layer]) -> str:
+    if not checked:
+        return ""
     counts = Counter(layer.verified_against for layer in checked)
     numbers = _numbers(checked)
     compared = [against for against in counts if against in CALLED]

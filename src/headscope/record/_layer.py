@@ -26,9 +26,8 @@ from headscope.record._contributions import Contributions
 from headscope.record._facts import AGAINST
 from headscope.record._held_heads import HeldHeads
 from headscope.record._mask import Mask
-from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._statistics import Statistics
-from headscope.record._stored import Array, array_field, held, part_of
+from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held, part_of
 from headscope.record._weight_blocks import WeightBlock, exact_rows, weight_blocks
 from headscope.record.recompute import RECOMPUTED, SCORED, room_for, scores_of, softmax_of
 from headscope.record.rotary import Rotary

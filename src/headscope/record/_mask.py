@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.errors import RecordError
-from headscope.record._rebuilt import RebuiltWhenCopied
+from headscope.record._stored import RebuiltWhenCopied
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 from headscope.errors import NoSuchStackError, RecordError
 from headscope.record._facts import ModelFacts, verification_of, weakest
 from headscope.record._generation import Generation
-from headscope.record._rebuilt import RebuiltWhenCopied
 from headscope.record._stack import Stack
+from headscope.record._stored import RebuiltWhenCopied
 from headscope.record._tokens import Tokens
 
 NAMED = 6

@@ -13,8 +13,7 @@ from headscope._missing_packages import library
 from headscope.errors import RecordError
 from headscope.record._checks import check_number, frozen
 from headscope.record._layer import Floating, Layer
-from headscope.record._rebuilt import RebuiltWhenCopied
-from headscope.record._stored import StoredArrays
+from headscope.record._stored import RebuiltWhenCopied, StoredArrays
 from headscope.record._tokens import Tokens
 from headscope.record._words import word_layer, word_tokens
 

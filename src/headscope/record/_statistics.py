@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
-from headscope.record._rebuilt import RebuiltWhenCopied
-from headscope.record._stored import Array, array_field, held
+from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held
 from headscope.record._tokens import Tokens
 
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)

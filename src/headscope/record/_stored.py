@@ -1,9 +1,10 @@
-"""Arrays that stay in a file until they are asked for."""
+"""Arrays that stay in a file until they are asked for, and copies of what is frozen."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,3 +107,26 @@ class StoredArrays(Mapping[Any, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self.kept)
+
+
+class RebuiltWhenCopied:
+    """A frozen dataclass that is pickled and copied by what it was made of, and checked again where
+    it is made.
+
+    Read-only mappings cannot be pickled, and arrays in a file would be read where that file may be
+    another.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not getattr: it would read arrays that are in a file, see `ArrayField`.
+        values: dict[str, Any] = {}
+        for each in fields(self):  # ty: ignore[invalid-argument-type]
+            if each.init:
+                value = vars(self)[each.name]
+                values[each.name] = dict(value) if isinstance(value, Mapping) else value
+        return made, (type(self), values)
+
+
+def made(kind: type, values: Mapping[str, Any]) -> Any:
+    """One of a kind, of what it is made of."""
+    return kind(**values)

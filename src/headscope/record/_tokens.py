@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import pairwise
+from textwrap import shorten
 from typing import Any
+from unicodedata import category
 
 from headscope.errors import RecordError
-from headscope.record._words import Words
+from headscope.record._words import JOINER, Words, stands_alone
 
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
@@ -18,6 +21,8 @@ SPECIAL = re.compile(
 FALLBACK = re.compile(r"<0x[0-9A-F]{2}>")
 """A byte that a vocabulary of SentencePiece has no piece for."""
 CONTINUATION = "##"
+MARKS = WORD_END, GOES_ON = "</w>", "@@"
+"""What BPE writes behind the last piece of a word, or behind each but the last."""
 SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
 
 
@@ -94,15 +99,14 @@ class Tokens:
 
     def _fill(self) -> None:
         """Tuples in place of lists, and what follows from the pieces where it was not given."""
-        special = tuple(self.special)
-        labels = tuple(self.labels)
         filled: dict[str, tuple] = {
             "pieces": tuple(self.pieces),
             "texts": tuple(self.texts),
             "frames": tuple(self.frames),
-            "special": special or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
+            "special": tuple(self.special)
+            or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
-            "labels": labels or _labels(self.pieces),
+            "labels": tuple(self.labels) or _labels(self.pieces),
         }
         if self.pictures is None and self.places is not None:
             filled["pictures"] = tuple(None if place is None else 0 for place in self.places)
@@ -114,9 +118,7 @@ class Tokens:
 
     def __repr__(self) -> str:
         """The first tokens in a line."""
-        shown = " ".join(self.pieces[:REPR_TOKENS])
-        more = " ..." if len(self.pieces) > REPR_TOKENS else ""
-        return f"<Tokens: {len(self.pieces)}: {shown[:REPR_LENGTH]}{more}>"
+        return f"<Tokens: {len(self)}: {shorten(' '.join(self.pieces), 120, placeholder=' ...')}>"
 
     @property
     def grid(self) -> tuple[int, int] | None:
@@ -147,38 +149,26 @@ class Tokens:
     @cached_property
     def continues(self) -> tuple[bool, ...]:
         """True where a token continues the word of the token before it."""
-        # Without numbers of words only WordPiece shows it: "##berries", but not "##" alone.
         if self.words is None:
-            return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in self.pieces)
-        continues = []
-        last = None
+            return _going_on(self.pieces, self.labels, self.special)
         # With the segment, in case that words are numbered anew in the second text of a pair.
-        for word in zip(self.segments, self.words, strict=True):
-            continues.append(word[1] is not None and word == last)
-            last = word
-        return tuple(continues)
+        words = [(-1, None), *zip(self.segments, self.words, strict=True)]
+        return tuple(now[1] is not None and now == before for before, now in pairwise(words))
 
     @cached_property
     def whole_words(self) -> Words:
         """The words that the tokens make; every token is part of one, special tokens and patches
         each of their own.
         """
-        runs: list[list[int]] = []
-        for position, continues in enumerate(self.continues):
-            if continues and runs:
-                runs[-1].append(position)
-            else:
-                runs.append([position])
+        starts = [at for at, goes_on in enumerate(self.continues) if not goes_on or not at]
+        runs = [tuple(range(*ends)) for ends in pairwise([*starts, len(self)])]
         joined = ["".join(self.labels[position] for position in run) for run in runs]
         names = tuple(name.strip(" ") or name for name in joined)
-        return Words(names, tuple(map(tuple, runs)), ())
+        return Words(names, tuple(runs), ())
 
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
-        lists = {name: _picked(getattr(self, name), kept) for name in EACH}
-        return Tokens(
-            texts=self.texts, grids=self.grids, frames=self.frames, numbered=self.numbered, **lists
-        )
+        return replace(self, **{name: _picked(getattr(self, name), kept) for name in EACH})
 
     def _check_lengths(self) -> None:
         for name in EACH:
@@ -212,24 +202,20 @@ class Tokens:
     def _check_places(self) -> None:
         pairs = zip(self.places or (), self.pictures or (), strict=True)
         for position, (place, picture) in enumerate(pairs):
-            if place is not None or picture is not None:
-                self._check_place(position, place, picture)
-
-    def _check_place(
-        self, position: int, place: tuple[int, int] | None, picture: int | None
-    ) -> None:
-        if place is None or picture is None or not 0 <= picture < len(self.grids):
-            raise RecordError(
-                f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} "
-                f"in picture {picture}, and there are {len(self.grids)} grids; give rows and "
-                "columns of each picture in grids="
-            )
-        grid = self.grids[picture]
-        if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
-            raise RecordError(
-                f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
-                f"x {grid[1]} patches"
-            )
+            if place is None and picture is None:
+                continue
+            if place is None or picture is None or not 0 <= picture < len(self.grids):
+                raise RecordError(
+                    f"Tokens: token {position} ({self.pieces[position]!r}) has the place {place} "
+                    f"in picture {picture}, and there are {len(self.grids)} grids; give rows and "
+                    "columns of each picture in grids="
+                )
+            grid = self.grids[picture]
+            if not all(0 <= number < size for number, size in zip(place, grid, strict=True)):
+                raise RecordError(
+                    f"Tokens: the place {place} of token {position} leaves the grid of {grid[0]} "
+                    f"x {grid[1]} patches"
+                )
 
     def _check_frames(self) -> None:
         if self.frames and len(self.frames) != len(self.grids):
@@ -262,9 +248,6 @@ class Tokens:
 
 ROLES = ("bos", "cls", "sep", "eos")
 """What tokenizers have special tokens for, as transformers names them."""
-REPR_TOKENS, REPR_LENGTH = 12, 200
-"""Tokens, and characters of them, that the representation shows."""
-
 EACH = (
     "pieces",
     "ids",
@@ -299,14 +282,38 @@ def _labels(pieces: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+def _going_on(
+    pieces: Sequence[str], labels: Sequence[str], special: Sequence[bool]
+) -> tuple[bool, ...]:
+    """Where pieces themselves show that a token continues the word of the token before it."""
+    if not any(piece.startswith(SPACE_MARKS) for piece in pieces):
+        for mark in MARKS:
+            if any(piece.endswith(mark) and piece != mark for piece in pieces):
+                goes_on = [piece.endswith(mark) == (mark == GOES_ON) for piece in pieces]
+                before = zip((True, *special), (False, *goes_on), strict=True)
+                return tuple(on and not alone for alone, on in before)[:-1]
+        # WordPiece: "##berries", but not "##" alone.
+        return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in pieces)
+    goes_on, last = [], "special"
+    for piece, label, alone in zip(pieces, labels, special, strict=True):
+        kind = "special" if alone else "word" if any(map(str.isalnum, label)) else "mark"
+        kind = "letter" if stands_alone(label[:1]) else kind
+        is_same = kind == last != "letter" or last == "space"
+        # Marks on a letter, and further bytes of one, are of what is before them.
+        if category(label[:1] or JOINER) in ("Mn", "Mc", "Me", "Cf"):
+            kind, is_same = last, True
+        goes_on.append(is_same and kind != "special" and not piece.startswith(SPACE_MARKS))
+        last = "space" if label.isspace() or label.endswith(JOINER) else kind
+    return tuple(goes_on)
+
+
 def _bytes_in(pieces: Sequence[str]) -> list[bytes] | None:
     """The bytes that pieces stand for, none for special tokens; None where pieces are letters."""
     words = [piece for piece in pieces if not SPECIAL.fullmatch(piece)]
     if any(map(FALLBACK.fullmatch, words)):
         written = {piece: piece.replace(SPACE_MARKS[1], " ").encode() for piece in words}
-        written |= {
-            piece: bytes([int(piece[1:-1], 16)]) for piece in words if FALLBACK.match(piece)
-        }
+        bytes_of = filter(FALLBACK.match, words)
+        written |= {piece: bytes([int(piece[1:-1], 16)]) for piece in bytes_of}
     elif any(word.startswith(SPACE_MARKS[0]) for word in words):
         known = _byte_of()
         if not set("".join(words)) <= known.keys():
@@ -330,6 +337,8 @@ def _label(piece: str) -> str:
         return piece[len(CONTINUATION) :]
     for mark in SPACE_MARKS:
         piece = piece.replace(mark, " ")
+    for mark in MARKS:
+        piece = piece.removesuffix(mark) or piece
     return piece.removeprefix(" ") or piece
 
 

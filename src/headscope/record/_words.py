@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from headscope.record._tokens import Tokens
 
 ROWS = ("mean", "first", "max")
+JOINER = "\u200d"
+"""Makes one sign of the emoji before and after it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,12 @@ class Words:
                 f"No token stands for word {', '.join(lost)}; the tokenizer dropped it, or the "
                 "text was cut before it"
             )
+
+
+def stands_alone(letter: str) -> bool:
+    """Whether a letter is of a script without spaces, where each is a word; or an emoji."""
+    is_hangul = "\u1100" <= letter <= "\u11ff" or "\uac00" <= letter <= "\ud7a3"
+    return letter != "" and east_asian_width(letter) in "WF" and not is_hangul
 
 
 def word_tokens(tokens: Tokens) -> Tokens:

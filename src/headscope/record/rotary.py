@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.record._rebuilt import RebuiltWhenCopied
+from headscope.record._stored import RebuiltWhenCopied
 
 Style = Literal["halves", "neighbours"]
 STYLES: tuple[Style, ...] = get_args(Style)

@@ -11,16 +11,14 @@ from functools import lru_cache
 from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any, NamedTuple
-from unicodedata import category, east_asian_width
+from unicodedata import category
 from weakref import WeakKeyDictionary
 
 from headscope.capturing.inputs.parsed_input import RenderedText
-from headscope.record import Tokens
+from headscope.record import JOINER, Tokens, stands_alone
 
 UNDECODABLE = "\ufffd"
 """What a tokenizer gives for bytes that are not yet a whole letter."""
-JOINER = "\u200d"
-"""Makes one sign of the emoji before and after it."""
 Span = tuple[int, int]
 
 
@@ -90,7 +88,11 @@ class SpecialTokens:
     def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
         is_special = number in self.ids
         label = piece if is_special else _label(tokenizer, piece)
-        is_undecodable = not is_special and UNDECODABLE in _decoded(tokenizer, _bare(piece))
+        plain = _bare(piece)
+        decoded = _decoded(tokenizer, plain)
+        # Some tokenizers give nothing for such bytes.
+        is_part = UNDECODABLE in decoded or (not decoded and plain.strip(" \u2581\u0120") != "")
+        is_undecodable = not is_special and is_part
         role = self.roles.get(number)
         return _VocabularyToken(piece, is_special, role, label, is_undecodable)
 
@@ -286,7 +288,9 @@ def tokens_from_ids(
     tokens = specials.tokens(tokenizer, ids)
     labels = [token.label for token in tokens]
     spans, segments, of = known.get("offsets"), known.get("segments", (0,) * len(ids)), texts
-    if spans is None:
+    # Offsets are of the text as it was given: a normaliser may make one letter two, or two one, and
+    # bytes may share the letters of a whole run.
+    if spans is None or any(token.is_undecodable for token in tokens):
         decoded, spans = _decoded_spans(tokenizer, ids, tokens)
         of = (decoded,) * 2
         known["words"] = _words(known.get("words", (0,) * len(ids)), spans, segments, of)
@@ -340,7 +344,7 @@ def _decoded_spans(
         waiting.append(at)
         known = _decoded_ids(tokenizer, [ids[each] for each in before])
         now = _decoded_ids(tokenizer, [ids[each] for each in (*before, *waiting)])
-        if now.endswith(UNDECODABLE) and at != plain[-1]:
+        if (now.endswith(UNDECODABLE) or now == known) and at != plain[-1]:
             continue
         start = len(text)
         text += now[_shared(known, now) :]
@@ -421,18 +425,13 @@ def _words(
         # A space alone belongs to the word behind it, a line break to none.
         here = texts[segment][begins : begins + 1]
         is_word = written.isalnum() or any(map(str.isalnum, written.strip(" ") or here))
-        alone = begins if _stands_alone(here) else None
+        alone = begins if stands_alone(here) else None
         mark = (segment, number, bisect_right(starts[segment], begins), is_word, alone)
         if not last or not _goes_on(texts[segment], begins):
             word += mark != last
             last = mark
         words.append(word)
     return tuple(words)
-
-
-def _stands_alone(letter: str) -> bool:
-    """Whether a letter is of a script without spaces, or an emoji."""
-    return bool(letter) and east_asian_width(letter) in "WF" and not "\uac00" <= letter <= "\ud7a3"
 
 
 def _goes_on(text: str, at: int) -> bool:
@@ -446,7 +445,7 @@ def _goes_on(text: str, at: int) -> bool:
         return True
     while base > 0 and category(text[base]).startswith("M"):
         base -= 1
-    letters = text[base].isalnum() and here.isalnum() and not _stands_alone(here)
+    letters = text[base].isalnum() and here.isalnum() and not stands_alone(here)
     return base < at - 1 and letters
 
 
