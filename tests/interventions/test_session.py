@@ -233,6 +233,35 @@ def test_a_generation_that_is_recorded(family, tokenizer):
     assert record.verified < 1e-5
 
 
+COUNTED = {
+    "silenced": lambda records: hs.Zero(layer=0, heads=1, queries=[0, 3]),
+    "even": lambda records: hs.Uniform(layer=1, heads=1, queries=1),
+    "link": lambda records: hs.Cut(layer=0, heads=0, queries=2, keys=0),
+    "key": lambda records: hs.Cut(layer=0, heads=0, keys=1),
+    "mean": lambda records: hs.Mean(layer=1, heads=2, records=records),
+    "outputs": lambda records: hs.Patch(
+        layer=0, record=records[0], what="output", positions=[3, 1], source=[7, 2]
+    ),
+    "keys": lambda records: hs.Patch(
+        layer=0, record=records[0], what="keys", positions=[3, 1], source=[7, 2]
+    ),
+}
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "mistral"])
+@pytest.mark.parametrize("change", COUNTED)
+def test_tokens_are_counted_from_the_beginning_of_a_generation(family, change, tokenizer):
+    """In each step, also where a cache of a window (mistral) has let go of the first tokens."""
+    model = tiny_model(family, writes=True)
+    longer = [hs.capture(model, tokenizer, f"{TEXT} {TEXT}")]
+    with hs.intervene(model, COUNTED[change](longer)):
+        written = hs.generate(model, tokenizer, "the cat", max_new_tokens=8, allow_unfit=True)
+        ids = [*tokenizer("the cat").input_ids, *written.generation.tokens.ids]
+        (whole,) = capture_encoded(model, None, {"input_ids": torch.tensor([ids[:-1]])})
+    for layer, other in zip(written["self"], whole["self"], strict=True):
+        np.testing.assert_allclose(layer.weights_of(), other.weights_of(), atol=1e-5)
+
+
 def test_torchs_own_multi_head_attention():
     torch.manual_seed(0)
     layer = nn.MultiheadAttention(12, 3, batch_first=True).eval()

@@ -39,12 +39,35 @@ class CallPositions:
         visible: True for real keys that a query may look at, broadcast to the weights; None where
             not asked for.
         sinks: whether a part of each row's weight goes to learned sinks.
+        before: in a step of a generation, for each example, how many of its tokens come before the
+            first of these queries, and before the first of these keys; else empty.
     """
 
     queries: Sequence[torch.Tensor]
     keys: Sequence[torch.Tensor]
     visible: torch.Tensor | None = None
     sinks: bool = False
+    before: Sequence[tuple[int, int]] = ()
+
+    @staticmethod
+    def after(
+        read: Sequence[int],
+        queries: Sequence[torch.Tensor],
+        keys: Sequence[torch.Tensor],
+        *,
+        cross: bool,
+    ) -> CallPositions:
+        """Those of a call after so many tokens of each example; empty where it is the first."""
+        before = []
+        for count, own, held in zip(read, queries, keys, strict=False):
+            # A cache of a window has let go of the first keys.
+            lost = 0 if cross else max(count + len(own) - len(held), 0)
+            before.append((count, lost))
+        return CallPositions(queries, keys, before=before)
+
+    def before_in(self, example: int) -> tuple[int, int]:
+        """What is `before` the queries and keys of an example."""
+        return self.before[example] if self.before else (0, 0)
 
 
 @dataclass(eq=False)
@@ -102,9 +125,7 @@ class ChangeSession(Protocol):
         """What is to be changed in the pass of this module that is running."""
         ...
 
-    def positions(
-        self, module: nn.Module, call: Call
-    ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    def positions(self, module: nn.Module, call: Call) -> CallPositions:
         """Positions of the real queries and keys of each example of a call."""
         ...
 
@@ -199,11 +220,10 @@ class Edit:
                 if part.size != (tensor.shape[1], tensor.shape[3]):
                     continue  # another product of the same layer
                 self._note(part)
-                queries, keys = self.session.positions(self.module, call)
-                at = CallPositions(queries, keys)
+                at = self.session.positions(self.module, call)
                 index = _index(part.heads, tensor)
                 chosen = rows_of(
-                    part.rows, queries if where == "query" else keys, tensor.shape[2], tensor.device
+                    part.rows, at, tensor.shape[2], tensor.device, of_keys=where != "query"
                 )
                 old = changed[:, index]
                 # The tensor is the model's own: others may read it, and gradients may need what it
@@ -256,8 +276,8 @@ class Edit:
             return replace(call, context=context, weights=torch.cat(weights) if weights else None)
 
     def _at(self, call: Call) -> CallPositions:
-        queries, keys = self.session.positions(self.module, call)
-        return CallPositions(queries, keys, sinks=call.sinks is not None)
+        at = self.session.positions(self.module, call)
+        return replace(at, sinks=call.sinks is not None)
 
     def _of_copy(self, number: int) -> tuple[LayerChange, ...]:
         parts = (part for part in self.parts if part.copy is None or part.copy[1] == number)
@@ -324,7 +344,7 @@ class _Changing:
         for part in parts:
             at = replace(self._at, visible=self._visible(part.heads))
             chosen = _index([heads.index(head) for head in part.heads], own)
-            rows = rows_of(part.rows, at.queries, own.shape[2], own.device)[:, None]
+            rows = rows_of(part.rows, at, own.shape[2], own.device)[:, None]
             old, new = new[:, chosen], new.clone()
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
@@ -347,7 +367,7 @@ class _Changing:
     def _replace(self, part: LayerChange) -> None:
         index = _index(part.heads, self._context)
         old = self._context[:, :, index]
-        rows = rows_of(part.rows, self._at.queries, old.shape[1], old.device)[:, :, None]
+        rows = rows_of(part.rows, self._at, old.shape[1], old.device)[:, :, None]
         self._context[:, :, index] = (
             part.make(old, self._at).to(old.dtype).where(rows[..., None], old)
         )
@@ -374,7 +394,7 @@ class _Changing:
         """
         batch, _, queries, keys = self._call.size
         index = _index(heads, self._context)
-        real = rows_of(None, self._at.keys, keys, index.device, real=True)[:, None, None]
+        real = rows_of(None, self._at, keys, index.device, of_keys=True)[:, None, None]
         visible = visible_of(self._call, self._visibility, heads=index)
         real = real if visible is None else real & visible
         return real.expand(batch, -1, queries, keys)
@@ -382,38 +402,62 @@ class _Changing:
 
 def rows_of(
     rows: tuple[int, ...] | None,
-    positions: Sequence[torch.Tensor],
+    at: CallPositions,
     size: int,
     device: Any,
     *,
-    real: bool = False,
+    of_keys: bool = False,
 ) -> torch.Tensor:
-    """``[batch position]``, True for the chosen among the real tokens; without a choice for all, or
-    all ``real`` ones.
+    """``[batch position]``, True for the chosen among the real queries, or keys; without a choice
+    for all queries, or all real keys.
 
     Raises:
         InterventionError: where a text has no such token.
     """
+    positions = at.keys if of_keys else at.queries
     chosen = torch.ones(len(positions), size, dtype=torch.bool, device=device)
-    if rows is None and not real:
+    if rows is None and not of_keys:
         return chosen
     chosen = torch.zeros_like(chosen)
-    for row, shown in zip(chosen, positions, strict=True):
-        row[shown if rows is None else shown[list(within(rows, len(shown)))]] = True
+    for example, (row, shown) in enumerate(zip(chosen, positions, strict=True)):
+        before = at.before_in(example)[of_keys]
+        row[shown if rows is None else shown[within(rows, len(shown), before)]] = True
     return chosen
 
 
-def within(rows: Sequence[int], count: int) -> Sequence[int]:
-    """The positions, none of which lies beyond the tokens that there are.
+def within(rows: Sequence[int], count: int, before: int = 0) -> list[int]:
+    """Numbers of tokens of a text as positions among those that are run now, which follow some
+    others; without those of other steps of a generation.
 
     Raises:
-        InterventionError: where one does.
+        InterventionError: where one lies beyond the tokens that there are.
     """
-    if max(rows, default=0) >= count:
+    # The first step shows whether they exist.
+    if not before and max(rows, default=0) >= count:
         raise InterventionError(
             f"There is no token {max(rows)}: the text has tokens 0 to {count - 1}"
         )
-    return rows
+    return [number - before for number in rows if 0 <= number - before < count]
+
+
+def read_before(cached: Any, mask: Any, batch: int) -> list[int]:
+    """How many tokens of each text earlier steps of a generation read; empty in the first.
+
+    Args:
+        cached: the cache of the model.
+        mask: of padding; None without any.
+        batch: number of texts.
+    """
+    if not cached:
+        return []
+    # generate hands an empty cache to the first step, which reads the whole prompt.
+    is_tuple = isinstance(cached, tuple | list)
+    count = int(cached[0][0].shape[-2] if is_tuple else cached.get_seq_length())
+    if not count:
+        return []
+    if isinstance(mask, torch.Tensor) and mask.ndim == 2 and mask.shape[1] > count:
+        return mask[:, :count].count_nonzero(1).tolist()
+    return [count] * batch
 
 
 def alike(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:

@@ -145,12 +145,12 @@ class Patch(Intervention):
             new = old.clone()
             # Outputs come as [batch query head feature], all others with the heads first.
             rows = new.transpose(1, 2) if self.what == "output" else new
-            sides = at.keys if self.what in ("keys", "values") else at.queries
+            of_keys = self.what in ("keys", "values")
+            sides = at.keys if of_keys else at.queries
             for example, own_positions in enumerate(sides):
                 array = arrays[example % len(arrays)]  # one record serves all texts
-                to, of = self._positions(
-                    len(own_positions), array.shape[1], f"{place.name}, text {example}"
-                )
+                counts = len(own_positions), at.before_in(example)[of_keys]
+                to, of = self._positions(counts, array.shape[1], f"{place.name}, text {example}")
                 rows[example, :, own_positions[to]] = array[:, of].to(new)
             return new
 
@@ -168,19 +168,27 @@ class Patch(Intervention):
             )
         return array[list(heads)]
 
-    def _positions(self, here: int, there: int, name: str) -> tuple[list[int], list[int]]:
-        if self.positions is None or self.source is None:
-            if here != there:
+    def _positions(self, counts: tuple[int, int], there: int, name: str) -> tuple[list[int], ...]:
+        """Positions among the tokens that are run now, and in the record.
+
+        Args:
+            counts: of tokens that are run now, and of those before them.
+            there: tokens of the record.
+            name: of layer and text.
+        """
+        (here, before), to, of = counts, self.positions, self.source
+        if to is None or of is None:
+            if before + here != there:
                 raise InterventionError(
-                    f"{name} has {here} tokens, and the record {there}; say with positions= and "
-                    "source= which are to be put where"
+                    f"{name} has {before + here} tokens, and the record {there}; say with "
+                    "positions= and source= which are to be put where"
                 )
-            return list(range(here)), list(range(there))
-        to, of = list(self.positions), list(self.source)  # ty: ignore[invalid-argument-type]
-        within(to, here)
-        if max(of) >= there:
-            raise InterventionError(f"The record has tokens 0 to {there - 1}, not {max(of)}")
-        return to, of
+            to = of = range(there)
+        pairs = dict(zip(to, of, strict=True))  # ty: ignore
+        shown, last = within(list(pairs), here, before), max(pairs.values())
+        if last >= there:
+            raise InterventionError(f"The record has tokens 0 to {there - 1}, not {last}")
+        return shown, [pairs[before + position] for position in shown]
 
     def _kv_heads_of(self, place: LayerPlace) -> tuple[int, ...]:
         if self.heads is None:

@@ -262,7 +262,8 @@ class Mean(_MeanOfRecords):
             visible = visible_of(at).expand_as(old)
 
             def cut(own: torch.Tensor, example: int, _: int) -> torch.Tensor:
-                _, queries, keys = own.shape
+                query, key = at.before_in(example)
+                queries, keys = query + own.shape[1], key + own.shape[2]
                 if queries > whole.shape[1] or keys > whole.shape[2]:
                     raise InterventionError(
                         f"{place.name}: the text has {queries} x {keys} tokens and the longest "
@@ -272,7 +273,7 @@ class Mean(_MeanOfRecords):
                 seen = visible[example][:, at.queries[example][:, None], at.keys[example]]
                 # The mean is over texts whose masks differ, so that it may lie on keys that this
                 # query may not look at: what is left without them is made to sum to 1.
-                rows = whole[:, :queries, :keys].to(own).masked_fill(~seen, 0.0)
+                rows = whole[:, query:queries, key:keys].to(own).masked_fill(~seen, 0.0)
                 sums = rows.sum(-1, keepdim=True)
                 return (rows / sums).where(sums > 0, rows)
 
@@ -356,7 +357,7 @@ class Cut(Intervention):
         return self._without
 
     def _without(self, old: torch.Tensor, at: CallPositions) -> torch.Tensor:
-        cut = rows_of(self.keys, at.keys, old.shape[3], old.device)[:, None, None]  # ty: ignore[invalid-argument-type]
+        cut = rows_of(self.keys, at, old.shape[3], old.device, of_keys=True)[:, None, None]  # ty: ignore[invalid-argument-type]
         kept = old.masked_fill(cut, 0.0)
         if not self.renormalise:
             return kept

@@ -24,7 +24,7 @@ from headscope.capturing.media.input_positions import (
 )
 from headscope.capturing.observers import hook_after, hook_before, looking_away, mode_off, observing
 from headscope.capturing.run import uncompiled, unwrapped
-from headscope.capturing.seam import LayerChange, changing, sessions
+from headscope.capturing.seam import CallPositions, LayerChange, changing, read_before, sessions
 from headscope.capturing.walk import ModelModules, WatchedModules, reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
@@ -136,6 +136,7 @@ class ModelSession:
         self._visits: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
         self._arguments: Mapping[str, Any] = {}
+        self._read: list[int] = []
         self._running = 0
         self._away = ExitStack()
 
@@ -181,19 +182,17 @@ class ModelSession:
         visit = (self._visits[name] - 1) % self._uses[name] if self._uses[name] else 0
         return self._parts.get((name, visit), ())
 
-    def positions(
-        self, module: nn.Module, call: Call
-    ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    def positions(self, module: nn.Module, call: Call) -> CallPositions:
         """See `headscope.capturing.seam.Session`."""
         batch, _, queries, keys = call.size
         roles = self._places[self._modules.names[id(module)]].roles
         seen, device = _looked_at(call), call.context.device
-        # What is hidden from all is known of keys; queries are the same tokens if they are as many.
-        of_queries = seen if queries == keys else None
-        real = self._real(roles[1], (batch, keys), seen, device)
-        if queries == keys and roles[0] == roles[1]:
-            return real, real
-        return self._real(roles[0], (batch, queries), of_queries, device), real
+        own = real = self._real(roles[1], (batch, keys), seen, device)
+        if queries != keys or roles[0] != roles[1]:
+            # What is hidden from all is known of keys; queries are the same tokens if as many.
+            of_queries = seen if queries == keys else None
+            own = self._real(roles[0], (batch, queries), of_queries, device)
+        return CallPositions.after(self._read, own, real, cross=roles[0] != roles[1])
 
     def _real(
         self, role: str, shape: tuple[int, int], seen: torch.Tensor | None, device: torch.device
@@ -203,8 +202,8 @@ class ModelSession:
         real = torch.ones(shape) if seen is None else seen.expand(shape)
         if isinstance(mask, torch.Tensor) and mask.ndim == 2 and len(mask) == shape[0]:
             # In a step of a generation the mask is of all tokens so far, the queries the last ones.
-            steps = _is_filled(self._arguments.get("past_key_values"))
-            if mask.shape[1] == shape[1] or (steps and mask.shape[1] > shape[1]):
+            is_step = self._read and mask.shape[1] > shape[1]
+            if mask.shape[1] == shape[1] or is_step:
                 real = mask[:, -shape[1] :]
         counts = real.count_nonzero(1).tolist()
         return list(real.nonzero()[:, 1].to(device).split(counts))
@@ -218,7 +217,10 @@ class ModelSession:
         self._arguments = arguments = _named(module, args, options)
         if self.operators is not None:
             self.operators.batch = _count(arguments)
-        self._learn(_inputs_of(self.model, arguments, whole=module is self.model))
+        mask = arguments.get(MASKS["target" if reads_target(self.model) else "source"])
+        self._read = read_before(arguments.get("past_key_values"), mask, _count(arguments))
+        whole = module is self.model
+        self._learn(None if self._read else _inputs_of(self.model, arguments, whole=whole))
         self._visits.clear()
         if self.operators is not None and self.operators.idle:
             # Even a watch that sees nothing is asked about each of torch's functions: a fifth of
@@ -337,12 +339,8 @@ def _kind(model: Any, arguments: Mapping[str, Any]) -> tuple:
 
 
 def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inputs | None:
-    """What a model can be run on to find its places; None for a step of a generation, or a part of
-    the model.
-    """
+    """What a model can be run on to find its places; None for a part of the model."""
     if any(arguments.get(name) is not None for name in ENCODED):
-        return None
-    if _is_filled(arguments.get("past_key_values")):
         return None
     tensors = _tensors(arguments)
     if not hasattr(model, "config"):
@@ -370,14 +368,6 @@ def _decoder_start(model: Any, count: int) -> torch.Tensor:
     """Something for a decoder to read, whose layers are to be found beside the encoder's."""
     start = getattr(model.config, "decoder_start_token_id", None) or 0
     return torch.full((count, 2), start, device=device_of(model))
-
-
-def _is_filled(cached: Any) -> bool:
-    if cached is None:
-        return False
-    # generate hands an empty cache to the first step, which reads the whole prompt.
-    length = getattr(cached, "get_seq_length", None)
-    return bool(length()) if length is not None else bool(cached)
 
 
 def _tokens(tensors: Mapping[str, torch.Tensor], role: str) -> tuple[Tokens, ...]:
