@@ -77,5 +77,5 @@ def test_parts_of_several_gpus_are_of_one_run(monkeypatch):
         monkeypatch.setattr(
             capturing, "facts_of", lambda _, device=device: ModelFacts(name="m", device=device)
         )
-        told.append(facts_of_model(None, None)["runs on"])
+        told.append(facts_of_model(torch.nn.Module(), None)["runs on"])
     assert told == ["cuda", "cuda", "cpu"]

@@ -4,9 +4,12 @@ says the same.
 
 import pickle
 from concurrent.futures import Executor, Future
+from contextlib import closing, contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import headscope as hs
 from headscope.errors import ModelError, RecordError, RunError
@@ -153,11 +156,11 @@ def test_texts_that_cannot_be_read_are_named(folder, tmp_path):
         result = over(folder, [*texts, *bad], [*groups, *"abcd"], out=tmp_path / "run")
     assert result.texts == 24
     assert (tmp_path / "run" / "failed.jsonl").read_text().count("\n") == 4
+    for found in (result, hs.load(tmp_path / "run")):
+        assert "Left out: 4 of 28 texts" in str(found)
 
 
 def test_other_weights_are_refused_by_name(folder, tmp_path):
-    import torch
-
     texts, groups = corpus(24)
     over(folder, texts, groups, out=tmp_path / "run")
     model = tiny_model("bert")
@@ -167,6 +170,41 @@ def test_other_weights_are_refused_by_name(folder, tmp_path):
         hs.heads(model, tiny_tokenizer(), texts, groups=groups, out=tmp_path / "run")
     with pytest.raises(RunError, match=r"truncate false, now true"):
         over(folder, texts, groups, out=tmp_path / "run", truncate=True)
+
+
+def halved(module, given, output):
+    return tuple(each / 2 for each in output) if isinstance(output, tuple) else output / 2
+
+
+@contextmanager
+def scaled(attention):
+    attention.scaling *= 3
+    try:
+        yield
+    finally:
+        attention.scaling /= 3
+
+
+CHANGES = {
+    "autocast": lambda model: torch.autocast("cpu", torch.bfloat16),
+    "interventions": lambda model: hs.intervene(model, hs.Zero(layer=0)),
+    "hook": lambda model: closing(
+        SimpleNamespace(close=model.encoder.layer[0].register_forward_hook(halved).remove)
+    ),
+    "scale": lambda model: scaled(model.encoder.layer[0].attention.self),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_run_does_not_go_on_with_what_was_changed_around_the_model(name, tmp_path):
+    texts, _ = corpus(6)
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    run = {"out": tmp_path / "run", "progress": False, "battery": False}
+    first = hs.heads(model, tokenizer, texts, **run)
+    match = "runs on .* autocast torch.bfloat16" if name == "autocast" else "changed by "
+    with CHANGES[name](model), pytest.raises(RunError, match=match):
+        hs.heads(model, tokenizer, texts, **run)
+    assert_close(first.columns(), hs.heads(model, tokenizer, texts, **run).columns())
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class ModelSession:
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
         self.tape: Tape | None = None
-        self._interventions, self._modules = interventions, modules
+        self.interventions, self._modules = interventions, modules
         self._hooks = ExitStack()
         self._parts: dict[tuple[str, int], list[LayerChange]] = {}
         self._places: dict[str, LayerPlace] = {}
@@ -276,7 +276,7 @@ class ModelSession:
         for module in self._modules.all:
             if self._modules.names[id(module)] in self._places:
                 self._hooks.callback(hook_before(module, self._visit).remove)
-        for intervention in self._interventions:
+        for intervention in self.interventions:
             for place, part in intervention.parts(plan):
                 self._parts.setdefault((place.module, place.visit), []).append(part)
                 if part.route == "operators":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 import threading
@@ -187,6 +188,8 @@ def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> An
 
 def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     """What the numbers of a model depend on beside the texts."""
+    import torch
+
     from headscope.capturing import facts_of
 
     config = getattr(model, "config", None)
@@ -199,12 +202,49 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     facts = facts_of(model)
     # Workers may have a GPU each, which is none of what the numbers depend on.
     ran = re.sub(r"\bcuda:\d+", "cuda", facts.ran)
+    kind = facts.device.partition(":")[0]
+    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
+        ran = f"{ran}, autocast {torch.get_autocast_dtype(kind)}"
     return {
         "weights": facts.weights,
         "config": _digest(settings),
         "tokenizer": _digest(_read_by(getattr(tokenizer, "tokenizer", tokenizer))),
         "runs on": ran,
+        "changed by": "; ".join(_changes_of(model)),
     } | {name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"}
+
+
+def _changes_of(model: Any) -> Iterator[str]:
+    """What changes a model beside its weights and its config: interventions, hooks, and numbers of
+    its modules, such as a scale.
+    """
+    from headscope.capturing.run import unwrapped
+    from headscope.capturing.seam import sessions
+    from headscope.interventions.session import ModelSession
+
+    for session in sessions():
+        if isinstance(session, ModelSession) and session.model is unwrapped(model):
+            yield from map(repr, session.interventions)
+    numbers = {}
+    for name, module in model.named_modules():
+        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
+            said = name_and_code(getattr(hook, "func", hook))
+            if not said.startswith("headscope."):
+                yield f"a hook on {name or 'the model'}: {said}"
+        own = {key: value for key, value in vars(module).items() if isinstance(value, float)}
+        numbers |= {f"{name}.{key}": value for key, value in own.items()}
+    yield f"numbers of its modules {_digest(numbers)}"
+
+
+def name_and_code(function: Any) -> str:
+    """What tells one function of a user's from another."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    try:
+        code = inspect.getsource(function)
+    except (OSError, TypeError):
+        code = ""
+    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
+    return f"{getattr(function, '__module__', '')}.{name}, code {digest}"
 
 
 def _read_by(tokenizer: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 import pickle
@@ -39,6 +38,7 @@ from headscope.studies.shared._corpus_model import (
     NamedModel,
     RunModel,
     facts_of_model,
+    name_and_code,
     one_thread,
     parse_model,
 )
@@ -71,18 +71,7 @@ def said(value: Any) -> Any:
         return asdict(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    return _name_and_code(value) if callable(value) else type(value).__name__
-
-
-def _name_and_code(function: Any) -> str:
-    """What tells one function of a user's from another."""
-    name = getattr(function, "__qualname__", repr(function))
-    try:
-        code = inspect.getsource(function)
-    except (OSError, TypeError):
-        code = ""
-    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
-    return f"{getattr(function, '__module__', '')}.{name}, code {digest}"
+    return name_and_code(value) if callable(value) else type(value).__name__
 
 
 @dataclass(frozen=True)
@@ -302,8 +291,10 @@ class FoldJob:
                 text = CorpusText(each["text"], each["group"])
                 result.left_out[named(self.fold, text)[0]] = each["error"]
         if isinstance(result, Result):
-            lost = sum(each.get("times", 0) for each in failed)
-            result.conserved(finished.corpus.texts, len(sums), lost, f"{self.fold.what}s")
+            # Inputs that are no texts are not of the corpus.
+            lost = sum(each.get("times", 1) for each in failed)
+            given = finished.corpus.texts + sum("times" not in each for each in failed)
+            result.conserved(given, len(sums), lost, f"{self.fold.what}s")
         return result
 
 
