@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_made_is_told(atlas, tmp_path):
 def test_only_who_knows_the_token_is_served(atlas, tmp_path):
     pytest.importorskip("starlette", reason="needs the extra server")
     client = pytest.importorskip("starlette.testclient", reason="needs httpx")
-    from headscope.views.atlas_server import atlas_application
+    from headscope.views.server import atlas_application
 
     folder = atlas.view().save(tmp_path).parent
     asking = client.TestClient(atlas_application(folder, "secret"), base_url="http://127.0.0.1:9")

@@ -153,7 +153,7 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
     written again, so that it fits this version.
     """
     from headscope.results import load
-    from headscope.views.atlas_server import atlas_application
+    from headscope.views.server import atlas_application
 
     atlas = load(folder) if other is None else compared_atlases(folder, other)
     if getattr(atlas, "KIND", "") not in ("atlas", "atlas comparison", "headvis"):

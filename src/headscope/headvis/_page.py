@@ -4,58 +4,28 @@ what such a tree has.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from headscope.headvis._tree import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
 from headscope.results import shows
-from headscope.views.atlas_page import Data, short_number, write_page
+from headscope.views.atlas_page import Data, FolderPage, short_number
 
 DIGITS = 4
 
 
-@dataclass(frozen=True, repr=False)
-class HeadvisPage:
-    """A tree of HeadVis as something to look at. Made by `view`.
-
-    Args:
-        tree: what is shown.
-    """
-
-    tree: HeadvisTree
-
-    def __repr__(self) -> str:
-        return f"<HeadvisPage of {self.tree!r}: save(folder) writes it>"
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the folder: index.html, its script, and the data. Files that are there are
-        replaced.
-
-        Returns:
-            The path of index.html.
-
-        Raises:
-            FileError: where it cannot be written, or a file of the tree does not hold what it
-                should.
-            PageError: where the viewer was not built.
-        """
-        title = f"{self.tree.model or 'A model'}: {len(self.tree.cells)} heads"
-        return write_page(folder, title, self._data())
-
-    def _data(self) -> Iterator[tuple[str, Data]]:
-        tree = self.tree
-        for layer, head in tree.cells:
-            yield f"head-{layer}-{head}", _head_data(tree.head(layer, head))
-        yield "index", _index_data(tree)
-
-
 @shows(HeadvisTree.KIND)
-def headvis_page(tree: HeadvisTree) -> HeadvisPage:
+def headvis_page(tree: HeadvisTree) -> FolderPage:
     """A tree of HeadVis as a folder of files to look at."""
-    return HeadvisPage(tree)
+    title = f"{tree.model or 'A model'}: {len(tree.cells)} heads"
+    return FolderPage(tree, title, partial(_data, tree))
+
+
+def _data(tree: HeadvisTree) -> Iterator[tuple[str, Data]]:
+    for layer, head in tree.cells:
+        yield f"head-{layer}-{head}", _head_data(tree.head(layer, head))
+    yield "index", _index_data(tree)
 
 
 def _index_data(tree: HeadvisTree) -> dict[str, Any]:

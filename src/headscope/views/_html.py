@@ -21,6 +21,7 @@ from importlib.resources import files
 from urllib.parse import quote
 
 from headscope.errors import PageError
+from headscope.views import file_page
 from headscope.views.contract import Page
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
@@ -33,26 +34,13 @@ AS_THEY_ARE = "/!'()*"
 the slash.
 """
 
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-{head}
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>@page {{ size: A4 landscape; margin: 10mm }}</style>
-</head>
-<body style="margin:0">
-<div id="headscope"></div>
+POLICY = (
+    "default-src 'none'; script-src '{script_hash}'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+VIEWER = """<div id="headscope"></div>
 <noscript>This page draws attention with JavaScript, which is switched off.</noscript>
-{body}
-</body>
-</html>
 """
-POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src '{script_hash}'; style-src 'unsafe-inline'; img-src data:; \
-base-uri 'none'; form-action 'none'">"""
 
 
 def document(title: str, *, head: str, body: str) -> str:
@@ -63,7 +51,8 @@ def document(title: str, *, head: str, body: str) -> str:
         head: further content of the head, as HTML.
         body: content after the element that the viewer draws in, as HTML.
     """
-    return TEMPLATE.format(title=html.escape(" ".join(title.split())), head=head, body=body)
+    paper = "<style>@page { size: A4 landscape; margin: 10mm }</style>"
+    return file_page.document(title, head=f"{head}\n{paper}", body=VIEWER + body)
 
 
 def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
@@ -90,9 +79,8 @@ def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
         ),
         f'<script type="module">{script}</script>',
     ]
-    return document(
-        page["title"], head=POLICY.format(script_hash=script_hash(script)), body="\n".join(parts)
-    )
+    policy = file_page.policy_of(POLICY.format(script_hash=script_hash(script)))
+    return document(page["title"], head=policy, body="\n".join(parts))
 
 
 @cache

@@ -9,12 +9,12 @@ the data of each head and the texts are read when a reader opens them.
 from __future__ import annotations
 
 import base64
-import html
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,46 +34,21 @@ from headscope.atlases import (
 )
 from headscope.errors import FileError
 from headscope.patterns import MEASURES, Label
-from headscope.results import shows
+from headscope.results import Result, shows
 from headscope.storage import local_path, written_whole
 from headscope.views import _html
 from headscope.views._thumbs import quantise
+from headscope.views.file_page import policy_of
 
 SEARCHED = 10
 """Number of pairs of words of each head that the index holds, for the search over all heads."""
 
 
-@dataclass(frozen=True, repr=False)
-class AtlasPage:
-    """Page of an atlas, written as a folder. Made by `view`.
-
-    Args:
-        atlas: the atlas that is shown.
-    """
-
-    atlas: Atlas
-
-    def __repr__(self) -> str:
-        return f"<AtlasPage of {self.atlas!r}: save(folder) writes it>"
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the folder: index.html, its script, and the data. Existing files are replaced.
-
-        Returns:
-            The path of index.html.
-
-        Raises:
-            FileError: where it cannot be written.
-            PageError: where the script of the viewer was not built.
-        """
-        title = f"{self.atlas.model or 'A model'}: atlas of {len(self.atlas.cells)} heads"
-        return write_page(folder, title, atlas_data(self.atlas))
-
-
 @shows(Atlas.KIND)
-def atlas_page(atlas: Atlas) -> AtlasPage:
-    """The page of an atlas, which `AtlasPage.save` writes as a folder."""
-    return AtlasPage(atlas)
+def atlas_page(atlas: Atlas) -> FolderPage:
+    """The page of an atlas, which `FolderPage.save` writes as a folder."""
+    title = f"{atlas.model or 'A model'}: atlas of {len(atlas.cells)} heads"
+    return FolderPage(atlas, title, partial(atlas_data, atlas))
 
 
 def atlas_data(atlas: Atlas) -> Iterator[tuple[str, Data]]:
@@ -241,58 +216,53 @@ POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-</head>
-<body style="margin:0">
-<div id="headscope"></div>
-<noscript>This page draws attention with JavaScript, which is switched off.</noscript>
-<script src="{script}" defer></script>
-</body>
-</html>
-"""
 Data = Mapping[str, Any] | list[Any]
 
 
-def write_page(
-    folder: str | os.PathLike[str], title: str, data: Iterable[tuple[str, Data]]
-) -> Path:
-    """Write the folder; files that are there are replaced.
+@dataclass(frozen=True, repr=False)
+class FolderPage:
+    """Page of an atlas, of two, or of a tree of heads, written as a folder. Made by `view`.
 
     Args:
-        folder: to write.
+        shown: what is shown.
         title: of the page.
-        data: name and content of each script, ``"index"`` last, so that what it names is there.
-
-    Returns:
-        The path of index.html.
-
-    Raises:
-        FileError: where it cannot be written.
-        PageError: where the viewer was not built.
+        data: gives name and content of each script, ``"index"`` last, so that what it names is
+            there.
     """
-    folder = local_path(folder)
-    try:
-        (folder / "data").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"Cannot make the folder {folder}: {error.strerror}; choose another place"
-        ) from None
-    _write(folder / SCRIPT, _html.bundle(SCRIPT))
-    for name, content in data:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
-        _write(folder / "data" / f"{name}.js", script)
-    page = TEMPLATE.format(policy=POLICY, title=html.escape(title), script=SCRIPT)
-    _write(folder / "index.html", page)
-    return folder / "index.html"
+
+    shown: Result
+    title: str
+    data: Callable[[], Iterable[tuple[str, Data]]]
+
+    def __repr__(self) -> str:
+        return f"<Page of {self.shown!r}: save(folder) writes it>"
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the folder: index.html, its script, and the data. Existing files are replaced.
+
+        Returns:
+            The path of index.html.
+
+        Raises:
+            FileError: where it cannot be written, or what is shown cannot be read.
+            PageError: where the script of the viewer was not built.
+        """
+        folder = local_path(folder)
+        try:
+            (folder / "data").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"Cannot make the folder {folder}: {error.strerror}; choose another place"
+            ) from None
+        _write(folder / SCRIPT, _html.bundle(SCRIPT))
+        for name, content in self.data():
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            script = f'headscopeAtlas("{name}",{text.translate(_html.ESCAPES)})\n'
+            _write(folder / "data" / f"{name}.js", script)
+        head = f'{policy_of(POLICY)}\n<link rel="icon" href="data:,">'
+        body = f'<script src="{SCRIPT}" defer></script>'
+        _write(folder / "index.html", _html.document(self.title, head=head, body=body))
+        return folder / "index.html"
 
 
 def short_number(value: float) -> float | None:
@@ -306,48 +276,24 @@ def _write(path: Path, content: str) -> None:
         temporary.write_text(content, encoding="utf-8", errors="replace")
 
 
-@dataclass(frozen=True, repr=False)
-class AtlasComparisonPage:
-    """Page of two atlases, written as a folder. Made by `view`.
-
-    Args:
-        comparison: what is shown.
-    """
-
-    comparison: AtlasComparison
-
-    def __repr__(self) -> str:
-        return f"<AtlasComparisonPage of {self.comparison!r}: save(folder) writes it>"
-
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the folder: index.html, its script, and the data. Existing files are replaced.
-
-        Returns:
-            The path of index.html.
-
-        Raises:
-            FileError: where it cannot be written.
-            PageError: where the script of the viewer was not built.
-        """
-        names = [name or "a model" for name in self.comparison.names]
-        return write_page(folder, f"Atlases of {names[0]} and {names[1]}", self._data())
-
-    def _data(self) -> Iterator[tuple[str, Data]]:
-        """What each script holds: those of both atlases, and last what all pages need."""
-        indices: dict[str, Data] = {}
-        for side, atlas in (("a", self.comparison.a), ("b", self.comparison.b)):
-            for name, content in atlas_data(atlas):
-                if name == "index":
-                    indices[side] = content
-                else:
-                    yield f"{side}-{name}", content
-        yield "index", {"kind": "comparison", **indices, **_pairs_data(self.comparison)}
-
-
 @shows(AtlasComparison.KIND)
-def atlas_comparison_page(comparison: AtlasComparison) -> AtlasComparisonPage:
-    """The page of two atlases, which `AtlasComparisonPage.save` writes as a folder."""
-    return AtlasComparisonPage(comparison)
+def atlas_comparison_page(comparison: AtlasComparison) -> FolderPage:
+    """The page of two atlases, which `FolderPage.save` writes as a folder."""
+    one, other = (name or "a model" for name in comparison.names)
+    title = f"Atlases of {one} and {other}"
+    return FolderPage(comparison, title, partial(_comparison_data, comparison))
+
+
+def _comparison_data(comparison: AtlasComparison) -> Iterator[tuple[str, Data]]:
+    """What each script holds: those of both atlases, and last what all pages need."""
+    indices: dict[str, Data] = {}
+    for side, atlas in (("a", comparison.a), ("b", comparison.b)):
+        for name, content in atlas_data(atlas):
+            if name == "index":
+                indices[side] = content
+            else:
+                yield f"{side}-{name}", content
+    yield "index", {"kind": "comparison", **indices, **_pairs_data(comparison)}
 
 
 def _pairs_data(comparison: AtlasComparison) -> dict[str, Any]:

@@ -17,13 +17,12 @@ TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+{head}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="{schemes}">
 <title>{title}</title>
-<style>{styles}</style>
 </head>
-<body>
+<body style="margin:0">
 {body}
 </body>
 </html>
@@ -80,5 +79,24 @@ def open_page(address: str) -> None:
 
 def whole_page(title: str, styles: str, body: str, *, schemes: str = "normal") -> str:
     """A page without a script as one self-contained file; the title is escaped."""
-    parts = {"title": html.escape(title), "styles": styles, "body": body, "schemes": schemes}
-    return TEMPLATE.format(policy=POLICY, **parts)
+    return document(
+        title, head=f"{policy_of(POLICY)}\n<style>{styles}</style>", body=body, schemes=schemes
+    )
+
+
+def document(title: str, *, head: str, body: str, schemes: str = "light dark") -> str:
+    """The HTML of a page.
+
+    Args:
+        title: the title as users wrote it.
+        head: further content of the head, as HTML.
+        body: content, as HTML.
+        schemes: light and dark, where the page has both.
+    """
+    title = html.escape(" ".join(title.split()))
+    return TEMPLATE.format(title=title, head=head, body=body, schemes=schemes)
+
+
+def policy_of(policy: str) -> str:
+    """A content security policy in the head of a page."""
+    return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -18,7 +19,8 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from headscope.errors import FileError, HeadscopeError
 from headscope.views import _html
@@ -32,6 +34,10 @@ STARTER = 'import {{ serve }} from "./{script}"; await serve(document.getElement
 POLICY = (
     "default-src 'none'; script-src 'self' '{hash}'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+OF_FOLDERS = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 NO_MEMORY = (
     "This machine has too little free memory for this part of the page; show fewer heads or layers"
@@ -57,6 +63,20 @@ def application(shown: View, token: str) -> Guard:
     """
     answers = PageAnswers(shown)
     return guarded(record_routes(lambda request: answers), token, script="live.js")
+
+
+def atlas_application(folder: Path, token: str) -> Guard:
+    """The application that serves the folder of an atlas, on this machine.
+
+    The page reads its data as scripts, which can send no header, so the token is a part of the
+    path: without it there is nothing to be read.
+
+    Args:
+        folder: the folder of the page, as `FolderPage.save` wrote it.
+        token: the first part of every path.
+    """
+    files = StaticFiles(directory=folder, html=True)
+    return Guard(Starlette(routes=[Mount(f"/{token}", files)]), OF_FOLDERS, token=None)
 
 
 def guarded(routes: Sequence[BaseRoute], token: str, *, script: str) -> Guard:
