@@ -258,3 +258,10 @@ def test_a_model_may_be_named_by_its_folder(tmp_path, tokenizer):
     )
     with pytest.raises(CaptureError, match="generate needs the tokenizer of LlamaForCausalLM"):
         hs.generate(model, prompt=PROMPT)
+
+
+@pytest.mark.parametrize("family", ["falcon (alibi)", "prophetnet"])
+def test_a_cache_that_the_model_fails_on_is_one_clear_error(family, tokenizer):
+    options = {"max_new_tokens": 4, "cache_implementation": "static", "allow_unfit": True}
+    with pytest.raises(CaptureError, match="cannot generate like this: .*size"):
+        hs.generate(tiny_model(family, writes=True), tokenizer, PROMPT, **options)
