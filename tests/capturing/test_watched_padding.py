@@ -249,3 +249,24 @@ def test_hidden_columns_of_the_smaller_picture_are_cut(is_named):
             np.testing.assert_allclose(
                 record[name].weights(layer=0), own[name].weights(layer=0), atol=1e-5
             )
+
+
+@pytest.mark.parametrize("family", ["funnel", "prophetnet"])
+def test_padding_that_cannot_be_found_is_named(family):
+    """Pooled positions, and those of several words ahead, are not those of the mask."""
+    model, (ids, mask) = tiny_model(family), texts()
+    given = {"input_ids": ids, "attention_mask": mask}
+    if family == "prophetnet":
+        given |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}
+    with pytest.warns(UserWarning, match="padding may be among them"):
+        capture_encoded(model, None, given)
+    with pytest.warns(UserWarning, match="padding may be among them"):
+        watched(model, lambda: model(**given), batch=2)
+
+
+@pytest.mark.parametrize("family", ["funnel", "bart"])
+def test_nothing_is_said_of_padding_where_there_is_none_or_it_is_cut(family, recwarn):
+    model, (ids, mask) = tiny_model(family), texts()
+    mask = torch.ones_like(mask) if family == "funnel" else mask
+    watched(model, lambda: model(input_ids=ids, attention_mask=mask), batch=2)
+    assert not recwarn.list

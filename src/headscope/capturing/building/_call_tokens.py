@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from headscope.capturing.building._side_tokens import (
+    PADDING,
     WatchedTokens,
     looked_at,
     numbers_at,
@@ -187,11 +188,11 @@ class CallTokens:
             raise UnnamedPositions(
                 f"{call.name} works on {call.size[0]} x {size} positions, but {known}"
             )
-        if mask is None and is_key and self._is_padded():
-            mask = torch.from_numpy(looked_at(call, (call.size[0], size))).to(call.context.device)
-        return self._numbers(call, size, mask)
+        return self._numbers(call, size, mask, is_key=is_key)
 
-    def _numbers(self, call: Call, size: int, mask: torch.Tensor | None) -> SideTokens:
+    def _numbers(
+        self, call: Call, size: int, mask: torch.Tensor | None, *, is_key: bool
+    ) -> SideTokens:
         """Numbered tokens for the positions that are not padding."""
         batch = call.size[0]
         if not self._fits(batch):
@@ -200,9 +201,13 @@ class CallTokens:
                 f"{self._inputs.count}; attention within windows or blocks of its own cannot be "
                 "captured yet"
             )
-        mask = torch.ones(batch, size, device=call.context.device) if mask is None else mask
+        reason, seen = self._inputs.numbered, np.ones((batch, size), bool)
+        if mask is None and self._is_padded():
+            seen = looked_at(call, seen.shape) if is_key else seen
+            reason += f"; {PADDING}" if seen.all() and size > 1 else ""
+        mask = torch.from_numpy(seen).to(call.context.device) if mask is None else mask
         positions = positions_in(mask)
-        return SideTokens(numbers_at(positions, self._inputs.numbered), positions)
+        return SideTokens(numbers_at(positions, reason), positions)
 
     def _fits(self, rows: int) -> bool:
         """Whether rows are examples, or parts of examples that are the same in all calls.

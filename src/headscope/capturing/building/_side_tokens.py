@@ -16,6 +16,9 @@ from headscope.capturing.calls.call import Call, state_of
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
+PADDING = "padding may be among them, since it was found for other positions alone"
+"""Why a side is perhaps longer than its text."""
+
 
 @dataclass
 class WatchedTokens:
@@ -30,23 +33,28 @@ class WatchedTokens:
     given: tuple[Tokens, ...]
     used: set[Tokens] = field(default_factory=set)
     _masks: dict[tuple, tuple[torch.Tensor | None, np.ndarray]] = field(default_factory=dict)
-    _known: dict[tuple[int, bytes], SideTokens] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes, str], SideTokens] = field(default_factory=dict)
     _of_self: dict[tuple[str, int], SideTokens] = field(default_factory=dict)
+    _is_padded: bool = False
 
     def of(self, call: Call) -> tuple[SideTokens, SideTokens]:
         batch, _, queries, keys = call.size
         seen = *state_of(call.mask), keys
         if seen not in self._masks:
             self._masks[seen] = call.mask, self._real(call)
-        key = self._side(call, self._masks[seen][1])
+        real = self._masks[seen][1]
+        key = self._side(call, real)
+        self._is_padded |= not real.all()
         block = group_of(call).path
         sequence = (block if block != call.name else block.rpartition(".")[0]), queries
         if queries == keys and not call.cross:
             self._of_self[sequence] = key
             return key, key
         # Which queries of cross-attention are padding was seen when they were keys themselves.
-        query = self._of_self.get(sequence)
-        return query or self._side(call, np.ones((batch, queries), bool)), key
+        query, more = self._of_self.get(sequence), ""
+        if self._is_padded and queries > 1:
+            more = PADDING
+        return query or self._side(call, np.ones((batch, queries), bool), more), key
 
     def _real(self, call: Call) -> np.ndarray:
         """``[batch position]``, True for keys that are not padding."""
@@ -63,11 +71,12 @@ class WatchedTokens:
         seen = (_visible(call.mask)[..., : shape[1]] & looks).any(2).any(1).cpu().numpy()
         return real & (seen | ~seen.any(axis=1, keepdims=True))
 
-    def _side(self, call: Call, real: np.ndarray) -> SideTokens:
-        known = real.shape[1], real.tobytes()
+    def _side(self, call: Call, real: np.ndarray, more: str = "") -> SideTokens:
+        known = real.shape[1], real.tobytes(), more
         if known not in self._known:
             positions = positions_in(torch.from_numpy(real).to(call.context.device))
-            numbers = numbers_at(positions, "hs.watch was given no tokens for so many positions")
+            reason = "hs.watch was given no tokens for so many positions"
+            numbers = numbers_at(positions, f"{reason}; {more}" if more else reason)
             tokens = tuple(
                 self._named(self.given[row :: len(real)], row_real, numbers[row])
                 for row, row_real in enumerate(real)
