@@ -13,7 +13,7 @@ import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
 const MOST_BYTES = {
-  "page.js": 231_000,
+  "page.js": 230_500,
   "live.js": 234_000,
   "model.js": 292_000,
   "atlas.js": 107_000,

@@ -16,11 +16,12 @@ export async function contractTypes(of = "page") {
   const { name, declared, more } = CONTRACTS[of];
   const schema = await readFile(new URL(`${of}.schema.json`, FOLDER), "utf8");
   const banner = `// Generated from ${of}.schema.json by \`npm run contract\`; change ${declared} instead.`;
-  return compile(JSON.parse(schema), name, {
+  const types = await compile(JSON.parse(schema), name, {
     bannerComment: banner + more,
     additionalProperties: false,
     style: { printWidth: 120, singleQuote: false },
   });
+  return types.replace(/\{\s*\[k: string\]: ([^{};]+);\s*\}/g, "Record<string, $1>");
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

@@ -11,7 +11,8 @@ const NAMES = [
   ...["onRemove", "onSolo", "onMove", "keyAt", "inks", "pieceStack", "nowStack", "wantedHeads", "wantedKey", "meanKey"],
   ...["wordsAt", "isRecord", "colors", "rank", "past", "ahead", "fail", "rises", "strength", "hollow", "ground"],
   ...["pointed", "scales", "sums", "sameTop", "pitch", "standIn", "ofPieces", "loadedKinds"],
-  ...["besides", "asShown"],
+  ...["besides", "asShown", "store", "valueNorms", "further", "evenAttention", "patchRows", "pinnedPair"],
+  ...["receivedOfAll", "evens", "lifts", "raised", "colorOf", "opens", "cells"],
 ];
 
 /** What is said of a message may hold any word. */

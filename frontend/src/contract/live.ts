@@ -116,9 +116,7 @@ export interface LiveFacts {
   /**
    * Of headscope, torch and transformers.
    */
-  versions: {
-    [k: string]: string;
-  };
+  versions: Record<string, string>;
 }
 /**
  * What a request may ask for at most.
@@ -292,9 +290,7 @@ export interface LiveOpening {
   /**
    * What took how long, in milliseconds.
    */
-  timings: {
-    [k: string]: number;
-  };
+  timings: Record<string, number>;
   /**
    * Name and number of bytes of each chunk, in order.
    */
@@ -303,9 +299,7 @@ export interface LiveOpening {
    * Of two models whose heads are not matched by number, by stack of the first: layer and head of
    * each of its heads, and of that of the second which is compared with it.
    */
-  partners?: {
-    [k: string]: [number, number, number, number][];
-  };
+  partners?: Record<string, [number, number, number, number][]>;
 }
 /**
  * What the model says.
@@ -320,9 +314,7 @@ export interface LiveOutput {
   /**
    * With changes: how far each head moved, by stack; the same as in the header.
    */
-  moved?: {
-    [k: string]: PageMoved;
-  };
+  moved?: Record<string, PageMoved>;
   /**
    * What is to be known of all this, in words.
    */

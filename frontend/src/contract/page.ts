@@ -65,9 +65,7 @@ export interface Page {
    * Further records by the name that the tray calls them, each with a header as if it had a page
    * of its own. The chunks of one are called beside/NAME/CHUNK.
    */
-  beside?: {
-    [k: string]: Page;
-  };
+  beside?: Record<string, Page>;
 }
 /**
  * The model that the record is of.
@@ -250,9 +248,7 @@ export interface PageLayer {
    * Further quantities of this layer by name; axes head, query, key, or query, key for all heads
    * together.
    */
-  quantities?: {
-    [k: string]: PageArray;
-  };
+  quantities?: Record<string, PageArray>;
 }
 /**
  * An array that travels as bytes, little-endian, in C order, gzipped.

@@ -14,7 +14,7 @@ interface CheckProps {
 /** A box to tick, with its words. */
 export function Check({ name, checked, title, label, children, onChange }: CheckProps) {
   return (
-    <label class="choice" title={title}>
+    <label class="choice row muted" title={title}>
       <input
         type="checkbox"
         {...{ [name]: "" }}

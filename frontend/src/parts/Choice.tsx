@@ -16,7 +16,7 @@ interface ChoiceProps<Option extends string> {
 export function Choice<Option extends string>(given: ChoiceProps<Option>) {
   const { label, silent, title, name, options, words, chosen, onChoose } = given;
   return (
-    <label class="choice" title={title}>
+    <label class="choice row muted" title={title}>
       {!silent && <span>{label}</span>}
       <select
         {...{ [name]: "" }}

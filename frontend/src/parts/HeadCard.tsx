@@ -39,19 +39,13 @@ function method({ said }: Evidence): string {
   return `${interval}; corrected for trying all heads and patterns (${said.correction}).`;
 }
 
-interface HeadProps {
-  store: Store;
-  evidence: Evidence;
-  head: number;
-}
-
-function OneHead({ store, evidence, head }: HeadProps) {
+function OneHead({ store, evidence, head }: { store: Store; evidence: Evidence; head: number }) {
   const labels = labelsOf(evidence, head);
   const told = labels.filter(({ status }) => status !== "none");
   const rest = labels.filter(({ status }) => status === "none");
   return (
     <>
-      <div class="heading">
+      <div class="heading stack">
         <small>head</small>
         <strong>{headName(evidence, head)}</strong>
       </div>
@@ -99,7 +93,7 @@ function Measures({ evidence, head }: { evidence: Evidence; head: number }) {
     .sort((a, b) => value(b) - value(a))
     .map((name) => `${name.slice(6)} ${percent(value(name))}`);
   return (
-    <dl class="measures">
+    <dl class="measures stack">
       {names
         .filter((name) => !name.startsWith("class ") && !Number.isNaN(value(name)))
         .map((name) => (
@@ -165,7 +159,7 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
   const { query: queries, key: keys } = store.stack.value;
   if (pairs.length === 0) return null;
   return (
-    <ul class="pairs" aria-label="Strongest in the shown text">
+    <ul class="pairs flex wrap" aria-label="Strongest in the shown text">
       {pairs.map(({ query, key, weight }) => (
         <li key={`${query}-${key}`}>
           <button
@@ -193,7 +187,7 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
 function Texts({ texts, shown }: { texts: readonly string[]; shown: PageShown }) {
   if (shown.texts.length === 0) return null;
   return (
-    <ul class="texts" aria-label="Texts with the highest scores">
+    <ul class="texts stack" aria-label="Texts with the highest scores">
       {shown.texts.map((text, place) => (
         <li key={`${place} ${text}`}>
           <span class="number">{shortWeight(shown.scores[place])}</span> <bdi>{readable(texts[text]).text}</bdi>

@@ -36,7 +36,7 @@ export function LabelSection({ label, mark, says, against, caution, sure, childr
   const part = (value: number) => `${100 * Math.min(1, Math.max(0, value || 0))}%`;
   const between = `baseline ${number(baseline)}, threshold ${number(threshold)}`;
   return (
-    <section class="label-evidence" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
+    <section class="label-evidence stack" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
       <h2>
         <Mark shape={mark} />
         <bdi>{name}</bdi>

@@ -3,14 +3,8 @@ import type { PageTokens } from "../contract/page";
 import { type Box, pictureOf, pixelsOf, placeOf, type Raster } from "../draw/patches";
 import type { Pictures } from "../source/pictures";
 
-interface PatchProps {
-  tokens: PageTokens;
-  token: number;
-  pictures: Pictures;
-}
-
 /** The small picture of a patch, of each record, beside its label; nothing for other tokens. */
-export function Patch({ tokens, token, pictures }: PatchProps) {
+export function Patch({ tokens, token, pictures }: { tokens: PageTokens; token: number; pictures: Pictures }) {
   return useMemo(() => {
     const number = pictureOf(tokens, token);
     const [place, grid] = [placeOf(tokens, token), tokens.grids?.[number - 1]];

@@ -18,14 +18,14 @@ export function QuantityNote({ store }: { store: Store }) {
   if (shown && !hasQuantity(shown.layer, wanted)) {
     const label = store.quantities.value.find(({ name }) => name === wanted)?.label ?? wanted;
     return (
-      <p class="note" data-quantity-note>
+      <p class="note muted" data-quantity-note>
         This layer has no {label}: weights are shown.
       </p>
     );
   }
   if (facts.name === "weight") return null;
   return (
-    <p class="note" data-quantity-note>
+    <p class="note muted" data-quantity-note>
       <b>{facts.label}</b>: {facts.explanation}
       {facts.per === "layer" && ", all heads together"}. {store.view.value === "head" && scaleOf(store)}{" "}
       {!(store.stack.value.moved && OF_TWO.includes(facts.name)) && <AgreementLine store={store} />}

@@ -10,11 +10,11 @@ interface ScaleProps {
 /** The colour scale of a picture, as a bar. */
 export function Scale({ ramp, ticks, label }: ScaleProps) {
   return (
-    <span class="scale" data-scale>
+    <span class="scale stack muted" data-scale>
       <span class="scale-label">{label}</span>
       <span class="scale-bar" aria-hidden="true" style={{ "--ramp": rampGradient(ramp) }} />
       <span class="scale-ticks">
-        {ticks.map(([part, text]) => (
+        {[...new Map(ticks.map(([part, text]) => [text, part]))].map(([text, part]) => (
           <span key={text} style={{ left: `${100 * part}%` }}>
             {text}
           </span>

@@ -22,11 +22,11 @@ export function Segmented({ label, options, labels = {}, chosen, tabsOf, onChoos
     </button>
   ));
   return tabsOf ? (
-    <div class="segmented" role="tablist" aria-label={label} onKeyDown={walk}>
+    <div class="segmented flex" role="tablist" aria-label={label} onKeyDown={walk}>
       {buttons}
     </div>
   ) : (
-    <div class="segmented" role="group" aria-label={label}>
+    <div class="segmented flex" role="group" aria-label={label}>
       {buttons}
     </div>
   );

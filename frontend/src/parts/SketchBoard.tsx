@@ -19,7 +19,7 @@ export function SketchBoard({ board, ends, onDraw, children }: SketchBoardProps)
   return (
     <>
       <div
-        class="sketch-board"
+        class="sketch-board stack"
         role="group"
         aria-label="Drawing"
         style={{ "--size": BOARD }}
@@ -56,12 +56,12 @@ export function SketchBoard({ board, ends, onDraw, children }: SketchBoardProps)
           );
         })}
       </div>
-      <div class="sketch-stamps">
+      <div class="sketch-stamps flex wrap">
         {Object.keys(STAMPS).map((stamp) => (
           <button
             key={stamp}
             type="button"
-            class="quiet"
+            class="quiet muted"
             data-stamp={stamp}
             onClick={() => onDraw(stampedBoard(stamp))}
           >
@@ -71,7 +71,7 @@ export function SketchBoard({ board, ends, onDraw, children }: SketchBoardProps)
         {children}
         <button
           type="button"
-          class="quiet"
+          class="quiet muted"
           data-stamp-clear
           disabled={!isDrawn(board)}
           onClick={() => onDraw(emptyBoard())}

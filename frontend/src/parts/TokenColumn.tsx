@@ -68,7 +68,7 @@ function Token({ side, token, label, continues, special, rule, children }: Token
   const { text, standIn } = readable(label);
   return (
     <div
-      class="token"
+      class="token row"
       role="option"
       aria-selected="false"
       tabIndex={token === 0 ? 0 : -1}
@@ -92,7 +92,7 @@ function TextMarks({ segments }: { segments: readonly number[] }) {
       {runs(segments).map(({ start, length, text }) => (
         <span
           key={start}
-          class="text-mark"
+          class="text-mark stack muted"
           aria-hidden="true"
           style={{ top: `calc(${start} * var(--pitch) + 3px)`, height: `calc(${length} * var(--pitch) - 6px)` }}
         >

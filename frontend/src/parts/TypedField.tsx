@@ -17,7 +17,7 @@ interface TypedFieldProps {
 export function TypedField({ mark, label, title, placeholder, value, wrong, onTake }: TypedFieldProps) {
   const typed = useSignal<string | null>(null);
   return (
-    <label class="choice" title={title}>
+    <label class="choice row muted" title={title}>
       <span>{label}</span>
       <input
         type="text"

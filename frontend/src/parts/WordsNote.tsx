@@ -12,7 +12,7 @@ const FURTHER: { readonly [Of in View]?: string } = {
 /** Where pieces are joined: how. */
 export function WordsNote({ store }: { store: Store }) {
   return store.merged.value ? (
-    <p class="note" data-words-note>
+    <p class="note muted" data-words-note>
       Whole words: a word gets the sum of what its pieces get, and gives the mean of what they give.
       {FURTHER[store.view.value]}
     </p>

@@ -196,3 +196,16 @@ export function atlasClauses({ heads }: AtlasIndex): { kind: KindName; count: nu
     text: own(groups[at].kind, groups[at].count === 1) ?? text,
   }));
 }
+
+/** Rows of heads by their place, and the number of the layer before each; -1 is an empty place. */
+export interface GridRows {
+  readonly layers: readonly number[];
+  readonly rows: readonly (readonly number[])[];
+}
+
+/** All heads, a row for each layer. */
+export function rowsOf(heads: readonly { readonly layer: number; readonly head: number }[]): GridRows {
+  const order = [...heads.keys()].sort((one, other) => heads[one].head - heads[other].head);
+  const layers = [...new Set(heads.map(({ layer }) => layer))].sort((one, other) => one - other);
+  return { layers, rows: layers.map((layer) => order.filter((at) => heads[at].layer === layer)) };
+}

@@ -1,5 +1,5 @@
 import type { ComparedPair, ComparedScore, ComparisonIndex } from "../source/atlasComparison";
-import type { Side } from "./atlas";
+import { type GridRows, rowsOf, type Side } from "./atlas";
 
 // Two atlases side by side: which head is matched with which, and where B's heads are drawn.
 
@@ -48,22 +48,9 @@ export function changeOf(index: ComparisonIndex, { similarity }: ComparedPair): 
   return most > 0 ? Math.min(1, Math.max(0, (1 - similarity) / most)) : 0;
 }
 
-/** Rows of heads by their place, and the number of the layer before each; -1 is an empty place. */
-export interface GridRows {
-  readonly layers: readonly number[];
-  readonly rows: readonly (readonly number[])[];
-}
-
-/** The heads of an atlas, a row for each layer. */
-export function ownRows(index: ComparisonIndex, side: ComparedSide): GridRows {
-  const { heads } = index[side];
-  const layers = [...new Set(heads.map(({ layer }) => layer))];
-  return { layers, rows: layers.map((layer) => [...heads.keys()].filter((at) => heads[at].layer === layer)) };
-}
-
 /** The heads of B where those of A are that they are matched with. */
 export function partnerRows(index: ComparisonIndex): GridRows {
-  const { layers, rows } = ownRows(index, "a");
+  const { layers, rows } = rowsOf(index.a.heads);
   const pairs = pairsOf(index, "a");
   return { layers, rows: rows.map((row) => row.map((at) => (pairs[at] < 0 ? -1 : index.pairs[pairs[at]].b))) };
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { ComparedScore, ComparisonIndex } from "../../src/source/atlasComparison";
+import { rowsOf } from "../../src/state/atlas";
 import {
   changeOf,
   isClear,
   mapDifference,
-  ownRows,
   pairAddress,
   pairName,
   pairsOf,
@@ -44,7 +44,7 @@ test("each head knows its pair, or that it has none", () => {
 });
 
 test("heads of B are drawn where their partners are", () => {
-  expect(ownRows(index, "b")).toEqual({ layers: [0, 1, 3], rows: [[0], [1, 2], [3]] });
+  expect(rowsOf(index.b.heads)).toEqual({ layers: [0, 1, 3], rows: [[0], [1, 2], [3]] });
   expect(partnerRows(index)).toEqual({ layers: [0, 2], rows: [[3, -1], [1]] });
 });
 

@@ -46,7 +46,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       {store.stack.value.kinds && <Story store={store} />}
       {store.searching.value && <Search store={store} />}
       {generation && tells() && <Written store={store} written={generation} />}
-      <div class={children ? "with-live" : undefined}>
+      <div class={children ? "with-live stack" : undefined}>
         {children}
         <div>
           {view === "overview" && (
@@ -90,7 +90,7 @@ function Footer({ store }: { store: Store }) {
   const of = `${note === undefined ? "record" : "comparison"}${links ? ", links=links" : ""}${beside ? ", beside=beside" : ""}`;
   const call = pythonCall(store.selection.value, stacks.length > 1, evidence !== undefined, of);
   return (
-    <footer class="python">
+    <footer class="python row wrap muted">
       <span>the same in Python</span>
       <code data-call>{call}</code>
       <small class="fine-print">{finePrint(store)}</small>
@@ -137,7 +137,7 @@ function Search({ store }: { store: Store }) {
     store.searching.value = false;
   };
   return (
-    <search class="search">
+    <search class="search row">
       <input
         ref={field}
         type="search"
@@ -160,7 +160,7 @@ function Search({ store }: { store: Store }) {
       <small role="status" data-search-said>
         {text.value && (at.value < 0 ? counted(found.length, "token") : `${at.value + 1} of ${found.length}`)}
       </small>
-      <button class="quiet" onClick={close}>
+      <button class="quiet muted" onClick={close}>
         close
       </button>
     </search>

@@ -60,10 +60,10 @@ export function FigureMenu({ store }: { store: Store }) {
         menu.current?.removeAttribute("open");
       }}
     >
-      <summary class="quiet" data-figure-menu>
+      <summary class="quiet muted" data-figure-menu>
         <Save /> Save as a figure
       </summary>
-      <div class="figure-choices">
+      <div class="figure-choices stack">
         {figure && (
           <p>
             Figure for print{" "}
@@ -95,9 +95,9 @@ export function FigureMenu({ store }: { store: Store }) {
 
 function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (text: string) => void }) {
   return (
-    <p class="figure-words">
+    <p class="figure-words flex">
       <code data-figure-words={name}>{text}</code>
-      <button class="quiet" onClick={() => onCopy(text)}>
+      <button class="quiet muted" onClick={() => onCopy(text)}>
         copy
       </button>
     </p>

@@ -53,7 +53,7 @@ export function Help({ store }: { store: Store }) {
     <div class="card help" ref={root} tabIndex={-1} role="dialog" aria-label="Help" data-help>
       <header>
         <strong>What you see and what you can do</strong>
-        <button class="quiet" data-help-close onClick={close}>
+        <button class="quiet muted" data-help-close onClick={close}>
           close (Esc)
         </button>
       </header>
@@ -62,7 +62,7 @@ export function Help({ store }: { store: Store }) {
         cells and long bars are large shares. A wide pattern on one text is an observation, not yet a property of the
         head.
       </p>
-      <div class="help-columns">
+      <div class="help-columns stack">
         <List title="Keys" rows={OF_MODEL ? [...KEYS, ...KEYS_OF_MODEL] : KEYS} keys />
         <List title="Marks" rows={MARKS} />
         {store.stack.value.kinds && (

@@ -61,7 +61,7 @@ export function Show({ store, film }: { store: Store; film: boolean }) {
   const name = film ? "film" : "poster";
   return (
     <div
-      class="poster"
+      class="poster stack"
       ref={root}
       role="dialog"
       aria-label={film ? "Film through the layers" : "Poster of all heads"}

@@ -24,21 +24,21 @@ export function Title({ store }: { store: Store }) {
   return (
     <header>
       <h1>{page.model.name || page.title || "attention"}</h1>
-      <span class="facts">{facts(store)}</span>
+      <span class="facts muted">{facts(store)}</span>
       {store.root.beside && <RecordChoice store={store} />}
       <StackChoice store={store} />
       <PlaceChoice store={store} />
       <More store={store}>
         <FigureMenu store={store} />
         {SHOWS.map(([name, words]) => (
-          <button key={name} class="quiet" data-show={name} onClick={() => (store.show.value = name)}>
+          <button key={name} class="quiet muted" data-show={name} onClick={() => (store.show.value = name)}>
             {words}
           </button>
         ))}
         <ThemeButton store={store} />
       </More>
       <button
-        class="icon help-button"
+        class="icon help-button stack muted"
         data-help-open
         aria-label="Help: keys and marks (?)"
         title="Help: keys and marks (?)"
@@ -49,17 +49,17 @@ export function Title({ store }: { store: Store }) {
         ?
       </button>
       {page.note && (
-        <p class="note" data-note>
+        <p class="note muted" data-note>
           {page.note}
         </p>
       )}
       {page.numbered && (
-        <p class="note" data-numbered>
+        <p class="note muted" data-numbered>
           Some positions have no names and are numbered: {page.numbered}
         </p>
       )}
       {page.unseen && (
-        <p class="note" data-unseen>
+        <p class="note muted" data-unseen>
           {page.unseen}
         </p>
       )}
@@ -138,7 +138,7 @@ function ThemeButton({ store }: { store: Store }) {
     store.choose({ theme: theme === system ? "auto" : theme });
   };
   return (
-    <button class="quiet" data-theme-toggle onClick={toggle}>
+    <button class="quiet muted" data-theme-toggle onClick={toggle}>
       {dark ? <Sun /> : <Moon />} {name}
     </button>
   );
@@ -162,7 +162,7 @@ function More({ store, children }: { store: Store; children: ComponentChildren }
   return (
     <details class="more" data-changed={changed || undefined}>
       <summary
-        class="icon"
+        class="icon stack muted"
         data-menu
         aria-label="More: what is shown, figures, colours"
         title="What is shown, figures, colours"

@@ -17,11 +17,11 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
   return (
     <section class="card atlas-card" aria-label="Frequent pairs">
       <h2>Between which words</h2>
-      <div class="atlas-choices">
-        <label class="choice">
+      <div class="atlas-choices flex wrap">
+        <label class="choice row muted">
           <input type="checkbox" checked={words} onChange={() => setWords(!words)} /> words only
         </label>
-        <label class="choice">
+        <label class="choice row muted">
           <input
             type="checkbox"
             checked={order === "ratio"}
@@ -59,7 +59,7 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
         </tbody>
       </table>
       {sorted.length > SHOWN && (
-        <button type="button" class="quiet" onClick={() => setAll(!all)}>
+        <button type="button" class="quiet muted" onClick={() => setAll(!all)}>
           {all ? "fewer" : `all ${sorted.length}`}
         </button>
       )}

@@ -30,20 +30,20 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
         <h1 tabIndex={-1}>
           Head {layer}-{number}
         </h1>
-        <span class="label-chips">
+        <span class="label-chips flex wrap">
           {tile?.labels.map(({ name, score, holds }) => (
-            <span class="label-chip" key={name}>
+            <span class="label-chip row" key={name}>
               <Mark shape={view.marks.get(name)} />
-              <bdi>{name}</bdi>
+              <bdi class="cut">{name}</bdi>
               <small>
                 {shortShare(score)}
                 {!holds && " candidate"}
               </small>
             </span>
           ))}
-          {tile?.labels.length === 0 && <span class="facts">no label</span>}
+          {tile?.labels.length === 0 && <span class="facts muted">no label</span>}
         </span>
-        <span class="facts">{view.index.model}</span>
+        <span class="facts muted">{view.index.model}</span>
       </header>
       {failure && (
         <p class="caution" role="alert">
@@ -84,16 +84,9 @@ function SampleText({ view, head, number, text }: SampleTextProps) {
   );
 }
 
-interface NeighboursProps {
-  view: AtlasView;
-  head: AtlasHead;
-  most?: number;
-  text?: number;
-}
-
-function Neighbours({ view, head, most, text }: NeighboursProps) {
+function Neighbours({ view, head, most, text }: { view: AtlasView; head: AtlasHead; most?: number; text?: number }) {
   return (
-    <div class="atlas-neighbours">
+    <div class="atlas-neighbours stack">
       {head.neighbours.slice(0, most).map(([layer, other, alike]) => (
         <Tile
           key={`${layer}-${other}`}
@@ -117,7 +110,7 @@ interface EverythingProps {
 
 function Everything({ view, at, said, texts }: EverythingProps) {
   return (
-    <div class="atlas-page">
+    <div class="atlas-page stack">
       <Where view={view} at={at} said={said} />
       <section class="card atlas-card" aria-label="Labels">
         <h2>Labels, with their evidence</h2>
@@ -155,7 +148,7 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
         />
       ))}
       {rest.length > 0 && (
-        <details class="atlas-rest">
+        <details class="atlas-rest muted">
           <summary>{rest.length} patterns that it does not hold</summary>
           <ul>
             {rest.map(({ name, score, baseline, threshold }) => (
@@ -185,14 +178,8 @@ export function useHead({ source }: AtlasView, layer: number, head: number) {
 
 const NAMES = ["lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth"];
 
-interface ExamplesProps {
-  view: AtlasView;
-  said: AtlasHead;
-  texts: readonly AtlasText[];
-}
-
 /** Texts of five strata of the head's score, the highest first. */
-function Examples({ view, said, texts }: ExamplesProps) {
+function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; texts: readonly AtlasText[] }) {
   const fifths = [...said.strata].reverse();
   const bins = said.spread.length;
   const by = said.score === "confidence" ? "confidence (the largest weight of a query)" : said.score;
@@ -238,7 +225,7 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
   return (
     <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>
       <h2>Where its attention goes</h2>
-      <div class="atlas-where-body">
+      <div class="atlas-where-body stack">
         <figure class="atlas-mean">
           <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
           <figcaption>

@@ -4,7 +4,7 @@ import { Clauses } from "../../parts/KindIcon";
 import { Mark } from "../../parts/Mark";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { walkTiles } from "../../parts/walkTiles";
-import { atlasClauses, findAddress, type Hit, hitsOf, type Side, shortShare } from "../../state/atlas";
+import { atlasClauses, findAddress, type Hit, hitsOf, rowsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
 import { type AtlasView, HeadGrid, Tile } from "./parts";
@@ -24,13 +24,13 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
       <header class={view.side && "atlas-head"}>
         {view.side && (
           <nav aria-label="Atlases">
-            <a class="quiet" href="#/">
+            <a class="quiet muted" href="#/">
               ← Both atlases
             </a>
           </nav>
         )}
         <h1 tabIndex={-1}>{index.model || "Atlas of heads"}</h1>
-        <span class="facts">
+        <span class="facts muted">
           {counted(index.heads.length, "head")} over {counted(index.texts, "text")}
           {index.documents !== index.texts && ` of ${counted(index.documents, "document")}`},{" "}
           {index.tokens.toLocaleString("en")} tokens
@@ -40,9 +40,9 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
       <Sentence view={view} find={find} />
       <Chips view={view} find={find} />
       {index.caution && <p class="caution">{index.caution}</p>}
-      <div class="atlas-body">
+      <div class="atlas-body stack">
         <section class="card atlas-all" aria-label="All heads">
-          <p class="atlas-says" role="status">
+          <p class="atlas-says muted" role="status">
             {looking
               ? found(order, find, drawn)
               : "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text."}
@@ -55,7 +55,7 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           <SketchBoard board={board} ends onDraw={setBoard} />
         </section>
       </div>
-      <p class="note">{index.summary}</p>
+      <p class="note muted">{index.summary}</p>
     </>
   );
 }
@@ -86,7 +86,7 @@ function Search({ find, side }: { find: string; side: Side }) {
   }, []);
   return (
     <form
-      class="atlas-search"
+      class="atlas-search flex"
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
@@ -100,7 +100,7 @@ function Search({ find, side }: { find: string; side: Side }) {
         placeholder="previous, punctuation, it, 2-7"
         aria-label="Find heads by a label, a kind of token, a word or a name"
       />
-      <button class="quiet" type="submit">
+      <button class="quiet muted" type="submit">
         Find
       </button>
     </form>
@@ -132,19 +132,19 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
     heads: view.index.heads.filter(({ labels }) => labels.some((label) => label.holds && label.name === name)).length,
   }));
   return (
-    <nav class="label-chips" aria-label="Labels">
+    <nav class="label-chips flex wrap" aria-label="Labels">
       {counts
         .filter(({ name, heads }) => heads > 0 && !kindOfLabel(name))
         .map(({ name, says, heads }) => (
           <a
             key={name}
-            class="label-chip"
+            class="label-chip row"
             href={findAddress(find === name ? "" : name, view.side)}
             aria-current={find === name ? "true" : undefined}
             title={says}
           >
             <Mark shape={view.marks.get(name)} />
-            <bdi>{name}</bdi>
+            <bdi class="cut">{name}</bdi>
             <small>{heads}</small>
           </a>
         ))}
@@ -154,9 +154,7 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
 
 /** All heads, a row for each layer. */
 function Layers({ view }: { view: AtlasView }) {
-  const { heads } = view.index;
-  const layers = [...new Set(heads.map(({ layer }) => layer))];
-  const rows = layers.map((layer) => [...heads.keys()].filter((at) => heads[at].layer === layer));
+  const { layers, rows } = rowsOf(view.index.heads);
   const columns = Math.max(...rows.map((row) => row.length));
   const first = rows[0]?.[0];
   return (
@@ -172,7 +170,7 @@ function Layers({ view }: { view: AtlasView }) {
 
 function Ranked({ view, hits }: { view: AtlasView; hits: readonly Hit[] }) {
   return (
-    <div class="atlas-ranked" role="group" aria-label="Heads in order" onKeyDown={(event) => walkTiles(event, 1)}>
+    <div class="atlas-ranked stack" role="group" aria-label="Heads in order" onKeyDown={(event) => walkTiles(event, 1)}>
       {hits.map(({ at, why }, place) => (
         <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
       ))}

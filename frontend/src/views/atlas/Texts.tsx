@@ -55,7 +55,7 @@ function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: 
   const top = links[0];
   const strongest = top ? `; the strongest from ${names[top.query]} to ${names[top.key]}` : "";
   return (
-    <div class={`atlas-columns${rest ? " tree-columns" : ""}`} style={{ "--pitch": `${PITCH}px` }}>
+    <div class={`atlas-columns stack${rest ? " tree-columns" : ""}`} style={{ "--pitch": `${PITCH}px` }}>
       <ol aria-label="Tokens that look" onPointerLeave={() => setFrom(null)}>
         {names.map((name, at) => (
           <li key={at}>
@@ -141,12 +141,12 @@ interface ExampleProps {
 /** A text as a head sees it, small: its score, its links, its words. */
 export function Example({ dark, text, href, score, children }: ExampleProps) {
   return (
-    <a class="atlas-example" href={href}>
+    <a class="atlas-example stack" href={href}>
       {children}
       <span class="atlas-example-score number">{score}</span>
       <MiniLines text={text} />
       <span>
-        {text.rest && <small class="tree-facts">{notKeptWords(meanOf(text.rest))}</small>}
+        {text.rest && <small class="tree-facts muted">{notKeptWords(meanOf(text.rest))}</small>}
         <HeatWords dark={dark} text={text} />
       </span>
     </a>
@@ -214,7 +214,7 @@ interface TextPageProps {
 export function TextPage({ dark, text, title, score, kept, head: [layer, head, side], children }: TextPageProps) {
   const [from, setFrom] = useState<number | null>(null);
   return (
-    <div class="atlas-page atlas-text">
+    <div class="atlas-page atlas-text stack">
       <section class="card atlas-card" aria-label="Text">
         <h2>
           {title} <small>{score}</small>
@@ -226,7 +226,7 @@ export function TextPage({ dark, text, title, score, kept, head: [layer, head, s
           {kept} What is not drawn was not kept; it need not be 0. Point at a word on the left for its links.
         </p>
         <p>
-          <a class="quiet" href={headAddress(layer, head, undefined, side)}>
+          <a class="quiet muted" href={headAddress(layer, head, undefined, side)}>
             ← Head {layer}-{head}
           </a>
         </p>

@@ -73,7 +73,7 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
       tabIndex={tabbed ? 0 : -1}
     >
       <MeanMap view={view} at={at} />
-      <span class="atlas-marks">
+      <span class="atlas-marks flex">
         {held.slice(0, 3).map(({ name }) => (
           <Mark key={name} shape={view.marks.get(name)} size={10} />
         ))}
@@ -83,7 +83,7 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
           {tile.layer}-{tile.head}
         </span>
       )}
-      {note && <span class="atlas-note">{note}</span>}
+      {note && <span class="atlas-note muted">{note}</span>}
     </a>
   );
 }
@@ -141,7 +141,7 @@ interface HeadGridProps {
 export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) {
   return (
     <div
-      class="atlas-grid"
+      class="atlas-grid stack"
       role="group"
       aria-label="Heads by layer"
       data-small={columns > 16 || undefined}
@@ -149,7 +149,7 @@ export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) 
       onKeyDown={(event) => walkTiles(event, columns)}
     >
       {heads && (
-        <div class="atlas-row atlas-columns-named" aria-hidden="true">
+        <div class="atlas-row atlas-columns-named stack muted" aria-hidden="true">
           <span />
           {heads.map((head) => (
             <span key={head}>{heads.length > 16 && head % 4 ? "" : head}</span>
@@ -157,8 +157,8 @@ export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) 
         </div>
       )}
       {rows.map((row, at) => (
-        <div class="atlas-row" key={layers[at]}>
-          <span class="atlas-layer" aria-hidden="true">
+        <div class="atlas-row stack" key={layers[at]}>
+          <span class="atlas-layer muted" aria-hidden="true">
             {layers[at]}
           </span>
           {row.map(tile)}
@@ -168,44 +168,60 @@ export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) 
   );
 }
 
-type Beside = readonly [layer: number, head: number] | undefined;
-
 interface HeadNavProps {
   place: AtlasPlace;
-  before: Beside;
-  after: Beside;
+  before: readonly [layer: number, head: number] | undefined;
+  after: readonly [layer: number, head: number] | undefined;
   /** Number of a text that the heads beside show too. */
   text: number | undefined;
 }
 
-/** Leads to the map and to the heads beside; Escape leads out, [ and ] to the heads beside. */
-export function HeadNav({ place, before, after, text }: HeadNavProps) {
-  const { side } = place;
+/** Leads to the map and to the heads beside. */
+export function HeadNav({ place: { side, head, text: shown }, before, after, text }: HeadNavProps) {
+  const home = mapAddress(side);
+  return (
+    <BesideNav
+      noun="Head"
+      home={[home, "All heads"]}
+      out={shown === null || !head ? home : headAddress(...head, undefined, side)}
+      before={before && headAddress(...before, text, side)}
+      after={after && headAddress(...after, text, side)}
+    />
+  );
+}
+
+interface BesideNavProps {
+  noun: string;
+  home: readonly [address: string, words: string];
+  /** Where Escape leads. */
+  out: string;
+  before: string | undefined;
+  after: string | undefined;
+}
+
+/** Leads out, by Escape too, and to what is beside, by [ and ] too. */
+export function BesideNav({ noun, home, out, before, after }: BesideNavProps) {
   useEffect(() => {
-    const leads: Readonly<Record<string, string | undefined>> = {
-      "[": before && headAddress(...before, text, side),
-      "]": after && headAddress(...after, text, side),
-      Escape: place.text === null || !place.head ? mapAddress(side) : headAddress(...place.head, undefined, side),
-    };
+    const leads: Readonly<Record<string, string | undefined>> = { "[": before, "]": after, Escape: out };
     const onKey = ({ key }: KeyboardEvent) => {
       const address = leads[key];
       if (address) location.hash = address;
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [place, side, before, after, text]);
+  }, [out, before, after]);
   return (
-    <nav aria-label="Heads">
-      <a class="quiet" href={mapAddress(side)}>
-        ← All heads
+    <nav aria-label={`${noun}s`}>
+      <a class="quiet muted" href={home[0]}>
+        ← {home[1]}
       </a>
       {before && (
-        <a class="quiet" href={headAddress(...before, undefined, side)} aria-label="Head before">
+        <a class="quiet muted" href={before} aria-label={`${noun} before`}>
           ‹
         </a>
       )}
       {after && (
-        <a class="quiet" href={headAddress(...after, undefined, side)} aria-label="Head after">
+        <a class="quiet muted" href={after} aria-label={`${noun} after`}>
           ›
         </a>
       )}

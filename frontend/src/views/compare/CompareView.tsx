@@ -58,17 +58,17 @@ export function CompareView({ store, room: place }: ViewParts) {
     );
   return (
     <div class="compare-view">
-      <div class="view-bar">
-        <small class="view-note">
+      <div class="view-bar row wrap">
+        <small class="view-note muted">
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
           {store.root.beside && " of each record"}
         </small>
-        <button class="quiet" data-clear onClick={() => store.choose({ tray: [] })}>
+        <button class="quiet muted" data-clear onClick={() => store.choose({ tray: [] })}>
           clear
         </button>
       </div>
       <div
-        class="tray"
+        class="tray stack"
         ref={root}
         role="list"
         aria-label="Compared pictures"
@@ -149,7 +149,7 @@ function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }
       onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
     >
       <header>
-        <button class="tray-name" title="Open it" onClick={() => open(store, line)}>
+        <button class="tray-name cut" title="Open it" onClick={() => open(store, line)}>
           {words[0]}{" "}
           {kind && (
             <em data-kind={kind}>

@@ -34,12 +34,12 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
   const first = Math.max(0, Math.min(labels.length - MOST, (step ?? 0) - MOST / 2));
   return (
     <section class="card written" aria-label="What the model wrote" data-written>
-      <p class="written-told">
-        <button class="step" aria-label="Step back" disabled={!step} onClick={() => go((step ?? 0) - 1)}>
+      <p class="written-told row muted">
+        <button class="step muted" aria-label="Step back" disabled={!step} onClick={() => go((step ?? 0) - 1)}>
           ‹
         </button>
         <button
-          class="step"
+          class="step muted"
           aria-label="Next step"
           disabled={step === labels.length - 1}
           onClick={() => go(step === null ? 0 : step + 1)}

@@ -76,12 +76,12 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
     >
       <div class="extent">
         <div class="frame">
-          <div class="column-names">
+          <div class="column-names muted stack">
             <span>from (query)</span>
             <Summary store={store} />
             <span title="share that each gets">to (key){received && <small> · share</small>}</span>
           </div>
-          <div class="picture">
+          <div class="picture stack">
             <TokenColumn
               key={`${stack.name}-query`}
               side="query"
@@ -301,7 +301,7 @@ function SinkNote({ store }: { store: Store }) {
   const layer = store.shown.value?.layer;
   if (layer?.row_sums !== "less") return null;
   return (
-    <p class="note" data-sink-note>
+    <p class="note muted" data-sink-note>
       {layer.not_kept === undefined
         ? "Rows sum to less than 1: the rest went to a learned sink, no token."
         : `Not kept: on average ${percent(layer.not_kept)} of each query’s weight, cut before.`}

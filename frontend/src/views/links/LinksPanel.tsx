@@ -44,9 +44,9 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
   const [hits, misses] = [true, false].map((wanted) => found?.filter(({ hit }) => hit === wanted) ?? []);
   return (
     <section class="card links" aria-label="Gold links" data-links>
-      <div class="view-bar">
+      <div class="view-bar row wrap">
         <strong>{links.tree ? "Gold tree" : "Gold links"}</strong>
-        {links.name && <bdi class="view-note">{readable(links.name).text}</bdi>}
+        {links.name && <bdi class="view-note muted">{readable(links.name).text}</bdi>}
         <Segmented
           label="Who looks"
           options={CHOICES.link_direction}
@@ -63,7 +63,7 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
       {found && (
         <>
           <Arcs parts={parts} choices={found} side={sideOf(direction)} />
-          <div class="view-bar">
+          <div class="view-bar row wrap">
             <Segmented
               label="Which words"
               options={CHOICES.link_words}
@@ -71,9 +71,9 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
               chosen={filter}
               onChoose={(option) => store.choose({ link_words: option as typeof filter })}
             />
-            <small class="view-note">Above gold, below most looked at; dashed: missed. Click to pin.</small>
+            <small class="view-note muted">Above gold, below most looked at; dashed: missed. Click to pin.</small>
           </div>
-          <ol class="links-list" onPointerLeave={() => parts.store.preview({})}>
+          <ol class="links-list stack" onPointerLeave={() => parts.store.preview({})}>
             {{ both: found, hits, misses }[filter].map((choice) => (
               <Row key={choice.word} parts={parts} choice={choice} />
             ))}
@@ -114,7 +114,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
   return (
     <li data-hit={hit || undefined} data-word-choice={`${word}-${chosen}`}>
       <button
-        class="quiet"
+        class="quiet muted"
         aria-pressed={parts.pinned(word)}
         onClick={() => parts.pin(word)}
         onPointerOver={() => parts.preview(word)}
@@ -180,7 +180,7 @@ function Arcs({ parts, choices, side }: ArcsProps) {
     <div class="links-scroll" role="img" aria-label="The same as arcs over and under the words" tabIndex={0}>
       <div class="links-arcs" style={{ "--color": store.color.value }} data-active={active >= 0 || undefined}>
         <Half arcs={gold} middles={middles.value} step={GOLD_STEP} active={active} />
-        <div class="links-row" ref={row} dir="auto" onPointerLeave={() => store.preview({})}>
+        <div class="links-row flex" ref={row} dir="auto" onPointerLeave={() => store.preview({})}>
           {links.words.map(({ label }, word) => (
             // biome-ignore lint/a11y/noStaticElementInteractions: a shortcut to what the buttons of the list do
             // biome-ignore lint/a11y/useKeyWithClickEvents: the buttons of the list take the keyboard

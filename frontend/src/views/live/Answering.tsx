@@ -21,11 +21,11 @@ export function Answering({ live, store }: LiveParts) {
   /** The same answer with other heads. */
   const again = () => state.answered.peek() && readHeads(heads.peek()) && ask();
   if (!live.asked.value.input.image)
-    return <p class="live-note">Choose a picture above; the text is the question about it.</p>;
+    return <p class="live-note muted">Choose a picture above; the text is the question about it.</p>;
   return (
     <>
       <form
-        class="live-keep"
+        class="live-keep row wrap"
         onSubmit={(event) => {
           event.preventDefault();
           if (of && !state.running.peek()) ask();
@@ -48,7 +48,7 @@ export function Answering({ live, store }: LiveParts) {
         {answered && store.page.generation?.stack === store.pieceStack.value.name && (
           <button
             type="button"
-            class="quiet"
+            class="quiet muted"
             data-answer-shown
             onClick={() => {
               heads.value = headLookedAt(store);

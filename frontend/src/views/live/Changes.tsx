@@ -14,7 +14,7 @@ export function Switches({ live, store }: LiveParts) {
   const subject = subjectOf(store);
   const silence = changeOf("zero", { ...subject, query: null, key: null }, { several: stacks.length > 1 });
   return (
-    <div class="live-changes" role="group" aria-label="Changes" data-changes>
+    <div class="live-changes row wrap" role="group" aria-label="Changes" data-changes>
       <Struck changes={changes} store={store} />
       {changes.map((change) => {
         const stack = stacks.find(({ name }) => name === change.stack) ?? stacks[0];
@@ -34,7 +34,7 @@ export function Switches({ live, store }: LiveParts) {
       })}
       {!changes.some((change) => keyOfChange(change) === keyOfChange(silence)) && (
         <button
-          class="quiet"
+          class="quiet muted"
           data-silence
           title={`${CHANGE_WORDS.zero[1]} (x, or Alt-click on a head)`}
           onClick={() => live.toggle(silence)}
@@ -43,12 +43,12 @@ export function Switches({ live, store }: LiveParts) {
         </button>
       )}
       {changes.length > 1 && (
-        <button class="quiet" data-undo-all onClick={live.undoAll}>
+        <button class="quiet muted" data-undo-all onClick={live.undoAll}>
           undo all
         </button>
       )}
       {changes.length > 0 && (
-        <code class="live-python" data-live-python>
+        <code class="live-python muted" data-live-python>
           {live.answer.value.opening.python}
         </code>
       )}
@@ -105,14 +105,14 @@ export function ChangeMaker({ live, store }: LiveParts) {
       }),
     );
   return (
-    <div class="live-maker" role="group" aria-label="Change what is looked at" data-change-maker>
+    <div class="live-maker row wrap" role="group" aria-label="Change what is looked at" data-change-maker>
       <span class="live-subject" data-subject>
         {subjectWords(subject, store)}
       </span>
       {KINDS.map((kind) => (
         <button
           key={kind}
-          class="quiet"
+          class="quiet muted"
           data-do={kind}
           disabled={kind === "cut" && !subject.key}
           title={doTitle(kind)}
@@ -139,7 +139,7 @@ export function ChangeMaker({ live, store }: LiveParts) {
       )}
       {asking.value && (
         <form
-          class="live-from"
+          class="live-from flex"
           onSubmit={(event) => {
             event.preventDefault();
             if (asking.value && text.value.trim()) make(asking.value, text.value.trim());

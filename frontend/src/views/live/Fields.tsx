@@ -18,7 +18,7 @@ export function Fields({ live }: { live: Live }) {
   const { fields } = live.facts;
   if (input.messages) return <Messages live={live} messages={input.messages} />;
   return (
-    <div class="live-fields">
+    <div class="live-fields stack">
       {fields.includes("text") && <TextField live={live} name="text" value={input.text ?? ""} />}
       {(["text_b", "target"] as const).map(
         (name) =>
@@ -36,13 +36,13 @@ export function FurtherFields({ live }: { live: Live }) {
   const { fields, chat } = live.facts;
   if (input.messages) return null;
   return (
-    <p class="live-further">
+    <p class="live-further flex wrap">
       {(["text_b", "target"] as const).map(
         (name) =>
           fields.includes(name) && (
             <button
               key={name}
-              class="quiet"
+              class="quiet muted"
               data-add-field={name}
               onClick={() => {
                 const { [name]: had, ...rest } = input;
@@ -54,7 +54,7 @@ export function FurtherFields({ live }: { live: Live }) {
           ),
       )}
       {chat && (
-        <button class="quiet" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
+        <button class="quiet muted" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
           as a conversation
         </button>
       )}
@@ -81,13 +81,7 @@ function Files({ live }: { live: Live }) {
   ));
 }
 
-interface TextFieldProps {
-  live: Live;
-  name: keyof typeof LABELS;
-  value: string;
-}
-
-function TextField({ live, name, value }: TextFieldProps) {
+function TextField({ live, name, value }: { live: Live; name: keyof typeof LABELS; value: string }) {
   return (
     <TypedText
       live={live}
@@ -152,9 +146,9 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
   const set = (next: readonly LiveMessage[]) => live.type({ ...live.asked.peek().input, messages: [...next] });
   const last = messages[messages.length - 1];
   return (
-    <div class="live-fields" role="group" aria-label="Conversation">
+    <div class="live-fields stack" role="group" aria-label="Conversation">
       {messages.map(({ role, content }, at) => (
-        <div class="live-turn" key={at}>
+        <div class="live-turn stack" key={at}>
           <select
             aria-label={`Who speaks in turn ${at + 1}`}
             value={role}
@@ -176,20 +170,20 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
           />
         </div>
       ))}
-      <p class="live-further">
+      <p class="live-further flex wrap">
         <button
-          class="quiet"
+          class="quiet muted"
           data-add-turn
           onClick={() => set([...messages, { role: last?.role === "user" ? "assistant" : "user", content: "" }])}
         >
           + turn
         </button>
         {messages.length > 1 && (
-          <button class="quiet" onClick={() => set(messages.slice(0, -1))}>
+          <button class="quiet muted" onClick={() => set(messages.slice(0, -1))}>
             – last turn
           </button>
         )}
-        <button class="quiet" data-as-text onClick={() => live.ask(asText(live.asked.peek().input))}>
+        <button class="quiet muted" data-as-text onClick={() => live.ask(asText(live.asked.peek().input))}>
           as a text
         </button>
       </p>
@@ -228,7 +222,7 @@ export function FileField({ name, facts, lead, chosen, onChoose, onProblem }: Fi
     }
   };
   return (
-    <label class="choice live-file">
+    <label class="choice live-file row muted wrap">
       <span>{lead ?? FILES[name].label}</span>
       <input
         type="file"

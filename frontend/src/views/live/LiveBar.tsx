@@ -56,16 +56,16 @@ export function LiveBar({ live, store }: LiveParts) {
           more.value = event.currentTarget.open;
         }}
       >
-        <summary class="quiet" data-live-more>
+        <summary class="quiet muted" data-live-more>
           More changes and questions
         </summary>
         <ChangeMaker live={live} store={store} />
         <FurtherFields live={live} />
-        <div class="live-panels" role="group" aria-label="More to ask">
+        <div class="live-panels row wrap" role="group" aria-label="More to ask">
           {panels.map(({ name, words, title }) => (
             <button
               key={name}
-              class="quiet"
+              class="quiet muted"
               data-panel={name}
               aria-expanded={open.value === name}
               title={title}
@@ -78,7 +78,7 @@ export function LiveBar({ live, store }: LiveParts) {
           ))}
         </div>
         {Panel && (
-          <div class="live-panel" data-open-panel={open.value}>
+          <div class="live-panel stack" data-open-panel={open.value}>
             <Panel live={live} store={store} />
           </div>
         )}
@@ -95,7 +95,7 @@ function Facts({ live, store }: LiveParts) {
   const of = limits.tokens > 0 && fields.includes("text") ? ` of ${count(limits.tokens)}` : "";
   const words = [device, dtype, revision.slice(0, 8), `${count(tokens)}${of} tokens`];
   return (
-    <p class="live-facts" data-live-facts>
+    <p class="live-facts muted" data-live-facts>
       <span title={revision && `revision ${revision}`}>{words.filter(Boolean).join(" · ")}</span>
       {total.value > 0 && (
         <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
@@ -234,7 +234,7 @@ function Keep({ live, store }: LiveParts) {
     }
   };
   return (
-    <div class="live-keep">
+    <div class="live-keep row wrap">
       <button class="live-go" data-keep="download" onClick={() => save("download")}>
         record (.safetensors)
       </button>
@@ -242,7 +242,7 @@ function Keep({ live, store }: LiveParts) {
         page (.html), opens without a model
       </button>
       <small role="status">{said.value}</small>
-      <code class="live-python" data-python-line>
+      <code class="live-python muted" data-python-line>
         {line}
       </code>
     </div>
@@ -254,7 +254,7 @@ function Past({ live, store }: LiveParts) {
   const now = live.answer.value.asked;
   const { stacks } = store.page;
   return (
-    <ol class="live-past" aria-label="Asked before">
+    <ol class="live-past stack" aria-label="Asked before">
       {live.history.value.map((asked, at) => {
         const { text, text_b: second, messages } = asked.input;
         const shown = text ?? messages?.map(({ content }) => content).join(" / ") ?? "a picture or sound";
@@ -262,7 +262,7 @@ function Past({ live, store }: LiveParts) {
         return (
           <li key={at}>
             <button
-              class="quiet"
+              class="quiet muted"
               data-past={at}
               aria-current={isSame(asked, now) ? "true" : undefined}
               onClick={() => live.go(asked)}

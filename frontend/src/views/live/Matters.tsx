@@ -26,11 +26,11 @@ export function Matters({ live, store }: LiveParts) {
   const values = now?.values.find(({ stack }) => stack === store.pieceStack.value.name);
   return (
     <>
-      <div class="live-keep">
+      <div class="live-keep row wrap">
         {choices.length === 0 ? (
           <span>What matters to {STATES.words}?</span>
         ) : (
-          <label class="choice">
+          <label class="choice row muted">
             <span>What matters to</span>
             <select
               data-matters-to
@@ -61,7 +61,7 @@ export function Matters({ live, store }: LiveParts) {
           <>
             <progress value={progress.value} aria-label="How far it got" />
             <small>{percent(progress.value)}</small>
-            <button class="quiet" data-matters-stop onClick={stop}>
+            <button class="quiet muted" data-matters-stop onClick={stop}>
               cancel
             </button>
           </>
@@ -104,7 +104,7 @@ function Ranked({ values: of, store, method }: { values: MattersValues; store: S
   const most = Math.max(Math.abs(order[0]?.[2] ?? 0), 1e-12);
   return (
     <>
-      <p class="live-note">
+      <p class="live-note muted">
         {method === "gradient" ? "By gradient, a preview without sign: " : ""}
         {label}.
       </p>
@@ -143,21 +143,21 @@ export function MattersOnGrid({ live, store }: LiveParts) {
   const stops = Array.from({ length: STOPS }, (_, at) => first + ((most - first) * at) / (STOPS - 1));
   const colors = stops.map((value) => rampCss(ramp, signedByte(value, most)));
   return (
-    <div class="live-legend" data-on-grid={now.method}>
+    <div class="live-legend row wrap" data-on-grid={now.method}>
       <style>{rules(values, ramp)}</style>
       <strong>Heads by what they matter</strong>
       <span>
         to {now.words}
         {now.method === "gradient" && (progress.value === null ? ": by gradient only" : ": by gradient, exact to come")}
       </span>
-      <span class="weight-scale" title={values.label}>
+      <span class="weight-scale row muted" title={values.label}>
         {effectText(values, first)}
         <i style={{ background: `linear-gradient(90deg, ${colors.join()})` }} />
         {effectText(values, most)}
       </span>
       <small>{values.label}</small>
       <button
-        class="quiet"
+        class="quiet muted"
         data-off-grid
         onClick={() => {
           onGrid.value = false;
@@ -229,7 +229,12 @@ interface RankedHeadsProps {
 export function RankedHeads({ store, name, label, heads }: RankedHeadsProps) {
   const mark = `data-${name}-head`;
   return (
-    <ol class="live-likest" data-ranked={name} aria-label={label} onKeyDown={(event) => walkTiles(event, 1, "button")}>
+    <ol
+      class="live-likest stack"
+      data-ranked={name}
+      aria-label={label}
+      onKeyDown={(event) => walkTiles(event, 1, "button")}
+    >
       {heads.map(({ layer, head, part, text, isBelow }, place) => (
         <li key={`${layer}-${head}`}>
           <button

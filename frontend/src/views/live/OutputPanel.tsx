@@ -27,15 +27,15 @@ export function OutputPanel({ live, store }: LiveParts) {
   if (!output) return null;
   const places = placesShown(output, store);
   return (
-    <section class="live-output" aria-label="What the model says" aria-live="polite" data-output={output.kind}>
+    <section class="live-output stack" aria-label="What the model says" aria-live="polite" data-output={output.kind}>
       {places.map((place) => (
         <Place key={place.at} place={place} kind={output.kind} live={live} />
       ))}
       {output.kind === "masked" && places.length === 0 && (
-        <p class="live-note">Write {mask} for a word, and the model guesses it.</p>
+        <p class="live-note muted">Write {mask} for a word, and the model guesses it.</p>
       )}
-      {untrained && <p class="live-note">{untrained}</p>}
-      {output.note && <p class="live-note">{output.note}</p>}
+      {untrained && <p class="live-note muted">{untrained}</p>}
+      {output.note && <p class="live-note muted">{output.note}</p>}
     </section>
   );
 }
@@ -55,7 +55,7 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
   const most = Math.max(...guesses.flatMap(({ was, is }) => [was ?? 0, is ?? 0]), 1e-9);
   return (
     <div class="live-place-said" data-place={at}>
-      <p class="live-title">
+      <p class="live-title muted flex wrap">
         <strong>{TITLES[kind]}</strong>
         {at >= 0 && (kind === "next-token" || kind === "masked" || kind === "target") && (
           <span>
@@ -86,7 +86,7 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
               ) : (
                 <GuessLabel guess={guess} />
               )}
-              <span class="live-bars" aria-hidden="true">
+              <span class="live-bars stack" aria-hidden="true">
                 <i style={{ "--part": (is ?? was ?? 0) / most }} />
                 {after && <i class="was" style={{ "--part": (was ?? 0) / most }} />}
               </span>
@@ -131,7 +131,7 @@ function ByLayer({ at, live }: { at: number; live: Live }) {
   return (
     <>
       <button
-        class="quiet"
+        class="quiet muted"
         data-by-layer
         aria-expanded={layers !== null}
         title="What the model would say were it to end after each layer (logit lens)"

@@ -29,8 +29,8 @@ export function Sketch({ live, store }: LiveParts) {
   };
   const { atlas } = live.facts;
   return (
-    <div class="live-sketch">
-      <div class="live-legend">
+    <div class="live-sketch stack">
+      <div class="live-legend row wrap">
         {atlas > 0 && (
           <Segmented
             label="Heads are ranked on"
@@ -48,7 +48,7 @@ export function Sketch({ live, store }: LiveParts) {
         <small role="alert">{state.problem.value}</small>
       </div>
       <SketchBoard board={state.board.value} ends={over === "atlas"} onDraw={(board) => state.draw(board, name)}>
-        <button class="quiet" data-stamp-head onClick={fromHead}>
+        <button class="quiet muted" data-stamp-head onClick={fromHead}>
           as the shown head
         </button>
       </SketchBoard>

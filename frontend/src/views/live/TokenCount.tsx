@@ -1,14 +1,9 @@
 import type { Signal } from "@preact/signals";
 
-interface TokenCountProps {
-  count: Signal<number>;
-  lengths: readonly number[];
-}
-
 /** How many tokens are written at most. */
-export function TokenCount({ count, lengths }: TokenCountProps) {
+export function TokenCount({ count, lengths }: { count: Signal<number>; lengths: readonly number[] }) {
   return (
-    <label class="choice">
+    <label class="choice row muted">
       <span>tokens</span>
       <select
         data-token-count

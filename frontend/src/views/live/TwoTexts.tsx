@@ -24,7 +24,7 @@ export function TwoTexts({ live, store }: LiveParts) {
   return (
     <>
       <form
-        class="live-from"
+        class="live-from flex"
         onSubmit={(event) => {
           event.preventDefault();
           void show(text.value);
@@ -63,18 +63,18 @@ function Both({ pair: { first, second, both, models }, live, store }: LiveParts 
   const names = models ? [live.facts.name, live.facts.beside] : ["A", "B"];
   return (
     <>
-      <div class="live-both">
+      <div class="live-both stack">
         {[first, second].map(({ opening }, at) => (
           <div key={at} data-both={at}>
             <p dir="auto">
               <small>{names[at]}</small> <Marked tokens={tokens[at]} marked={at === 0 ? edit.first : edit.second} />
             </p>
-            <p class="live-note">{said(opening.output)}</p>
+            <p class="live-note muted">{said(opening.output)}</p>
           </div>
         ))}
       </div>
       {beside.length > 0 && (
-        <p class="live-note" data-partner>
+        <p class="live-note muted" data-partner>
           Heads of two models have no common numbers; each stands beside the nearest on this text: {beside.join(", ")}.
         </p>
       )}

@@ -26,7 +26,7 @@ export function Writing({ live }: LiveParts) {
   const chosen = open.value === null ? undefined : tokens[open.value];
   return (
     <>
-      <div class="live-keep">
+      <div class="live-keep row wrap">
         <TokenCount count={count} lengths={LENGTHS} />
         <Check
           name="data-lens"
@@ -57,7 +57,7 @@ export function Writing({ live }: LiveParts) {
       </div>
       {tokens.length > 0 && (
         <p class="live-written" data-live-written>
-          <span class="live-prompt" dir="auto">
+          <span class="live-prompt muted" dir="auto">
             {state.prompt.value}
           </span>
           {tokens.map((token, at) => (
@@ -95,17 +95,17 @@ function Alternatives({ token, onChoose }: { token: Token; onChoose: (id: number
   const most = Math.max(...alternatives.map(({ probability }) => probability), 1e-9);
   return (
     <div class="live-alternatives">
-      <p class="live-note">
+      <p class="live-note muted">
         “{readable(token.token, 24).text}” {chance(token.probability)}
         {entropy !== undefined && ` · entropy ${entropy.toFixed(2)} nats`} · click another to go on from it
       </p>
       <ol class="live-guesses">
         {alternatives.map(({ id, label, probability }) => (
           <li key={id}>
-            <button class="quiet" data-alternative={id} disabled={id === token.id} onClick={() => onChoose(id)}>
+            <button class="quiet muted" data-alternative={id} disabled={id === token.id} onClick={() => onChoose(id)}>
               {readable(label, 24).text}
             </button>
-            <span class="live-bars" aria-hidden="true">
+            <span class="live-bars stack" aria-hidden="true">
               <i style={{ "--part": probability / most }} />
             </span>
             <span class="number">{chance(probability)}</span>

@@ -17,6 +17,7 @@ import {
   liftsOfTokens,
   sentenceName,
 } from "../../state/sentences";
+import type { Store } from "../../state/store";
 import { times } from "../../state/words";
 
 /** Tokens that are elements at a time, and where each stands for a sentence. */
@@ -57,7 +58,7 @@ export function LongText({ store, room }: ViewParts) {
   }, [chosen, shown, looked.value]);
   const share = (token: number) => `${(100 * token) / tokens.labels.length}%`;
   return (
-    <div class="long-text">
+    <div class="long-text flex">
       <section
         ref={box}
         class="text-scroll words"
@@ -108,7 +109,7 @@ export function LongText({ store, room }: ViewParts) {
 const MOST_LISTED = 8;
 
 /** The sentences that the chosen one looks at most. */
-export function SentenceCard({ store }: Pick<ViewParts, "store">) {
+export function SentenceCard({ store }: { store: Store }) {
   const stack = store.stack.value;
   const chosen = chosenSentence(store);
   const lifts = liftsOfSentence(store, chosen);
@@ -118,7 +119,7 @@ export function SentenceCard({ store }: Pick<ViewParts, "store">) {
     <aside class="card pin-card" aria-label="Numbers" data-inspector style={{ "--kind": store.color.value }}>
       <strong data-chosen>Sentence {chosen + 1} looks at</strong>
       <p class="sentence">even: 1 × for every sentence that it sees</p>
-      <ol class="token-list sentences">
+      <ol class="token-list sentences stack">
         {listed.map((sentence) => (
           <li key={sentence} data-listed={sentence}>
             <button class="label" onClick={() => chooseSentence(store, chosen, sentence)}>

@@ -46,9 +46,9 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
   const every = Math.ceil(LEAST / (side.value / rows.length));
   const pitch = side.value / rows.length;
   return (
-    <div class="sentence-map" ref={root} data-sentences={rows.length}>
-      <div class="sentence-plane">
-        <div class="sentence-names" aria-hidden="true" style={{ width: `${named}px`, height: `${side.value}px` }}>
+    <div class="sentence-map stack" ref={root} data-sentences={rows.length}>
+      <div class="sentence-plane flex">
+        <div class="sentence-names muted" aria-hidden="true" style={{ width: `${named}px`, height: `${side.value}px` }}>
           {rows.map((_, sentence) =>
             (sentence % every === 0 && Math.abs(sentence - row) * pitch >= LEAST) || sentence === row ? (
               <span
@@ -86,7 +86,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           <span class="sentence-row" style={{ top: `${chosen * pitch}px`, height: `${pitch}px` }} />
         </div>
       </div>
-      <p class="view-note" data-status aria-live="polite">
+      <p class="view-note muted" data-status aria-live="polite">
         {row + 1} “<bdi>{sentenceName(stack, "query", row)}</bdi>”
         {column === null
           ? ` is read${plain ? "" : ". Click a row to read what it looks at."}`

@@ -74,16 +74,16 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
   const { height } = size.value;
   return (
     <div class="matrix-view" ref={root}>
-      <div class="view-bar" hidden={plain}>
+      <div class="view-bar row wrap" hidden={plain}>
         <Status store={store} />
         {zoomKey.value !== undefined && (
-          <button class="quiet" data-fit onClick={() => store.choose({ zoom: null })}>
+          <button class="quiet muted" data-fit onClick={() => store.choose({ zoom: null })}>
             fit
           </button>
         )}
       </div>
       <div
-        class="matrix"
+        class="matrix stack"
         style={{
           "--matrix-height": `${height}px`,
           "--matrix-width": `${planeWidth.value}px`,
@@ -134,7 +134,7 @@ function WrittenRules({ stack: { query, key }, view: { left, top, cell } }: { st
 }
 
 interface CrossProps {
-  store: ViewParts["store"];
+  store: Store;
   view: { readonly value: View };
   size: { readonly value: Room };
 }
@@ -195,7 +195,7 @@ function Axis({ store, side, tokens, view, size }: AxisProps) {
         return (
           <span
             key={token}
-            class="axis-label"
+            class="axis-label muted"
             data-at={token === at || undefined}
             data-near={(at !== null && token !== at && Math.abs(token - at) * cell < LEAST) || undefined}
             data-stand-in={standIn || undefined}
@@ -209,24 +209,22 @@ function Axis({ store, side, tokens, view, size }: AxisProps) {
   );
 }
 
-interface LegendProps {
-  store: Store;
-  picture: Picture | null;
-  view: ReadonlySignal<View>;
-}
-
 /** The scale of a matrix, its looks without colour, and what was put together. */
-function Legend({ store, picture, view }: LegendProps) {
+function Legend({ store, picture, view }: { store: Store; picture: Picture | null; view: ReadonlySignal<View> }) {
   if (!picture) return null;
   const { levels, looks, top } = picture;
   const facts = store.quantity.value;
   return (
-    <div class="view-bar">
-      <small class="view-note">
-        {facts.per === "layer" && "all heads together"}
-        {levelFor(view.value.cell * density(), levels.length) > 0 && " · zoomed out: the strongest of each block"}
+    <div class="view-bar row wrap">
+      <small class="view-note muted">
+        {[
+          facts.per === "layer" && "all heads together",
+          levelFor(view.value.cell * density(), levels.length) > 0 && "zoomed out: the strongest of each block",
+        ]
+          .filter(Boolean)
+          .join(" · ")}
       </small>
-      <span class="looks">
+      <span class="looks flex wrap muted">
         {looks.map((look) => (
           <small key={look} class="look" data-look={look}>
             {look}
@@ -253,10 +251,10 @@ function Status({ store }: { store: Store }) {
   const { name, label } = store.quantity.value;
   const further = name !== "weight" && name !== "score";
   if (!stack || query === null || key === null || !values) {
-    return <span class="status">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
+    return <span class="status flex muted">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
   }
   return (
-    <span class="status" aria-live="polite" data-status>
+    <span class="status flex muted" aria-live="polite" data-status>
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
       <b>{toldText(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}

@@ -70,7 +70,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
       <div aria-hidden="true">
         <canvas data-canvas="neurons" style={{ height: `${height + HEADING}px` }} />
       </div>
-      <div class="key-heading key-row" aria-hidden="true">
+      <div class="key-heading key-row stack muted" aria-hidden="true">
         <span class="query-name">
           <bdi>{readable(labelAt(store, now.query)).text}</bdi>
         </span>
@@ -115,15 +115,20 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
   };
   return (
     <li
-      class="key-row"
+      class="key-row stack"
       data-side="key"
       data-token={token}
       data-masked={masked || undefined}
       data-pinned={pinned || undefined}
       style={{ top: `${token * PITCH}px` }}
     >
-      <span class="key-name" data-special={key.special[token] || undefined} data-stand-in={standIn || undefined}>
-        <button class="plus" aria-expanded={pinned} aria-label={`Neurons of ${text}, token ${token}`} onClick={toggle}>
+      <span class="key-name row" data-special={key.special[token] || undefined} data-stand-in={standIn || undefined}>
+        <button
+          class="plus muted"
+          aria-expanded={pinned}
+          aria-label={`Neurons of ${text}, token ${token}`}
+          onClick={toggle}
+        >
           {pinned ? "−" : "+"}
         </button>
         <bdi class="label">{text}</bdi>
@@ -132,7 +137,7 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
       <span />
       <SignedBar value={dot} most={table.most.dot} />
       <span class="number">{masked ? "masked" : signedNumber(score)}</span>
-      <span class="softmax">
+      <span class="softmax row">
         <i style={{ width: `${100 * weight}%` }} />
         <b>{masked ? "" : shortWeight(weight)}</b>
       </span>
@@ -146,7 +151,7 @@ function Further({ store, table, value }: { store: Store; table: NeuronTable; va
   const facts = store.quantity.value;
   const finite = Number.isFinite(value);
   return (
-    <span class="softmax further" data-further={finite ? value : undefined}>
+    <span class="softmax further row" data-further={finite ? value : undefined}>
       {facts.signed ? (
         <SignedBar value={finite ? value : 0} most={table.most.further} />
       ) : (

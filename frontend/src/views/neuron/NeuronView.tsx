@@ -36,7 +36,7 @@ export function NeuronView({ store, room }: ViewParts) {
   const now = table.value;
   if (!now) {
     return (
-      <p class="note" data-no-neurons>
+      <p class="note muted" data-no-neurons>
         {store.shown.value
           ? 'This page holds the weights of this layer, but not its queries and keys; capture with keep="qk" to see them.'
           : ""}
@@ -47,8 +47,8 @@ export function NeuronView({ store, room }: ViewParts) {
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view">
-      <div class="view-bar">
-        <small class="view-note">
+      <div class="view-bar row wrap">
+        <small class="view-note muted">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
         <Choice
@@ -73,10 +73,10 @@ export function NeuronView({ store, room }: ViewParts) {
       </div>
       {open ? (
         <>
-          <p class="note neuron-note" data-carried>
+          <p class="note neuron-note muted" data-carried>
             {carriedNote(now)}
           </p>
-          <div class="neuron-body">
+          <div class="neuron-body stack">
             <QueryList store={store} room={high} />
             <div>
               {stacked.length > 1 ? (
@@ -115,7 +115,7 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
   const choose = (token: number, add: boolean) => store.select((now) => togglePin(now, { side: "query", token }, add));
   return (
     <div class="query-list">
-      <small class="view-note" title="Shift-click stacks the rows of several queries">
+      <small class="view-note muted" title="Shift-click stacks the rows of several queries">
         query
       </small>
       <div
@@ -133,7 +133,7 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
           return (
             <div
               key={token}
-              class="query-option"
+              class="query-option row"
               role="option"
               tabIndex={token === chosen ? 0 : -1}
               aria-selected={token === chosen || pins.includes(token)}
@@ -195,7 +195,7 @@ function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
   const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
   const shown = store.shown.value;
   if (key === undefined || !shown || vector === "hidden") {
-    return <p class="note">The + beside a key shows what each neuron adds to its score.</p>;
+    return <p class="note muted">The + beside a key shows what each neuron adds to its score.</p>;
   }
   const contributions = added(table.parts, table.part, table.query, key);
   const order = ranked(contributions);
@@ -221,7 +221,7 @@ function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
       {(["query", "key", "product"] as const).map((name) => (
         <VectorBars key={name} name={name} values={vectors[name]} order={order} large={name === vector} />
       ))}
-      <p class="note" data-pair-carried>
+      <p class="note muted" data-pair-carried>
         The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
         needs {countFor(0.8, shares)}; neurons stand in this order
       </p>
@@ -242,12 +242,12 @@ interface VectorBarsProps {
 function VectorBars({ name, values, order, large }: VectorBarsProps) {
   const most = largest(values) || 1;
   return (
-    <div class="vector" data-vector={name} data-large={large || undefined}>
+    <div class="vector stack" data-vector={name} data-large={large || undefined}>
       <span class="vector-name">{NAMES[name]}</span>
-      <span class="vector-axis" aria-hidden="true">
+      <span class="vector-axis flex muted" aria-hidden="true">
         {large && [most, 0, -most].map((value) => <small key={value}>{signedNumber(value)}</small>)}
       </span>
-      <div class="contributions">
+      <div class="contributions flex">
         {order.map((feature) => (
           <span key={feature} title={`neuron ${feature}: ${signedNumber(values[feature])}`}>
             <i
@@ -297,7 +297,7 @@ function ByDistance({ store, table, at }: { store: Store; table: NeuronTable; at
   const now = table.query - at;
   return (
     <figure class="by-distance" data-by-distance>
-      <figcaption class="view-note">
+      <figcaption class="view-note muted">
         score of this pair if they stood 0 to {FARTHEST} tokens apart (now {now}): {signedNumber(low)} to{" "}
         {signedNumber(high)}
       </figcaption>

@@ -1,4 +1,4 @@
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageMoved } from "../../contract/page";
 import type { Side } from "../../draw/columns";
@@ -40,7 +40,11 @@ export function HeadMap({ store }: { store: Store }) {
   );
 }
 
-type SmallTilesProps = Pick<Parameters<typeof Tiles>[0], "store" | "thumbs" | "moved">;
+interface SmallTilesProps {
+  store: Store;
+  thumbs: ReadonlySignal<GridThumbs | null>;
+  moved?: PageMoved;
+}
 
 function SmallTiles(given: SmallTilesProps) {
   const root = useRef<HTMLDivElement>(null);
@@ -67,12 +71,12 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
   const changed = moved.changed.some((row) => row.includes(true));
   return (
     <section class="card all-heads" aria-label="All heads" data-moved>
-      <div class="card-head">
+      <div class="card-head row">
         <strong>How far heads moved</strong>
       </div>
       <SmallTiles store={store} thumbs={thumbs} moved={moved} />
       <Scale ramp={kindRamp("resting", store.dark.value)} ticks={ticksOf(movedFacts(moved), top)} label="nats" />
-      <p class="note">
+      <p class="note muted">
         {moved.label}, mean over rows. Hatched: no more than the spread ({moved.spread}).
         {changed && " ×: changed on purpose."}
       </p>
@@ -80,13 +84,8 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
   );
 }
 
-interface PairMapProps {
-  store: Store;
-  pair: { readonly query: number; readonly key: number };
-}
-
 /** One query and one key in every head of every layer; a click opens the head. */
-function PairMap({ store, pair }: PairMapProps) {
+function PairMap({ store, pair }: { store: Store; pair: { readonly query: number; readonly key: number } }) {
   const tile = useSignal<PairTile | null>(null);
   const load = useRef(tileLoader(store, (made) => (tile.value = made)));
   useSignalEffect(() => {
@@ -104,14 +103,14 @@ function PairMap({ store, pair }: PairMapProps) {
   const every = numbers.length > 16 ? 4 : 1;
   return (
     <>
-      <div class="card-head">
+      <div class="card-head row">
         <strong>This pair in all heads</strong>
         <small data-pair>
           <bdi>{name("query")}</bdi> → <bdi>{name("key")}</bdi>
         </small>
       </div>
       <div
-        class="pair-map"
+        class="pair-map stack"
         role="grid"
         aria-label="Rows are layers, columns are heads"
         style={{ "--heads": numbers.length }}
@@ -134,28 +133,21 @@ function PairMap({ store, pair }: PairMapProps) {
         ))}
       </div>
       {now && (
-        <p class="note" data-strongest>
+        <p class="note muted" data-strongest>
           strongest in{" "}
-          {strongestCells(now, 4).map(({ at, text }, place) => (
-            <span key={at}>
-              {place > 0 && ", "}
+          {strongestCells(now, 4).map(({ at, text }, place) => [
+            place > 0 && ", ",
+            <span key={at} class="clause-end">
               <b style={{ color: colorOf(store, at) }}>{headName({ stack: store.stack.value }, at)}</b> {text}
-            </span>
-          ))}
+            </span>,
+          ])}
         </p>
       )}
     </>
   );
 }
 
-interface PairCellProps {
-  store: Store;
-  tile: PairTile | null;
-  row: number;
-  head: number;
-}
-
-function PairCell({ store, tile, row, head }: PairCellProps) {
+function PairCell({ store, tile, row, head }: { store: Store; tile: PairTile | null; row: number; head: number }) {
   const stack = store.stack.value;
   const at = row * stack.heads + head;
   const value = tile?.values[row]?.[head] ?? Number.NaN;

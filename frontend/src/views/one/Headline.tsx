@@ -23,7 +23,7 @@ export function Headline({ store, children }: { store: Store; children?: Compone
   const more = [words.more && `here ${words.more}`, labels && `over many texts: ${labels}`].filter(Boolean).join(" · ");
   return (
     <div
-      class="headline"
+      class="headline row wrap"
       data-changed={changed || undefined}
       style={{ "--kind": kind && !changed ? kindColor(kind, dark.value) : undefined }}
     >
@@ -31,10 +31,10 @@ export function Headline({ store, children }: { store: Store; children?: Compone
         {kind && !changed && <KindIcon kind={kind} />}
         Head {headName({ stack: stack.value }, at)} <span>{words.does}</span>
       </h2>
-      <div class="headline-tools">
+      <div class="headline-tools flex">
         {children}
         <button
-          class="quiet"
+          class="quiet muted"
           data-freeze
           title="Compare this head with others side by side (a)"
           onClick={() => freeze(store)}

@@ -60,8 +60,8 @@ export function OneHead({ store, room }: ViewParts) {
   const queries = store.stack.value.query.labels.length;
   const beside = view === "matrix" && queries >= FEW_QUERIES && !store.stack.value.query.areas;
   return (
-    <div class="body" data-view={view}>
-      <div class="beside">
+    <div class="body stack" data-view={view}>
+      <div class="beside stack">
         <HeadMap store={store} />
         {!VIEWS_WITH.wide.includes(view) && (long ? <SentenceCard store={store} /> : <PinCard store={store} />)}
         <HeadCard store={store} />
@@ -70,7 +70,7 @@ export function OneHead({ store, room }: ViewParts) {
         <Headline store={store}>
           <DrawingChoice store={store} />
         </Headline>
-        <div class={beside ? "with-text" : undefined}>
+        <div class={beside ? "with-text stack" : undefined}>
           <div>
             <Picture store={store} room={left} />
           </div>
@@ -161,7 +161,7 @@ function TokenList({ store, attention: mean }: { store: Store; attention: Float3
   const full = Math.max(largest(tokens.map((token) => mean[token])), rest ? 0.1 : 0);
   const side = store.focus.value ? otherSide(store.focus.value.side) : "key";
   return (
-    <ol class="token-list">
+    <ol class="token-list stack">
       {tokens.map((token) => {
         const [number, beside] = store.numbers.value(mean[token], first[token]);
         return (
@@ -185,7 +185,7 @@ function ValueNorms({ store }: { store: Store }) {
   return (
     <details data-norms>
       <summary>numbers: value norms, up to {amount(norms.most)}</summary>
-      <ol class="token-list">
+      <ol class="token-list stack">
         {[...norms.values].map((norm, token) => (
           <li key={token}>
             <ListedToken store={store} place={{ side: "key", token }} />

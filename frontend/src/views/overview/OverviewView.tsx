@@ -130,14 +130,14 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
     <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined} onClick={sheet.raise}>
       {width.value > 0 && (
         <div
-          class="overview-cards"
+          class="overview-cards stack"
           style={{
             "--tiles": `${places.value.width + PADDING}px`,
             gap: `${GAP}px`,
             minHeight: height.value && `${height.value}px`,
           }}
         >
-          <section class="card tiles-card" aria-label="All heads">
+          <section class="card tiles-card flex" aria-label="All heads">
             <TilesBar store={store} heat={places.value.heat} />
             <Tiles
               store={store}
@@ -161,7 +161,7 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
 /** How all heads stand and are drawn, and what their colours mean. */
 function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
   return (
-    <div class="tiles-bar">
+    <div class="tiles-bar row wrap">
       <Choice
         label="Order of the heads"
         silent
@@ -214,7 +214,7 @@ interface FullHeadProps {
 function FullHead({ store, room, raised, children }: FullHeadProps) {
   const drawing = useComputed(() => usualDrawing(store.stack.value));
   return (
-    <section class="card full-head" aria-label="One head in full" data-raised={raised.value || undefined}>
+    <section class="card full-head flex" aria-label="One head in full" data-raised={raised.value || undefined}>
       <button
         class="sheet-grip"
         aria-label="Raise or lower the head"
@@ -244,7 +244,7 @@ function WeightScale({ store: { quantity, dark, stack, patchRows } }: { store: S
   const most = Math.min(patchRows.value ? PICTURE_TOP : 64, topLift(stack.value.key.labels.length));
   const [low, high] = diverging ? ["below 0", "above"] : share ? ["1", `${most} ×`] : ["0", "most"];
   return (
-    <span class="weight-scale" data-signed={diverging || undefined}>
+    <span class="weight-scale row muted" data-signed={diverging || undefined}>
       {share ? "times the even share" : label} {low}
       <i style={{ background: `linear-gradient(90deg, ${stops.join(", ")})` }} />
       {high}
@@ -290,16 +290,16 @@ const STRIP_NAME = "The clearest head of each kind";
 /** The clearest head of each kind, small; a click shows one in full. */
 function PlateStrip({ store, tall }: PlateStripProps) {
   const kinds = store.kinds.value;
-  if (!kinds || kinds.left > 0) return <div class="plate-strip" />;
+  if (!kinds || kinds.left > 0) return <div class="plate-strip flex" />;
   const clearest = clearestOfEach(kinds);
   // Of random weights no head does any of these.
   if (clearest.length === 0) return null;
   return (
-    <div class="plate-strip" data-tall={tall || undefined} aria-label={STRIP_NAME} role="group">
+    <div class="plate-strip flex" data-tall={tall || undefined} aria-label={STRIP_NAME} role="group">
       {clearest.map(({ kind, head }) => (
         <button
           key={kind}
-          class="plate-head"
+          class="plate-head flex"
           data-plate={kind}
           style={{ "--kind": kindColor(kind, store.dark.value) }}
           title={headWords(kinds, head).does}

@@ -131,7 +131,7 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
       {places.rows.map(({ y, text, kind }) => (
         <span
           key={`${y}`}
-          class="row-label"
+          class="row-label muted"
           style={{
             top: `${y}px`,
             width: `${places.label - 5}px`,
@@ -144,7 +144,7 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
       {places.absent?.map(({ y, why }) => (
         <span
           key={`no ${y}`}
-          class="no-attention"
+          class="no-attention stack"
           title={why}
           style={{ left: `${places.label}px`, top: `${y}px`, height: `${places.size}px` }}
         >
@@ -159,7 +159,7 @@ function TileRulers({ store, places }: { store: Store; places: Places }) {
         />
       ))}
       {places.columns.map(({ x, text }) => (
-        <span key={`${x}`} class="column-label" style={{ left: `${x}px` }}>
+        <span key={`${x}`} class="column-label muted" style={{ left: `${x}px` }}>
           {text}
         </span>
       ))}

@@ -58,7 +58,7 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
   };
   return (
     <div class="text-block">
-      {title && <small class="view-note">{title}</small>}
+      {title && <small class="view-note muted">{title}</small>}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the tokens inside are the interactive elements */}
       <div
         ref={root}
@@ -113,7 +113,7 @@ function Words({ side, tokens, pictures, title }: WordsProps) {
             {words}
           </Pictured>
         ) : (
-          <span key={first} class={picture ? "patches" : undefined}>
+          <span key={first} class={picture ? "patches stack" : undefined}>
             {words}
           </span>
         );
@@ -143,7 +143,7 @@ function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
   };
   return (
     <span
-      class="patches pictured"
+      class="patches pictured stack"
       data-coarse={Math.max(width, height) < COARSE || undefined}
       data-bright={greyOf(raster, part)[0] > 127 || undefined}
       data-frame={tokens.frames?.[pictureOf(tokens, first) - 1]}
@@ -162,14 +162,7 @@ function tracks(start: number, stop: number): string {
   return `${start ? `repeat(${start}, 0)` : ""} repeat(${stop - start}, minmax(0, 1fr))`;
 }
 
-interface WordProps {
-  side: Side;
-  token: number;
-  label: string;
-  tokens: PageTokens;
-}
-
-function Word({ side, token, label, tokens }: WordProps) {
+function Word({ side, token, label, tokens }: { side: Side; token: number; label: string; tokens: PageTokens }) {
   const { text, standIn } = readable(label);
   return (
     <span

@@ -55,8 +55,8 @@ export function TextView({ store, room, plain = false }: ViewParts) {
   // Words without a picture are the same for both records.
   const sets = stack.query.areas || stack.key.areas ? store.pictures.value : NO_PICTURES;
   return (
-    <div class="text-view">
-      <div class="view-bar" hidden={plain}>
+    <div class="text-view flex wrap">
+      <div class="view-bar row wrap" hidden={plain}>
         <Segmented
           label="Direction"
           options={pinned ? [...CHOICES.direction, PINNED] : CHOICES.direction}
@@ -66,7 +66,7 @@ export function TextView({ store, room, plain = false }: ViewParts) {
             if (option !== PINNED) store.choose({ direction: option as Direction, query: [], key: [] });
           }}
         />
-        <small class="view-note">{noteOf(store, direction)}</small>
+        <small class="view-note muted">{noteOf(store, direction)}</small>
         {heat.value && <HeatScale heat={heat.value} />}
       </div>
       <Scrolling
@@ -142,7 +142,7 @@ function Scrolling({ store, heat, long, height, children }: ScrollingProps) {
   });
   if (!long) return <>{children}</>;
   return (
-    <div class="text-frame" ref={root}>
+    <div class="text-frame flex" ref={root}>
       <section class="text-scroll" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
         {children}
       </section>

@@ -1,14 +1,12 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Mark } from "../../../parts/Mark";
 import { Segmented } from "../../../parts/Segmented";
-import { headAddress, mapAddress, shortShare } from "../../../state/atlas";
+import { type GridRows, headAddress, mapAddress, rowsOf, shortShare } from "../../../state/atlas";
 import {
   type ComparedSide,
   changeOf,
-  type GridRows,
   headName,
   otherSide,
-  ownRows,
   pairAddress,
   pairName,
   pairsOf,
@@ -27,7 +25,7 @@ export function BothMaps({ view }: { view: ComparisonView }) {
   const { index } = view;
   const maps = useRef<HTMLDivElement>(null);
   const [order, setOrder] = useState<string>(ORDERS[0]);
-  const rows = useMemo(() => (order === ORDERS[0] ? ownRows(index, "b") : partnerRows(index)), [index, order]);
+  const rows = useMemo(() => (order === ORDERS[0] ? rowsOf(index.b.heads) : partnerRows(index)), [index, order]);
   const left = order === ORDERS[0] ? [] : unmatched(index, "b");
   return (
     <>
@@ -35,28 +33,28 @@ export function BothMaps({ view }: { view: ComparisonView }) {
         <h1 tabIndex={-1}>
           <bdi>{index.names[0]}</bdi> and <bdi>{index.names[1]}</bdi>
         </h1>
-        <span class="facts">{counted(index.pairs.length, "pair")} of heads</span>
+        <span class="facts muted">{counted(index.pairs.length, "pair")} of heads</span>
       </header>
       {index.caution && <p class="caution">{index.caution}</p>}
       <Similarities view={view} />
       <section class="card atlas-card twin-card" aria-label="Both maps">
-        <div class="twin-bar">
-          <p class="atlas-says">
+        <div class="twin-bar flex wrap">
+          <p class="atlas-says muted">
             Heads are matched {index.matching === "best" ? "one to one, by what they do" : "by layer and number"}. The
             bar below a tile is how much the pair changed: none where both are the same, full where they are as unlike
             as random pairs.
           </p>
           <Segmented label="Order of the heads on the right" options={ORDERS} chosen={order} onChoose={setOrder} />
         </div>
-        <div class="twin-maps" ref={maps}>
-          <SideMap view={view} side="a" rows={useMemo(() => ownRows(index, "a"), [index])} left={[]} />
+        <div class="twin-maps stack" ref={maps}>
+          <SideMap view={view} side="a" rows={useMemo(() => rowsOf(index.a.heads), [index])} left={[]} />
           <SideMap view={view} side="b" rows={rows} left={left} />
           <JoinedPair view={view} maps={maps} order={order} />
         </div>
       </section>
       <Changes view={view} />
       <LabelChanges view={view} />
-      <p class="note">{index.summary}</p>
+      <p class="note muted">{index.summary}</p>
     </>
   );
 }
@@ -97,7 +95,7 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
       {left.length > 0 && (
         <>
           <h3>Without a partner</h3>
-          <div class="twin-left">
+          <div class="twin-left stack">
             {left.map((at) => (
               <MatchedTile key={at} view={view} side={side} at={at} pair={-1} tabbed />
             ))}
@@ -187,7 +185,7 @@ function JoinedPair({ view, maps, order }: JoinedPairProps) {
       <svg class="twin-line" aria-hidden="true">
         <path d={line} />
       </svg>
-      <p class="twin-said" role="status">
+      <p class="twin-said muted" role="status">
         {both ? (
           <>
             <b>{pairName(view.index, both)}</b>: similarity {shortShare(both.similarity)}
@@ -226,7 +224,7 @@ function LabelChanges({ view }: { view: ComparisonView }) {
     { title: `Labels lost`, says: `held in ${index.names[0]} only`, of: "lost" },
   ] as const;
   return (
-    <div class="twin-labels">
+    <div class="twin-labels stack">
       {lists.map(({ title, says, of }) => {
         const mine = index.pairs.flatMap((pair, number) => pair[of].map((name) => ({ name, number })));
         return (
@@ -238,9 +236,9 @@ function LabelChanges({ view }: { view: ComparisonView }) {
             <ul>
               {mine.map(({ name, number }) => (
                 <li key={`${number} ${name}`}>
-                  <a class="label-chip" href={pairAddress(index, number)}>
+                  <a class="label-chip row" href={pairAddress(index, number)}>
                     <Mark shape={view[of === "gained" ? "b" : "a"].marks.get(name)} />
-                    <bdi>{name}</bdi> <small>{pairName(index, index.pairs[number])}</small>
+                    <bdi class="cut">{name}</bdi> <small>{pairName(index, index.pairs[number])}</small>
                   </a>
                 </li>
               ))}
@@ -265,7 +263,7 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
   const highest = Math.max(1, ...dots.map(({ level }) => level + 1));
   const step = Math.min(DOT, (HIGH - 14) / highest);
   return (
-    <section class="card atlas-card twin-similarities" aria-label="How similar matched heads are">
+    <section class="card atlas-card twin-similarities stack" aria-label="How similar matched heads are">
       <div class="twin-numbers">
         <p>
           <b>{shortShare(similarity)}</b> matched heads

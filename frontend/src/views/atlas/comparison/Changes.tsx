@@ -26,10 +26,10 @@ export function Changes({ view, pair }: ChangesProps) {
   const names = [...new Set(index.differences.map(([, name]) => name))];
   return (
     <section class="card atlas-card" aria-label="What changed most">
-      <div class="twin-bar">
+      <div class="twin-bar flex wrap">
         <h2>{pair === undefined ? "What changed most" : "Scores of both heads"}</h2>
         {pair === undefined && (
-          <label class="choice">
+          <label class="choice row muted">
             Pattern{" "}
             <select
               value={pattern}
@@ -73,7 +73,7 @@ export function Changes({ view, pair }: ChangesProps) {
         </tbody>
       </table>
       {mine.length > shown && (
-        <button type="button" class="quiet" onClick={() => setShown(shown + 40)}>
+        <button type="button" class="quiet muted" onClick={() => setShown(shown + 40)}>
           {Math.min(40, mine.length - shown)} more of {mine.length}
         </button>
       )}

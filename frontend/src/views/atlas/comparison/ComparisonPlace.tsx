@@ -48,10 +48,10 @@ function Partner({ index, place: { side, head } }: { index: ComparisonIndex; pla
   const pair = index.pairs[number];
   const other = otherSide(side);
   return (
-    <p class="twin-name">
+    <p class="twin-name muted">
       <bdi>{name}</bdi>:{" "}
       {pair ? (
-        <a class="quiet" href={pairAddress(index, number)}>
+        <a class="quiet muted" href={pairAddress(index, number)}>
           matched with {headName(index, other, pair[other])} of {index.names[other === "a" ? 0 : 1]}
         </a>
       ) : (

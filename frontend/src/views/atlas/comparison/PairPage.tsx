@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { rampColor, signedByte, signedRamp } from "../../../draw/ramps";
 import { Mark } from "../../../parts/Mark";
 import type { AtlasHead, AtlasText } from "../../../source/atlas";
@@ -8,7 +8,7 @@ import { headAddress, percents, shortShare, shownText } from "../../../state/atl
 import { type ComparedSide, headName, mapDifference, pairAddress } from "../../../state/atlasComparison";
 import { FrequentPairs } from "../FrequentPairs";
 import { Curve, useHead } from "../HeadPage";
-import { type AtlasView, MeanMap } from "../parts";
+import { type AtlasView, BesideNav, MeanMap } from "../parts";
 import { Example } from "../Texts";
 import { Changes } from "./Changes";
 import type { ComparisonView } from "./ComparisonPlace";
@@ -26,21 +26,27 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
   return (
     <>
       <header class="atlas-head">
-        <PairNav view={view} number={number} />
+        <BesideNav
+          noun="Pair"
+          home={["#/", "Both atlases"]}
+          out="#/"
+          before={number > 0 ? pairAddress(index, number - 1) : undefined}
+          after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
+        />
         <h1 tabIndex={-1}>
           Head {headName(index, "a", pair.a)} → {headName(index, "b", pair.b)}
         </h1>
-        <span class="label-chips">
+        <span class="label-chips flex wrap">
           {[...pair.lost, ...pair.gained].map((name) => (
-            <span class="label-chip" key={name}>
+            <span class="label-chip row" key={name}>
               <Mark shape={view.a.marks.get(name) ?? view.b.marks.get(name)} />
-              <bdi>{name}</bdi> <small>{pair.lost.includes(name) ? "lost" : "gained"}</small>
+              <bdi class="cut">{name}</bdi> <small>{pair.lost.includes(name) ? "lost" : "gained"}</small>
             </span>
           ))}
         </span>
-        <span class="facts">
+        <span class="facts muted">
           {SIDES.map((side, at) => (
-            <a key={side} class="quiet" href={headAddress(heads[side].layer, heads[side].head, undefined, side)}>
+            <a key={side} class="quiet muted" href={headAddress(heads[side].layer, heads[side].head, undefined, side)}>
               <bdi>{index.names[at]}</bdi> {headName(index, side, pair[side])} alone
             </a>
           ))}
@@ -51,12 +57,12 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
           {failure}
         </p>
       )}
-      <div class="atlas-page twin-page">
+      <div class="atlas-page twin-page stack">
         {a.said && b.said && <PairWhere view={view} pair={pair} a={a.said} b={b.said} />}
         <Changes view={view} pair={number} />
         <Similarity view={view} number={number} />
         {a.said && b.said && (
-          <div class="twin-words">
+          <div class="twin-words stack">
             <SideTitle name={index.names[0]}>
               <FrequentPairs pairs={a.said.pairs} texts={index.a.texts} side="a" />
             </SideTitle>
@@ -80,7 +86,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
 function SideTitle({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <div class="twin-of">
-      <p class="twin-name">
+      <p class="twin-name muted">
         <bdi>{name}</bdi>
       </p>
       {children}
@@ -132,38 +138,6 @@ const PART_WORDS: Readonly<Record<string, string>> = {
   links: "strongest links between words",
 };
 
-/** Leads to both maps and to the pairs beside; Escape leads out, [ and ] to the pairs beside. */
-function PairNav({ view: { index }, number }: { view: ComparisonView; number: number }) {
-  const before = number > 0 ? pairAddress(index, number - 1) : undefined;
-  const after = number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined;
-  useEffect(() => {
-    const leads: Readonly<Record<string, string | undefined>> = { "[": before, "]": after, Escape: "#/" };
-    const onKey = ({ key }: KeyboardEvent) => {
-      const address = leads[key];
-      if (address) location.hash = address;
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [before, after]);
-  return (
-    <nav aria-label="Pairs">
-      <a class="quiet" href="#/">
-        ← Both atlases
-      </a>
-      {before && (
-        <a class="quiet" href={before} aria-label="Pair before">
-          ‹
-        </a>
-      )}
-      {after && (
-        <a class="quiet" href={after} aria-label="Pair after">
-          ›
-        </a>
-      )}
-    </nav>
-  );
-}
-
 const SHOWN = 4;
 
 interface OneSide {
@@ -180,9 +154,9 @@ function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneS
   return (
     <section class="card atlas-card atlas-examples" aria-label="Examples">
       <h2>{index.sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}</h2>
-      <div class="twin-examples">
+      <div class="twin-examples stack">
         {[a, b].map(({ name, view }) => (
-          <p key={view.side} class="twin-name">
+          <p key={view.side} class="twin-name muted">
             <bdi>{name}</bdi>
           </p>
         ))}
@@ -239,9 +213,9 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
   const { index } = view;
   const [before, after] = index.names;
   return (
-    <section class="card atlas-card atlas-where twin-where" aria-label="Where their attention goes">
+    <section class="card atlas-card atlas-where twin-where stack" aria-label="Where their attention goes">
       <h2>Where their attention goes</h2>
-      <div class="twin-means">
+      <div class="twin-means stack">
         <figure>
           <MeanMap view={view.a} at={pair.a} label={`Mean map in ${before}`} />
           <figcaption>

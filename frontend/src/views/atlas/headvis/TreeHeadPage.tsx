@@ -39,7 +39,7 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
         <h1 tabIndex={-1}>
           Head {layer}-{number}
         </h1>
-        <span class="facts">{model}</span>
+        <span class="facts muted">{model}</span>
       </header>
       {failure && (
         <p class="caution" role="alert">
@@ -61,19 +61,13 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
   );
 }
 
-interface EverythingProps {
-  view: TreeView;
-  at: number;
-  said: TreeHead;
-}
-
-function Everything({ view, at, said }: EverythingProps) {
+function Everything({ view, at, said }: { view: TreeView; at: number; said: TreeHead }) {
   return (
-    <div class="atlas-page tree-page">
+    <div class="atlas-page tree-page stack">
       <section class="card atlas-card" aria-label="Metrics">
         <h2>Metrics</h2>
         <Metrics view={view} at={at} />
-        <dl class="tree-statistics">
+        <dl class="tree-statistics stack">
           {said.statistics.map(([name, value]) => (
             <div key={name}>
               <dt>{view.index.statistics[name]?.label ?? metricWords(name)}</dt>
@@ -85,7 +79,7 @@ function Everything({ view, at, said }: EverythingProps) {
       {(said.histogram || said.plots.length > 0) && (
         <section class="card atlas-card" aria-label="Histograms">
           <h2>Histograms</h2>
-          <div class="tree-plots">
+          <div class="tree-plots stack">
             {said.histogram && <Bars plot={said.histogram} />}
             {said.plots.map((plot) => (
               <Bars key={plot.label} plot={plot} />
@@ -97,7 +91,7 @@ function Everything({ view, at, said }: EverythingProps) {
       {said.tables.length > 0 && (
         <section class="card atlas-card tree-wide" aria-label="Tokens">
           <h2>Tokens</h2>
-          <div class="tree-tables">
+          <div class="tree-tables stack">
             {said.tables.map((table) => (
               <Tokens key={table.label} table={table} />
             ))}

@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
 import { Scale } from "../../../parts/Scale";
 import type { TreeHead, TreeIndex, TreeMetric } from "../../../source/headvis";
-import { headAddress } from "../../../state/atlas";
+import { headAddress, rowsOf } from "../../../state/atlas";
 import { digits, metricAddress, metricWords, partOf, rangeOf } from "../../../state/headvis";
 import { counted } from "../../../state/words";
 import { HeadGrid } from "../parts";
@@ -16,7 +16,7 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
     <>
       <header>
         <h1 tabIndex={-1}>{index.model || "A tree of HeadVis"}</h1>
-        <span class="facts">
+        <span class="facts muted">
           {counted(index.heads.length, "head")}
           {index.texts !== null && ` over ${counted(index.texts, "text")}`}
           {index.dataset && ` (${index.dataset})`} · a tree of HeadVis
@@ -24,8 +24,8 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
       </header>
       <section class="card atlas-all" aria-label="All heads">
         {metric && (
-          <div class="tree-metric">
-            <label class="choice">
+          <div class="tree-metric row wrap">
+            <label class="choice row muted">
               Colour by
               <select
                 value={metric.name}
@@ -47,7 +47,7 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
             />
           </div>
         )}
-        <p class="atlas-says">
+        <p class="atlas-says muted">
           <bdi>{metric ? metric.says || metricWords(metric.name) : "The tree has no metrics."}</bdi>
         </p>
         <HeadTiles view={view} metric={metric} />
@@ -59,9 +59,10 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
 function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
   const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const { heads } = view.index;
-  const layers = [...new Set(heads.map(([layer]) => layer))].sort((one, other) => one - other);
+  const { layers, rows } = rowsOf(heads.map(([layer, head]) => ({ layer, head })));
   const columns = 1 + Math.max(...heads.map(([, head]) => head));
   const range = rangeOf(metric?.values ?? []);
+  const first = rows[0]?.[0];
   const tile = (at: number) => {
     const [layer, head] = heads[at];
     const value = metric?.values[at] ?? null;
@@ -69,7 +70,7 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
     return (
       <a
         key={at}
-        class="tree-tile"
+        class="tree-tile stack"
         href={headAddress(layer, head)}
         data-tile={`${layer}-${head}`}
         data-unknown={value === null || undefined}
@@ -85,10 +86,6 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
       </a>
     );
   };
-  const rows = layers.map((layer) =>
-    [...heads.keys()].filter((at) => heads[at][0] === layer).sort((one, other) => heads[one][1] - heads[other][1]),
-  );
-  const first = rows[0]?.[0];
   return <HeadGrid layers={layers} rows={rows} columns={columns} tile={tile} />;
 }
 
