@@ -57,3 +57,12 @@ def test_bars_of_neurons_keep_their_names_and_their_width(printed):
         assert row.locator(".vector-name").is_visible()
         assert row.locator(".contributions").bounding_box()["width"] > stage["width"] / 2
     assert not page.locator(".plus").first.is_visible()
+
+
+def test_the_numbers_of_a_pinned_row_are_on_paper(show, chromium_only, record):
+    """Lines have them beside their keys; a matrix in a list."""
+    page = show(record, view="matrix", layer=1, head=8, query=9).page
+    page.emulate_media(media="print")
+    numbers = page.locator("[data-listed]").first.locator(".number").all_inner_texts()
+    assert [text.endswith("×") for text in numbers] == [False, True]
+    assert page.locator("[data-listed] .number").first.is_visible()
