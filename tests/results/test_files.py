@@ -51,13 +51,15 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
     raw[-3] ^= 1
     path.write_bytes(raw)
     with pytest.raises(
-        hs.FileError, match=r"a\.safetensors is damaged: \w+ is not what was written; run the study"
+        hs.FileError,
+        match=r"a\.safetensors is damaged: \w+ is not what was written; delete it and run",
     ):
         hs.load(path)
     path.write_bytes(raw[:-8])
     with pytest.raises(
         hs.FileError,
-        match=r"a\.safetensors is cut or no \.safetensors file .*; run the study again",
+        match=r"a\.safetensors is cut or no \.safetensors file .*; delete it and run the "
+        "study again",
     ):
         AlignmentStudy.load(path)
 

@@ -2,6 +2,7 @@
 says the same.
 """
 
+import json
 import pickle
 from concurrent.futures import Executor, Future
 from contextlib import closing, contextmanager
@@ -170,6 +171,30 @@ def test_other_weights_are_refused_by_name(folder, tmp_path):
         hs.heads(model, tiny_tokenizer(), texts, groups=groups, out=tmp_path / "run")
     with pytest.raises(RunError, match=r"truncate false, now true"):
         over(folder, texts, groups, out=tmp_path / "run", truncate=True)
+
+
+def test_an_error_of_an_input_is_its_own_reason(folder, tmp_path):
+    """As lines of files have it that are no texts."""
+    lost = [ModelError("line 3 has no 'text'"), *corpus(4)[0]]
+    over(folder, lost, out=tmp_path / "run", on_error=lambda *_: None)
+    assert json.loads((tmp_path / "run" / "failed.jsonl").read_text())["error"] == str(lost[0])
+
+
+def test_a_part_that_is_damaged_or_of_another_name_is_named(folder, tmp_path):
+    texts, groups = corpus(48)
+    wanted = over(folder, texts, groups, out=tmp_path / "run")
+    one, other = sorted((tmp_path / "run" / "parts").glob("0*"))[:2]
+    whole = other.read_bytes()
+    for damaged, error, match in (
+        (one.read_bytes(), RunError, f'{other} was made with something else: part "{one.stem}"'),
+        (whole[:-1] + bytes([whole[-1] ^ 255]), hs.FileError, "is damaged.*delete it and run"),
+    ):
+        (tmp_path / "run" / "result.safetensors").unlink(missing_ok=True)
+        other.write_bytes(damaged)
+        with pytest.raises(error, match=match):
+            over(folder, texts, groups, out=tmp_path / "run")
+    other.unlink()
+    assert_close(over(folder, texts, groups, out=tmp_path / "run").columns(), wanted.columns())
 
 
 def halved(module, given, output):

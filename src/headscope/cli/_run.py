@@ -235,7 +235,7 @@ def read_json(file: Path, option: str) -> Any:
         FileError: where it cannot be read.
     """
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FileError(f"{option} is {file}: {error.strerror}") from None
     except ValueError as error:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -202,8 +202,6 @@ class RayExecutor(Executor):
 
 def is_death(error: BaseException) -> bool:
     """Whether an error says that the worker of a task died."""
-    from concurrent.futures import BrokenExecutor
-
     return isinstance(error, BrokenExecutor) or type(error).__name__ in DEATHS
 
 

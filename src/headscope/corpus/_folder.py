@@ -190,11 +190,8 @@ class RunFolder:
         """The texts of a part, each (document, text) once, sorted by what they say."""
         path = self.path / TEXTS / f"{part}.jsonl"
         times = Counter(path.read_text(encoding="utf-8").splitlines())
-        texts = []
-        for line in sorted(times):
-            group, given = json.loads(line)
-            texts.append(CorpusText(given, group, times[line]))
-        return texts
+        read = ((json.loads(line), times[line]) for line in sorted(times))
+        return [CorpusText(given, group, count) for (group, given), count in read]
 
     def is_finished(self, part: str) -> bool:
         """Whether the file of a part is there and whole, as far as its header tells, and so are the
@@ -223,8 +220,7 @@ class RunFolder:
         """
         with reading(self._file(part), KIND):
             document = dict(RecordFile(self._file(part)).document["said"])
-            before = dict(document["facts"])
-        differing(f"The part {self._file(part)} was made", before, facts)
+        self._check_made(part, document, facts)
         return document
 
     def read_part(
@@ -237,8 +233,12 @@ class RunFolder:
             FileError: where it is damaged.
         """
         document, arrays = load_stored(self._file(part), KIND)
-        differing(f"The part {self._file(part)} was made", document["facts"], facts)
+        self._check_made(part, document, facts)
         return document, arrays
+
+    def _check_made(self, part: str, document: dict[str, Any], facts: Mapping[str, Any]) -> None:
+        before = document["facts"] | {"part": document["part"]}
+        differing(f"{self._file(part)} was made", before, {**facts, "part": part})
 
     def facts(self) -> dict[str, Any] | None:
         """What the run was begun with; None where that is not known yet."""

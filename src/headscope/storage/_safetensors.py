@@ -202,10 +202,7 @@ def _arrays(file: OpenFile, start: int, header: dict[str, Any]) -> dict[str, Fil
             raise ValueError(f"{name} has the shape {shape}")
         dtype = np.dtype(DTYPES[facts["dtype"]])
         if begin != at or end - begin != math.prod(shape) * dtype.itemsize:
-            raise ValueError(
-                f"{name} lies at bytes {begin} to {end}, which is not where its {shape} numbers "
-                "can be"
-            )
+            raise ValueError(f"{name} of shape {shape} cannot lie at bytes {begin} to {end}")
         arrays[name] = FileArray(file, start + begin, tuple(shape), dtype)
         at = end
     if start + at != file.size:
@@ -238,14 +235,15 @@ def check_path(path: Path, what: str = "record") -> None:
     # Unlike those of Path, these do not raise where a name is too long.
     is_free = os.path.isfile(path) or not os.path.exists(path) or not path.name  # noqa: PTH110, PTH113
     if path.suffix != RECORD_SUFFIX and is_free:
-        named = path.with_suffix(RECORD_SUFFIX) if path.name else path / f"{what}{RECORD_SUFFIX}"
+        whole = str(path if path.name else path / what).partition(RECORD_SUFFIX)[0]
+        named = Path(whole).with_suffix(RECORD_SUFFIX)
         raise FileError(
             f"A {what} is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"
         )
 
 
 RECORD = "record"
-RUN_AGAIN = "run the study again, or take a copy"
+RUN_AGAIN = "delete it and run the study again, or take a copy"
 
 
 def save_kept(

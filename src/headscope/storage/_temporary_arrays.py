@@ -41,8 +41,8 @@ class TemporaryArray(StoredArray):
             shape, index = shape[1:], index[1:]
         whole = np.empty(shape, self.dtype)
         file, lock = self._file
-        if whole.size:
-            with lock:
+        with lock:
+            if whole.size:
                 file.seek(start)
                 file.readinto(whole.reshape(-1).view(np.uint8).data)  # ty: ignore[missing-attribute]
         return whole[index or ...]

@@ -66,8 +66,9 @@ def parse_call(
         )
     if isinstance(text, Mapping):
         raise TextError(
-            f"capture reads a text, and was given a {type(text).__name__}; what a tokenizer made "
-            "of texts goes to capture_encoded(model, tokenizer, encoding)"
+            f"capture reads a text, and was given a {type(text).__name__}; a conversation is a "
+            "list of messages, and what a tokenizer made goes to capture_encoded(model, "
+            "tokenizer, encoding)"
         )
     check_no_file(text)
     parsed = _made(text, text_pair, options or {})
@@ -95,6 +96,8 @@ def parse_input(given: Any) -> ParsedInput:
         return ParsedInput(check_text(given))
     if isinstance(given, Mapping):
         return _from_mapping(given)
+    if isinstance(given, HeadscopeError):  # of a line of a file that is no text
+        raise given
     _check_no_ids(given)
     if is_conversation(given):
         return _made(given, None, {})
@@ -166,8 +169,8 @@ def parse_many(texts: Any) -> ParsedInputs:
         what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
         what = "one conversation" if is_conversation(rows) else what
         raise TextError(
-            f"capture_many reads many inputs and was given {what}; give a list, such as [text], "
-            "or use capture(model, tokenizer, text)"
+            f"capture_many reads many inputs and was given {what}; give a list of them, such as "
+            "[text], or use capture(model, tokenizer, text)"
         )
     count = len(texts) if isinstance(texts, Sized) else None
     return ParsedInputs((outcome_of(parse_input, each) for each in rows), count)
