@@ -1,8 +1,11 @@
 """What will be kept is told before the run, to the byte."""
 
+from pathlib import Path
+
 import pytest
 
 import headscope as hs
+from headscope import CaptureError
 from headscope.record import STATISTICS
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -94,3 +97,11 @@ def test_a_budget_names_the_input_that_cannot_be_read():
         hs.budget(tiny_model("bert"), tiny_tokenizer(), ["a cat", " "])
     with pytest.raises(hs.TextError, match="empty list"):
         hs.budget(tiny_model("bert"), tiny_tokenizer(), [])
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux tells what is free")
+def test_a_record_larger_than_the_memory_is_refused_before_the_model_runs():
+    model = tiny_model("llama", max_position_embeddings=10**6)
+    text = "a " * 300_000
+    with pytest.raises(CaptureError, match=r"300,002 tokens keeps .* GB: .* free: keep='qk'"):
+        hs.capture(model, tiny_tokenizer(), text, keep="weights")

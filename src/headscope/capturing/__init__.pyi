@@ -1,11 +1,11 @@
 """The public names of `headscope.capturing`, each once; `lazy_loader` reads them from here."""
 
 from ._any_model import watch as watch
-from ._budget import budget as budget
 from ._hub import check_name as check_name
 from ._hub import check_revision as check_revision
 from ._hub import demo_model as demo_model
 from ._hub import reached as reached
+from .entry import budget as budget
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
 from .entry import capture_ids as capture_ids

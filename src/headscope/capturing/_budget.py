@@ -1,26 +1,25 @@
-"""The size of a capture, estimated before it is run."""
+"""The size of a record, estimated before the model is run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any
 
-from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.inputs.parse import are_several_inputs, parse_call, parse_texts
-from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice
-from headscope.capturing.loading import load_for
 from headscope.capturing.media.input_positions import UnnamedPositions
-from headscope.capturing.options import LOADING, CaptureOptions, keeping_of, loading_of
 from headscope.capturing.run import at_rest, run
-from headscope.errors import HeadscopeError, TextError
+from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS, Layer, Record
 
-PARTS = ("qk", "values", "weights", "statistics", "norms", "before")
-"""Parts of a record whose bytes are counted."""
+PARTS = {
+    **{"qk": "queries and keys", "values": "values", "weights": "weights"},
+    **{"statistics": "statistics", "before": "queries and keys before positions", "norms": "norms"},
+}
+"""Parts of a record whose bytes are counted, and what they are."""
+LONG = 2048
+"""Tokens from which on it is asked first whether a record fits into memory."""
 TRIED = (8, 7, 6)
 """Numbers of tokens to try for source and target, so that both always have different numbers."""
 STATISTICS_OF_A_ROW, STATISTICS_OF_A_KEY, TOP_OF_A_ROW = 52, 4, 8
@@ -60,21 +59,13 @@ class Budget:
     largest: int = 0
 
     def __str__(self) -> str:
-        names = {
-            "qk": "queries and keys",
-            "values": "values",
-            "weights": "weights",
-            "statistics": "statistics",
-        }
         parts, rest = [], []
-        for name, text in names.items():
+        for name, text in PARTS.items():
             line = f"{text} {_size(getattr(self, name))}"
-            (parts if name in self.what else rest).append(line)
-        # These two are rarely asked for, so what they would take is not printed.
-        if "before" in self.what:
-            parts.append(f"queries and keys before positions {_size(self.before)}")
-        if "norms" in self.what:
-            parts.append(f"norms {_size(self.norms)}")
+            if name in self.what:
+                parts.append(line)
+            elif name not in ("before", "norms"):  # rarely asked for
+                rest.append(line)
         left_out = f"; not {', '.join(rest)}" if rest else ""
         several = ""
         if self.texts > 1:
@@ -82,44 +73,8 @@ class Budget:
         return f"keeps {_size(self.kept)}{several}: {', '.join(parts)}{left_out}"
 
 
-def budget(
-    model: Any,
-    tokenizer: Any = None,
-    text: Any = None,
-    text_pair: str | None = None,
-    **options: Unpack[CaptureOptions],
-) -> Budget:
-    """The number of bytes that `capture` would keep with the same arguments, or `capture_many` of
-    many inputs, found by running the first few tokens.
-
-    Of texts with the same number of tokens one is run. A picture or a sound is run as a whole,
-    because it cannot be cut. The records of many inputs are not held together by `capture_many`,
-    which gives one after another.
-
-    Args:
-        model: see `capture`.
-        tokenizer: see `capture`.
-        text: see `capture`; or a list of inputs, as `capture_many` takes them.
-        text_pair: see `capture`.
-        **options: see `CaptureOptions`.
-
-    Raises:
-        HeadscopeError: the errors of `capture`; of one of several inputs with its number.
-
-    Example:
-        >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
-        keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
-    """
-    if are_several_inputs(text):
-        return _of_many(model, tokenizer, text, options)
-    given = parse_call(text, text_pair, options)
-    model, inputs = prepared(model, tokenizer, given, options)
-    return _of_inputs(model, inputs, options)
-
-
-def _of_inputs(model: Any, inputs: Inputs, options: CaptureOptions) -> Budget:
+def budget_of(model: Any, inputs: Inputs, keeping: KeepChoice) -> Budget:
     """The budget of one input that is encoded."""
-    keeping = keeping_of(options)
     tried, sizes = _cut(inputs)
     # Queries, keys and values have the shapes from which all other sizes follow.
     kept = KeepChoice(frozenset({"qk", "values"}), auto=False, heads=keeping.heads)
@@ -130,56 +85,37 @@ def _of_inputs(model: Any, inputs: Inputs, options: CaptureOptions) -> Budget:
             # The model makes positions of its own from tokens, and their number for a part of the
             # text does not determine their number for all of it.
             record, sizes = run(model, inputs, kept)[0], {}
-    return _counted(record, sizes, keeping, is_pair=_is_pair(inputs))
+    return _counted(record, sizes, keeping, is_pair=is_pair(inputs))
 
 
-def _is_pair(inputs: Inputs) -> bool:
+def check_memory(model: Any, inputs: Inputs, keeping: KeepChoice) -> None:
+    """Raise where a record of a long text would be larger than the memory that is free.
+
+    Raises:
+        CaptureError: with both sizes, and what to choose instead.
+    """
+    longest, told = max(map(len, inputs.source), default=0), Path("/proc/meminfo")
+    # Only Linux tells how much is free.
+    is_known = longest >= LONG and inputs.input_positions is None and told.exists()
+    if keeping.put is not None or not is_known:
+        return
+    free = 1024 * int(told.read_text("utf-8").partition("MemAvailable:")[2].split()[0])
+    budget = budget_of(model, inputs, keeping)
+    if budget.kept > free:
+        raise CaptureError(
+            f"A record of {longest:,} tokens {budget}. There are {_size(free)} of memory free: "
+            "keep='qk' keeps what weights follow from, keep='statistics' numbers of each row, "
+            "heads= some heads, and out= writes the record to a file"
+        )
+
+
+def is_pair(inputs: Inputs) -> bool:
     """Whether an input is two texts, whose statistics have a column more."""
     return any(1 in tokens.segments for tokens in inputs.source)
 
 
-def _of_many(model: Any, tokenizer: Any, texts: list[Any], options: CaptureOptions) -> Budget:
-    """The sum of the budgets of several inputs."""
-    outcomes = parse_texts(texts)
-    if not outcomes:
-        raise TextError("budget was given an empty list of inputs; give at least one")
-    given: list[ParsedInput] = []
-    for number, outcome in enumerate(outcomes):
-        if isinstance(outcome, HeadscopeError):
-            raise type(outcome)(f"Input {number}: {outcome}")
-        given.append(outcome)
-    model, tokenizer, options = _loaded(model, tokenizer, given[0], options)
-    budgets: list[Budget] = []
-    known: dict[tuple[int, ...], Budget] = {}
-    for each in given:
-        unwrapped, inputs = prepared(model, tokenizer, each, options)
-        if inputs.input_positions is not None:
-            budgets.append(_of_inputs(unwrapped, inputs, options))
-            continue
-        # What is kept follows from the numbers of tokens and of texts alone.
-        lengths = (_is_pair(inputs), *map(len, (*inputs.source, *inputs.target)))
-        if lengths not in known:
-            known[lengths] = _of_inputs(unwrapped, inputs, options)
-        budgets.append(known[lengths])
-    return _together(budgets)
-
-
-def _loaded(
-    model: Any, tokenizer: Any, first: ParsedInput, options: CaptureOptions
-) -> tuple[Any, Any, CaptureOptions]:
-    """A model given by name and its tokenizer, loaded once, and the options but those of
-    loading.
-    """
-    if model is None or isinstance(model, str | Path):
-        model, own = load_for(model, first, **loading_of(options))
-        tokenizer = own if tokenizer is None else tokenizer
-        # The model is there now, and options of loading would be refused with it.
-        rest = {name: value for name, value in options.items() if name not in LOADING}
-        options = cast("CaptureOptions", rest)
-    return model, tokenizer, options
-
-
-def _together(budgets: list[Budget]) -> Budget:
+def sum_of(budgets: list[Budget]) -> Budget:
+    """The budget of several inputs."""
     # Of short texts alone `auto` keeps weights, so that what is kept differs from text to text.
     names = {name for each in budgets for name in each.what}
     parts = {}
@@ -211,19 +147,14 @@ def _cut(inputs: Inputs) -> tuple[Inputs, dict[int, int]]:
 
 def _left_of(whole: dict[str, int]) -> dict[str, int]:
     """The number of tokens of source and target that are run."""
-    # A layer's queries and keys are assigned to source or target by their number alone, so the two
-    # must differ.
-    left = {}
+    left: dict[str, int] = {}
     for side, size in whole.items():
-        left[side] = _first_but(whole.values()) if size > TRIED[0] else size
-    if len(left) == 2 and left["source"] == left["target"] and whole["source"] != whole["target"]:
-        left["target"] = _first_but((left["source"], *whole.values()))
+        # A layer's queries and keys are assigned to source or target by their number alone, so that
+        # of two lengths two others are made.
+        taken = {*whole.values(), *(() if size == whole["source"] else left.values())}
+        shorter = next(number for number in TRIED if number not in taken)
+        left[side] = shorter if size > TRIED[0] else size
     return left
-
-
-def _first_but(taken: Iterable[int]) -> int:
-    others = set(taken)
-    return next(number for number in TRIED if number not in others)
 
 
 def _counted(

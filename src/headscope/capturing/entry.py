@@ -7,11 +7,11 @@ from collections import UserDict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Unpack
 
 import torch
 
+from headscope.capturing._budget import Budget, budget_of, check_memory, is_pair, sum_of
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._modalities import check_applies, check_reads
@@ -23,24 +23,28 @@ from headscope.capturing.inputs.inputs import (
     followed_inputs,
     with_target,
 )
-from headscope.capturing.inputs.parse import check_reader, parse_call
+from headscope.capturing.inputs.parse import (
+    are_several_inputs,
+    check_reader,
+    parse_call,
+    parse_texts,
+)
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.loading import load_for
+from headscope.capturing.loading import model_and_reader
 from headscope.capturing.media.input_positions import ARGUMENTS, has_more_than_text
 from headscope.capturing.options import (
+    LOADING,
     CaptureOptions,
     KeepOptions,
-    check_not_loaded,
     check_options,
     keeping_of,
-    loading_of,
 )
 from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import arguments_of, one_pass, reads_target
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record, Tokens
 from headscope.storage import CapturedArrays, load, save
 
@@ -98,7 +102,7 @@ def capture(
         >>> record["self"].weights(layer=2, head=0)  # [query key]
     """
     check_options(options)
-    check_reader(tokenizer, "capture")
+    check_reader(tokenizer, call="capture")
     given = parse_call(text, text_pair, options)
     keeping = keeping_of(options)
     if out is None:
@@ -116,7 +120,61 @@ def _captured(
     """The record of one input; ``named`` are model and tokenizer as they were given."""
     model, inputs = prepared(*named, given, options)
     with one_at_a_time(model), one_pass(), at_rest(model):
+        check_memory(model, inputs, keeping)
         return run(model, inputs, keeping, interventions=options.get("interventions", ()))[0]
+
+
+def budget(
+    model: Any,
+    tokenizer: Any = None,
+    text: Any = None,
+    text_pair: str | None = None,
+    **options: Unpack[CaptureOptions],
+) -> Budget:
+    """The number of bytes that `capture` would keep with the same arguments, or `capture_many` of
+    many inputs, found by running the first few tokens.
+
+    Of texts with the same number of tokens one is run. A picture or a sound is run as a whole,
+    because it cannot be cut. The records of many inputs are not held together by `capture_many`,
+    which gives one after another.
+
+    Args:
+        model: see `capture`.
+        tokenizer: see `capture`.
+        text: see `capture`; or a list of inputs, as `capture_many` takes them.
+        text_pair: see `capture`.
+        **options: see `CaptureOptions`.
+
+    Raises:
+        HeadscopeError: the errors of `capture`; of one of several inputs with its number.
+
+    Example:
+        >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
+        keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
+    """
+    if are_several_inputs(text):
+        given = []
+        for number, outcome in enumerate(parse_texts(text)):
+            if isinstance(outcome, HeadscopeError):
+                raise type(outcome)(f"Input {number}: {outcome}")
+            given.append(outcome)
+    else:
+        given = [parse_call(text, text_pair, options)]
+    if not given:
+        raise TextError("budget was given an empty list of inputs; give at least one")
+    model, tokenizer = model_and_reader(model, tokenizer, given[0], options, call="budget")
+    # The model is there now, and options of loading would be refused with it.
+    rest: Any = {name: value for name, value in options.items() if name not in LOADING}
+    budgets: list[Budget] = []
+    known: dict[tuple[int, ...], Budget] = {}
+    for each in given:
+        own, inputs = prepared(model, tokenizer, each, rest)
+        # What is kept of texts follows from the numbers of tokens and of texts alone.
+        lengths = (is_pair(inputs), *map(len, (*inputs.source, *inputs.target)))
+        if inputs.input_positions is not None or lengths not in known:
+            known[lengths] = budget_of(own, inputs, keeping_of(options))
+        budgets.append(known[lengths])
+    return sum_of(budgets)
 
 
 def prepared(
@@ -131,18 +189,9 @@ def prepared(
     ``max_unknown`` `check_known`.
     """
     check_options(options)
-    check_reader(tokenizer, "capture")
-    if model is None or isinstance(model, str | Path):
-        model, own = load_for(model, given, **loading_of(options))
-        tokenizer = own if tokenizer is None else tokenizer
-    else:
-        check_not_loaded(model, options)
+    check_reader(tokenizer, call="capture")
+    model, tokenizer = model_and_reader(model, tokenizer, given, options, call="capture")
     model = configured(model)
-    if tokenizer is None and given.series is None:
-        what = "processor" if given.has_media else "tokenizer"
-        raise CaptureError(
-            f"capture needs the {what} of {type(model).__name__}: capture(model, {what}, ...)"
-        )
     check_reads(model, given)
     check_applies(model, given, options)
     given = given.read_with(tokenizer)
@@ -373,9 +422,10 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
             "of capture_encoded"
         )
     # Users mostly have tensors on the CPU; other values, such as True, are passed unchanged.
-    device = device_of(model)
-    tensors = {n: each.to(device) for n, each in more.items() if isinstance(each, torch.Tensor)}
-    return replace(inputs, arguments=inputs.arguments | dict(more) | tensors)
+    device, arguments = device_of(model), dict(inputs.arguments)
+    for name, each in more.items():
+        arguments[name] = each.to(device) if isinstance(each, torch.Tensor) else each
+    return replace(inputs, arguments=arguments)
 
 
 def numbered_tokens(ids: list[int]) -> Tokens:

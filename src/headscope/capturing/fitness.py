@@ -169,7 +169,12 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
         other = first[-1] - 1 if first[-1] else 1
     given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
     with at_rest(model), uncompiled(model):
-        one, two = logits_of(model(**_arguments(model, given)), model, asks)[:, :-1].double()
+        arguments: dict[str, Any] = {"input_ids": given}
+        if "attention_mask" in arguments_of(model):
+            arguments["attention_mask"] = torch.ones_like(given)
+        if hasattr(getattr(model, "config", None), "use_cache"):
+            arguments["use_cache"] = False
+        one, two = logits_of(model(**arguments), model, asks)[:, :-1].double()
     kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
     rounding = max(MOVED, 4 * torch.finfo(kinds[0] if kinds else torch.float32).eps)
     return float((one - two).abs().max()) > rounding * max(float(one.abs().max()), 1e-30)
@@ -267,18 +272,19 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], tuple[i
     for number in one & two:
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
-        # An alphabet may have no token for what is unknown, and use a letter.
-        is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
+        # An alphabet, of single letters but for the special tokens, may have no token for what is
+        # unknown, and use a letter.
+        is_letter = (
+            len(piece) == 1
+            and piece.isalnum()
+            and all(
+                len(each) == 1 for each, at in tokenizer.get_vocab().items() if at not in special
+            )
+        )
         if number in special or (piece and not is_letter):
             unknown.add(number)
     others = special - unknown - {getattr(tokenizer, "mask_token_id", None)}
     return frozenset(unknown), frozenset(others), tuple(tokenizer("")["input_ids"])
-
-
-def _is_alphabet(tokenizer: Any) -> bool:
-    """Whether a vocabulary is of single letters, but for the special tokens."""
-    special = set(tokenizer.all_special_ids)
-    return all(len(piece) == 1 for piece, at in tokenizer.get_vocab().items() if at not in special)
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
@@ -298,15 +304,6 @@ def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
     return (
         abs(mean) < allowed and abs(square - 1) < 1.42 * allowed and abs(fourth - 3) < 9.8 * allowed
     )
-
-
-def _arguments(model: nn.Module, ids: torch.Tensor) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"input_ids": ids}
-    if "attention_mask" in arguments_of(model):
-        arguments["attention_mask"] = torch.ones_like(ids)
-    if hasattr(getattr(model, "config", None), "use_cache"):
-        arguments["use_cache"] = False
-    return arguments
 
 
 def random_twin(model: Any, *, seed: int = 0) -> Any:

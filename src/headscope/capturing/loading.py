@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,15 @@ from headscope.capturing._hub import check_name, demo_model, reached
 from headscope.capturing.facts import display_name, leave_out
 from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.parsed_input import ParsedInput
-from headscope.capturing.options import LoadOptions, ParsedLoadOptions, parse_loading
+from headscope.capturing.options import (
+    LoadOptions,
+    ParsedLoadOptions,
+    check_not_loaded,
+    loading_of,
+    parse_loading,
+)
 from headscope.capturing.walk import arguments_of
-from headscope.errors import ModelError
+from headscope.errors import CaptureError, ModelError
 
 UNLOADABLE = (
     OSError,
@@ -110,6 +116,35 @@ def load_for(
     if not given.has_media:
         return model, _loaded(AutoTokenizer, name, **loading.files)
     return model, _processor_for(name, loading, given)
+
+
+def model_and_reader(
+    model: Any, tokenizer: Any, given: ParsedInput, options: Mapping[str, Any], *, call: str
+) -> tuple[Any, Any]:
+    """A model, loaded where it is named, and what reads its input: for a time series nothing.
+
+    Args:
+        model: loaded, its name, or None for the demo model.
+        tokenizer: or processor; None for that of a named model.
+        given: what is to be read.
+        options: of the call, of which those of loading are taken.
+        call: the function that was called, for messages.
+
+    Raises:
+        ModelError: a model that cannot be loaded, or options of loading for one that is.
+        CaptureError: where there is nothing to read with.
+    """
+    if model is None or isinstance(model, str | Path):
+        model, own = load_for(model, given, **loading_of(options))
+        tokenizer = own if tokenizer is None else tokenizer
+    else:
+        check_not_loaded(model, options)
+    if tokenizer is None and given.series is None:
+        what = "processor" if given.has_media else "tokenizer"
+        raise CaptureError(
+            f"{call} needs the {what} of {type(model).__name__}: {call}(model, {what}, ...)"
+        )
+    return model, tokenizer
 
 
 def kept_arguments(name: str | Path | None, **options: Unpack[LoadOptions]) -> tuple[str, ...]:

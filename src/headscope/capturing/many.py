@@ -31,9 +31,9 @@ from headscope.capturing.inputs.inputs import (
 from headscope.capturing.inputs.parse import check_reader, parse_many
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
 from headscope.capturing.keep import NoSuchHeadsError, check_count
-from headscope.capturing.loading import load_for
+from headscope.capturing.loading import model_and_reader
 from headscope.capturing.media.input_positions import origins_of
-from headscope.capturing.options import LOADING, KeepOptions, check_not_loaded, keeping_of
+from headscope.capturing.options import LOADING, KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError
@@ -159,7 +159,7 @@ def capture_many(
     """
     # Not a generator itself: mistakes in the options are raised here, when it is called, before any
     # model is loaded or input is read.
-    check_reader(tokenizer, "capture_many")
+    check_reader(tokenizer, call="capture_many")
     options["batch_tokens"] = batch_tokens
     in_parts = {name: options.pop(name) for name in FOR_PARTS if name in options}
     check_names(options)
@@ -206,19 +206,13 @@ def capture_inputs(
     }
     loading = {name: options.pop(name) for name in LOADING if name in options}
     outcomes = iter(given)
+    shown = ParsedInput()
     if model is None or isinstance(model, str | Path):
         # The first input shows what kind they are: texts, pictures ...
         first = list(islice(outcomes, 1))
-        shown = first[0] if first and isinstance(first[0], ParsedInput) else None
-        model, own = load_for(model, shown, **loading)
-        tokenizer, outcomes = own if tokenizer is None else tokenizer, chain(first, outcomes)
-    else:
-        check_not_loaded(model, loading)
-    if tokenizer is None:
-        name = type(model).__name__
-        raise CaptureError(
-            f"capture_many needs the tokenizer of {name}: capture_many(model, tokenizer, texts)"
-        )
+        shown = first[0] if first and isinstance(first[0], ParsedInput) else shown
+        outcomes = chain(first, outcomes)
+    model, tokenizer = model_and_reader(model, tokenizer, shown, loading, call="capture_many")
     progressed = Progress("Capturing", "input", given.count, shows=progress)
     report = counted(progressed, on_error)
     many = _Many(configured(model), tokenizer, options, report, progressed, **limits)

@@ -61,17 +61,8 @@ def same_random_numbers(
         yield
 
 
-class _Rest:
-    """The training flag of a module before the first of some blocks, and the blocks that are
-    open.
-    """
-
-    def __init__(self, training: bool) -> None:
-        self.training = training
-        self.blocks: set[object] = set()
-
-
-_resting: WeakKeyDictionary[nn.Module, _Rest] = WeakKeyDictionary()
+_resting: WeakKeyDictionary[nn.Module, tuple[bool, set[object]]] = WeakKeyDictionary()
+"""The training flag of a module before the first of some blocks, and the blocks that are open."""
 
 
 @contextmanager
@@ -85,7 +76,7 @@ def evaluating(model: nn.Module) -> Generator[None]:
         known = _resting or ()
         modules = [module for module in modules_of(model) if module.training or module in known]
         for module in modules:
-            _resting.setdefault(module, _Rest(module.training)).blocks.add(block)
+            _resting.setdefault(module, (module.training, set()))[1].add(block)
     try:
         if modules:
             model.eval()
@@ -93,17 +84,11 @@ def evaluating(model: nn.Module) -> Generator[None]:
     finally:
         with _table:
             for module in modules:
-                _leave(module, block)
-
-
-def _leave(module: nn.Module, block: object) -> None:
-    rest = _resting.get(module)
-    if rest is None:
-        return
-    rest.blocks.discard(block)
-    if not rest.blocks:
-        module.training = rest.training
-        del _resting[module]
+                training, blocks = _resting[module]
+                blocks.discard(block)
+                if not blocks:
+                    module.training = training
+                    del _resting[module]
 
 
 def _run_as_written() -> Callable[[], None]:

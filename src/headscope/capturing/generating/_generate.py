@@ -32,6 +32,7 @@ from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.keep import check_count
 from headscope.capturing.loading import load_model
+from headscope.capturing.many import leaving_out
 from headscope.capturing.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped
 from headscope.capturing.seam import sessions
@@ -144,7 +145,8 @@ def generate(
     if prompt is None:
         raise CaptureError("generate needs a prompt: generate(model, tokenizer, prompt)")
     given = parse_prompt(prompt)
-    return parsed(model, tokenizer, options, given).alone(given)
+    runner = parsed(model, tokenizer, options, given)
+    return runner.records([runner.read(given)])[0]
 
 
 def generate_many(
@@ -280,10 +282,6 @@ class PromptRunner:
     given: set[str]
     checks_fitness: bool
 
-    def alone(self, prompt: ParsedInput) -> Record:
-        """The record of one prompt."""
-        return self._records([self._read(prompt)])[0]
-
     def each(
         self, prompts: Mapping[int, ParsedInput], size: int | None, report: Report, shown: Progress
     ) -> Iterator[Record]:
@@ -303,7 +301,10 @@ class PromptRunner:
         numbered = iter(prompts.items())
         with shown:
             while ahead := dict(islice(numbered, AT_ONCE)):
-                read = self._all_read(ahead, report)
+                read: dict[int, tuple[str, Any]] = {}
+                for index, prompt in ahead.items():
+                    with leaving_out(index, report):
+                        read[index] = self.read(prompt)
                 # What is to be written takes room too.
                 sizes = {index: len(each["input_ids"]) for index, (_, each) in read.items()}
                 lengths = {index: size + self._length(size) for index, size in sizes.items()}
@@ -315,32 +316,18 @@ class PromptRunner:
                     if index in done:
                         yield done[index]
 
-    def _all_read(
-        self, prompts: Mapping[int, ParsedInput], report: Report
-    ) -> dict[int, tuple[str, Any]]:
-        """Text and encoding of the prompts that can be read; the others are reported."""
-        read: dict[int, tuple[str, Any]] = {}
-        for index, prompt in prompts.items():
-            try:
-                read[index] = self._read(prompt)
-            except HeadscopeError as error:
-                report(index, error)
-        return read
-
     def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
         if len(prompts) > 1:
             try:
-                together = self._records(list(prompts.values()))
+                together = self.records(list(prompts.values()))
                 return dict(zip(prompts, together, strict=True))
             except CaptureError as error:
                 why = error
         done: dict[int, Record] = {}
         for index, prompt in prompts.items():
-            try:
-                done[index] = self._records([prompt])[0]
-            except HeadscopeError as error:
-                report(index, error)
+            with leaving_out(index, report):
+                done[index] = self.records([prompt])[0]
         if len(prompts) > 1 and done:
             warnings.warn(f"{len(prompts)} prompts were run one at a time: {why}", stacklevel=5)
         return done
@@ -350,7 +337,7 @@ class PromptRunner:
         count = self.run.arguments["max_new_tokens"]
         return length_of(self.run.model, prompt) if count is None else count
 
-    def _records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
+    def records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
         """The records of one prompt, or of several of the same length to write."""
         length = self._length(len(prompts[0][1]["input_ids"]))
         run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
@@ -361,7 +348,7 @@ class PromptRunner:
         warn_of_gaps(records[0], unread, lost=lost)
         return records
 
-    def _read(self, prompt: ParsedInput) -> tuple[str, Any]:
+    def read(self, prompt: ParsedInput) -> tuple[str, Any]:
         """The text of a prompt, and its encoding.
 
         Raises:

@@ -27,7 +27,7 @@ def reads_frames(model: Any) -> bool:
     """Whether a model reads videos, which some take under the name of pictures."""
     lengths = ("num_frames", "frames_per_clip", "tubelet_size")
     is_of_videos = any(getattr(model.config, name, None) is not None for name in lengths)
-    return bool(VIDEOS & _arguments(model)) or is_of_videos
+    return bool(VIDEOS.intersection(arguments_of(model))) or is_of_videos
 
 
 def check_reads(model: Any, given: ParsedInput) -> None:
@@ -40,7 +40,10 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     Raises:
         CaptureError: naming the model and what it reads.
     """
-    reads, name = _arguments(model), (model if isinstance(model, type) else type(model)).__name__
+    reads, name = (
+        set(arguments_of(model)),
+        (model if isinstance(model, type) else type(model)).__name__,
+    )
     kinds = (
         ("pictures", given.pictures, PICTURES),
         ("videos", given.video, PICTURES | VIDEOS),
@@ -49,23 +52,20 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     for what, what_is_given, names in kinds:
         if what_is_given and not names & reads:
             raise CaptureError(f"{name} reads no {what}; give it {_wanted(reads)}")
-    takes_text = "input_ids" in reads
-    if given.has_media and takes_text and given.text is None:
-        raise CaptureError(f"{name} reads a text too; give one with it, such as 'a photo of a cat'")
-    if given.text is not None and not takes_text:
-        _refuse_text(name, reads, beside=given.has_media)
-
-
-def _refuse_text(name: str, reads: set[str], *, beside: bool) -> None:
-    if beside:
+    why, is_text = "", given.text is not None
+    if "input_ids" in reads:
+        if given.has_media and not is_text:
+            why = "a text too; give one with it, such as 'a photo of a cat'"
+    elif given.has_media and is_text:
+        why = "no text with it; leave text out"
         # The text of a model that writes one belongs to its decoder and has its own option.
-        target = ""
         if "decoder_input_ids" in reads:
-            target = ", or pass target= (--target) for what its decoder reads"
-        raise CaptureError(f"{name} reads no text with it; leave text out{target}")
+            why += ", or pass target= (--target) for what its decoder reads"
     # A model that names none of these arguments may take anything, so nothing is held against it.
-    if MEDIA & reads:
-        raise CaptureError(f"{name} reads no text; give it {_wanted(reads)}")
+    elif is_text and MEDIA & reads:
+        why = f"no text; give it {_wanted(reads)}"
+    if why:
+        raise CaptureError(f"{name} reads {why}")
 
 
 def check_applies(model: Any, given: ParsedInput, options: Mapping[str, Any]) -> None:
@@ -74,14 +74,17 @@ def check_applies(model: Any, given: ParsedInput, options: Mapping[str, Any]) ->
     Raises:
         CaptureError: naming the option, and why it does not apply.
     """
-    unread: dict[str, str] = {}
-    if not reads_target(model):
-        why = f"{type(model).__name__} has no decoder that reads a text of its own"
-        unread = {"target": why, "target_tokenizer": why}
-    if given.sound is None:
-        unread["sampling_rate"] = "it is that of a sound, and no sound= was given"
-    for name, why in unread.items():
-        if options.get(name) is not None:
+    no_decoder = f"{type(model).__name__} has no decoder that reads a text of its own"
+    for name, is_read, why in (
+        ("target", reads_target(model), no_decoder),
+        ("target_tokenizer", reads_target(model), no_decoder),
+        (
+            "sampling_rate",
+            given.sound is not None,
+            "it is that of a sound, and no sound= was given",
+        ),
+    ):
+        if not is_read and options.get(name) is not None:
             raise CaptureError(f"{name}= does not apply: {why}; leave {name} out")
 
 
@@ -92,7 +95,7 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
     Raises:
         CaptureError: in place of what the model raised.
     """
-    missing = MEDIA & _arguments(model)
+    missing = MEDIA.intersection(arguments_of(model))
     try:
         yield
     except HeadscopeError:
@@ -114,7 +117,7 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
             raise
         raise CaptureError(
             f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give "
-            f"it {_wanted(_arguments(model) - {'input_ids'})}, too"
+            f"it {_wanted(set(arguments_of(model)) - {'input_ids'})}, too"
         ) from error
 
 
@@ -138,10 +141,6 @@ def _weights_error(model: Any, error: BaseException) -> CaptureError | None:
             f"({str(error).splitlines()[0]}); bring them to one, such as model.float()"
         )
     return None
-
-
-def _arguments(model: Any) -> set[str]:
-    return set(arguments_of(model))
 
 
 def _wanted(reads: set[str]) -> str:

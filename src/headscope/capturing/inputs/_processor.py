@@ -23,7 +23,7 @@ from headscope.capturing.inputs.inputs import (
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import once, tokenized, tokens_from_encoding, tokens_from_ids
-from headscope.capturing.media._pixels import Picture, frames_of, pictures_of
+from headscope.capturing.media._pixels import frames_of, pictures_of
 from headscope.capturing.media.given import (
     SPECTROGRAM_STEP,
     ReadSound,
@@ -94,7 +94,10 @@ def inputs_of(
     if given.video is None:
         pictures = pictures_of(processor, features, asked.get("images", ()))
     else:
-        pictures = _of_tubes(model, frames_of(processor, features))
+        seen, tube = frames_of(processor, features), tube_of(model)
+        # Of the frames that one patch reaches over the middle one, which its mark comes from;
+        # frames that do not fill a tube at the end are not read.
+        pictures = seen[(tube - 1) // 2 : len(seen) // tube * tube : tube]
     seconds = None if heard is None else _seconds(model, processor, arguments, heard)
     source: tuple[Tokens, ...] = ()
     if given.text is not None:
@@ -134,13 +137,6 @@ def _read_video(model: Any, video: VideoInput) -> tuple[list[Any], list[int]]:
             "model of pictures"
         )
     return frames, numbers
-
-
-def _of_tubes(model: Any, frames: tuple[Picture, ...]) -> tuple[Picture, ...]:
-    """Of the frames that one patch reaches over the middle one, which its mark comes from."""
-    tube = tube_of(model)
-    # Frames that do not fill a tube at the end are not read.
-    return frames[(tube - 1) // 2 : len(frames) // tube * tube : tube]
 
 
 def _check_given(model: Any, given: ParsedInput) -> None:
@@ -208,13 +204,11 @@ def _check_placeholder(processor: Any, text: str, given: int, what: str = "pictu
         return marks
     # Texts for Gemma 3 hold the mark of a picture's beginning, others that of the picture itself.
     marked = max(text.count(mark) for mark in marks)
+    has = f"{marked} place{'s' * (marked > 1)} for {what}s, and {given} were given"
     if not marked:
         raise TextError(f"The text has no place for the {what}; put {marks[0]} where it belongs")
     if marked != given:
-        described = f"{marked} place{'s' * (marked > 1)} for {what}s"
-        raise TextError(
-            f"The text has {described}, and {given} were given; put {marks[0]} where each belongs"
-        )
+        raise TextError(f"The text has {has}; put {marks[0]} where each belongs")
     return marks
 
 

@@ -86,15 +86,17 @@ class SpecialTokens:
         return [known[number] if number in known else nameless[number] for number in ids]
 
     def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
-        is_special = number in self.ids
-        label = piece if is_special else _label(tokenizer, piece)
-        plain = _bare(piece)
+        is_special, role = number in self.ids, self.roles.get(number)
+        if is_special:
+            return _VocabularyToken(piece, is_special, role, piece, False)
+        plain = piece.removeprefix("##") if len(piece) > 2 else piece
         decoded = _decoded(tokenizer, plain)
-        # Some tokenizers give nothing for such bytes.
+        # Some decoders drop the space before a word, others keep it; a token that is nothing but
+        # space keeps one.
+        label = decoded.strip(" ") or " " * bool(decoded or plain)
+        # Some tokenizers give nothing for bytes that are not yet a whole letter.
         is_part = UNDECODABLE in decoded or (not decoded and plain.strip(" \u2581\u0120") != "")
-        is_undecodable = not is_special and is_part
-        role = self.roles.get(number)
-        return _VocabularyToken(piece, is_special, role, label, is_undecodable)
+        return _VocabularyToken(piece, is_special, role, label, is_part)
 
 
 _of_tokenizers: WeakKeyDictionary[Any, SpecialTokens] = WeakKeyDictionary()
@@ -131,9 +133,9 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
 
     rows = None
     if encoding.is_fast:
-        names = ("offsets", "sequence_ids", "word_ids")
-        own = {name: getattr(encoding[0], name)[kept] for name in names}
-        rows = [SimpleNamespace(**own, overflowing=encoding[0].overflowing)]
+        one = encoding[0]
+        own = {name: getattr(one, name)[kept] for name in ("offsets", "sequence_ids", "word_ids")}
+        rows = [SimpleNamespace(**own, overflowing=one.overflowing)]
     cut = {name: values[kept] for name, values in encoding.items()}
     return BatchEncoding(cut, encoding=rows, n_sequences=len(texts))  # ty: ignore[invalid-argument-type]
 
@@ -377,22 +379,6 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
         if number is not None:
             roles.setdefault(number, role)
     return roles
-
-
-def _label(tokenizer: Any, piece: str) -> str:
-    """The label of a piece: decoded, and without the marks for spaces and continuation."""
-    plain = _bare(piece)
-    decoded = _decoded(tokenizer, plain)
-    # Some decoders drop the space before a word, others keep it; a token that is nothing but space
-    # keeps one.
-    if not decoded and not plain:
-        return ""
-    return decoded.strip(" ") or " "
-
-
-def _bare(piece: str) -> str:
-    """A piece without the mark of continuation."""
-    return piece.removeprefix("##") if len(piece) > 2 else piece
 
 
 @lru_cache(maxsize=2**16)

@@ -341,16 +341,6 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
     return lambda: (samples.astype(np.float32), sampling_rate)
 
 
-def _sound_in(file: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.ndarray, int]:
-    samples, rate = _samples_in(file)
-    if sampling_rate not in (None, rate):
-        raise CaptureError(
-            f"{_named(file)} has {rate} samples a second, not {sampling_rate}; leave "
-            "sampling_rate out"
-        )
-    return samples, rate
-
-
 def samples_read(processor: Any) -> int | None:
     """The samples of a sound that a processor reads before it cuts the rest; None without end."""
     extractor = getattr(processor, "feature_extractor", processor)
@@ -426,16 +416,12 @@ def times_of(
     return times, names
 
 
-def _named(file: Path | io.IOBase) -> str:
-    return "The sound" if isinstance(file, io.IOBase) else f"The sound {file}"
-
-
-def _samples_in(source: Path | io.IOBase) -> tuple[np.ndarray, int]:
-    name, opened = _named(source), source
+def _sound_in(source: Path | io.IOBase, sampling_rate: int | None) -> tuple[np.ndarray, int]:
+    name, opened = "The sound", source
     if isinstance(source, io.IOBase):
         source.seek(0)
     else:
-        opened = str(source)
+        name, opened = f"The sound {source}", str(source)
     try:
         with wave.open(cast("Any", opened)) as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
@@ -454,6 +440,10 @@ def _samples_in(source: Path | io.IOBase) -> tuple[np.ndarray, int]:
     samples = samples / 128 - 1 if width == 1 else samples / 2 ** (8 * width - 1)
     if not samples.size:
         raise FileError(f"{name} holds no samples")
+    if sampling_rate not in (None, rate):
+        raise CaptureError(
+            f"{name} has {rate} samples a second, not {sampling_rate}; leave sampling_rate out"
+        )
     # The samples of all channels at one moment stand together.
     return samples.reshape(-1, channels).mean(axis=1), rate
 
