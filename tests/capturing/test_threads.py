@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing.threads import one_at_a_time
+from headscope.capturing.device import one_at_a_time
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

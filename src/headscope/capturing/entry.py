@@ -12,13 +12,14 @@ from typing import Any, Unpack
 import torch
 
 from headscope.capturing._budget import Budget, budget_of, check_memory, is_pair, sum_of
-from headscope.capturing.device import device_of
+from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._modalities import check_applies, check_reads
 from headscope.capturing.inputs._processor import inputs_of, inputs_of_series
 from headscope.capturing.inputs.inputs import (
     Inputs,
+    check_applies,
     check_length,
+    check_reads,
     encode,
     followed_inputs,
     with_target,
@@ -42,7 +43,6 @@ from headscope.capturing.options import (
     keeping_of,
 )
 from headscope.capturing.run import at_rest, run, unwrapped
-from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import arguments_of, one_pass, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record, Tokens
@@ -244,7 +244,13 @@ def capture_encoded(
     model = unwrapped(model)
     encoding = _with_rows(encoding if isinstance(encoding, Mapping) else {"input_ids": encoding})
     _check_ids(model, encoding)
-    arguments = _of_forward(model, encoding)
+    device, named, arguments = device_of(model), arguments_of(model), {}
+    for name, value in encoding.items():
+        if isinstance(value, torch.Tensor):
+            arguments[name] = value.to(device)
+        # Others, such as lists of offsets, only if the forward has an argument of that name.
+        elif name in named and name not in ARGUMENTS:
+            arguments[name] = value
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     if "input_ids" not in arguments and not any(tensor.is_floating_point() for tensor in tensors):
         raise CaptureError(
@@ -385,22 +391,6 @@ def configured(model: Any) -> Any:
             "run it yourself: with hs.watch(model) as seen: model(...)"
         )
     return model
-
-
-def _of_forward(model: Any, encoding: Mapping) -> dict[str, Any]:
-    """The arguments of the model's forward among what a tokenizer returned and the user added.
-
-    Tensors are moved to the model's device. Other values, such as lists of offsets, are kept only
-    if the forward has an argument of that name.
-    """
-    device, named = device_of(model), arguments_of(model)
-    inputs = {}
-    for name, value in encoding.items():
-        if isinstance(value, torch.Tensor):
-            inputs[name] = value.to(device)
-        elif name in named and name not in ARGUMENTS:
-            inputs[name] = value
-    return inputs
 
 
 def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:

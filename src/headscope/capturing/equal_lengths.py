@@ -12,10 +12,10 @@ from typing import Any, Unpack
 from headscope._progress import Progress
 from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs.inputs import (
     EncodedText,
     Inputs,
+    check_reads,
     encode,
     inputs_of_texts,
     position_limit,

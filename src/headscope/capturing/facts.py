@@ -76,15 +76,11 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
-    return "absolute" if _has_positions(model) else ""
-
-
-def _has_positions(model: nn.Module) -> bool:
-    """Whether a model has an embedding named like one of positions; GPT-2 calls it ``wpe``."""
+    # An embedding named like one of positions, which GPT-2 calls wpe.
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and ("pos" in name or name.endswith("wpe")):
-            return True
-    return False
+            return "absolute"
+    return ""
 
 
 def _falls_with_distance(layer: Layer) -> bool:

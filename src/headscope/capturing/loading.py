@@ -15,7 +15,7 @@ import torch
 
 from headscope.capturing._hub import check_name, demo_model, reached
 from headscope.capturing.facts import display_name, leave_out
-from headscope.capturing.inputs._modalities import check_reads
+from headscope.capturing.inputs.inputs import check_reads
 from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.options import (
     LoadOptions,

@@ -19,12 +19,12 @@ import torch
 from headscope._progress import Progress
 from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._modalities import check_reads
 from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import (
     EncodedText,
     Inputs,
     batches_of,
+    check_reads,
     encode,
     inputs_of_texts,
 )
@@ -62,9 +62,6 @@ def capture_many(
     texts: Any = None,
     *,
     out: None = None,
-    batch_tokens: int = 4096,
-    progress: bool = False,
-    on_error: Callable[[int, HeadscopeError], None] | None = None,
     **options: Any,
 ) -> Iterator[Record]: ...
 
@@ -76,9 +73,6 @@ def capture_many(
     texts: Any = None,
     *,
     out: str | os.PathLike[str],
-    batch_tokens: int = 4096,
-    progress: bool = False,
-    on_error: Callable[[int, HeadscopeError], None] | None = None,
     **options: Any,
 ) -> RecordFolder: ...
 
@@ -472,16 +466,13 @@ def reason_of(error: BaseException) -> HeadscopeError:
 
 def counted(shown: Progress, on_error: Report | None) -> Report:
     """What reports inputs that are left out, which count as done; by default with a warning."""
-    report = on_error or warn_of_input
 
-    def report_and_count(index: int, error: HeadscopeError) -> None:
+    def report(index: int, error: HeadscopeError) -> None:
         shown.step()
         shown.left_out += 1
-        report(index, error)
+        if on_error is None:
+            warnings.warn(f"input {index} was left out: {error}", stacklevel=5)
+        else:
+            on_error(index, error)
 
-    return report_and_count
-
-
-def warn_of_input(index: int, error: HeadscopeError) -> None:
-    """Warn that an input was left out."""
-    warnings.warn(f"input {index} was left out: {error}", stacklevel=6)
+    return report

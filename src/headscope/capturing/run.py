@@ -17,13 +17,12 @@ from headscope.capturing.building._inventory import lost_tokens, not_read, warn_
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
+from headscope.capturing.device import evaluating, naming_memory, not_compiling, one_at_a_time
 from headscope.capturing.facts import facts_of
-from headscope.capturing.inputs._modalities import needing
-from headscope.capturing.inputs.inputs import Inputs
+from headscope.capturing.inputs.inputs import Inputs, needing
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
-from headscope.capturing.threads import evaluating, naming_memory, not_compiling, one_at_a_time
 from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch

@@ -11,12 +11,11 @@ import numpy as np
 
 from headscope.capturing.building.layers import group_of, role_of
 from headscope.capturing.calls.call import Call, Layout
-from headscope.capturing.device import device_of
+from headscope.capturing.device import device_of, one_at_a_time, same_random_numbers
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import intact
-from headscope.capturing.threads import one_at_a_time, same_random_numbers
 from headscope.errors import InterventionError
 from headscope.record import Layer
 

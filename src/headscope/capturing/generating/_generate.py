@@ -20,8 +20,14 @@ from headscope.capturing.generating._options import (
     parse_options,
 )
 from headscope.capturing.generating._run import GenerationRun
-from headscope.capturing.inputs._modalities import check_applies, check_reads
-from headscope.capturing.inputs.inputs import Inputs, batches_of, encode, position_limit
+from headscope.capturing.inputs.inputs import (
+    Inputs,
+    batches_of,
+    check_applies,
+    check_reads,
+    encode,
+    position_limit,
+)
 from headscope.capturing.inputs.parse import (
     check_reader,
     is_one_prompt,
@@ -46,11 +52,6 @@ def generate(
     model: Any,
     tokenizer: Any = None,
     prompt: str | list[dict[str, Any]] | None = None,
-    *,
-    max_new_tokens: int | None = None,
-    alternatives: int = 5,
-    seed: int | None = None,
-    batch_size: int | None = None,
     **options: Any,
 ) -> Record: ...
 
@@ -60,11 +61,6 @@ def generate(
     model: Any,
     tokenizer: Any = None,
     prompt: list[str] | tuple[str, ...] = ...,
-    *,
-    max_new_tokens: int | None = None,
-    alternatives: int = 5,
-    seed: int | None = None,
-    batch_size: int | None = None,
     **options: Any,
 ) -> list[Record]: ...
 

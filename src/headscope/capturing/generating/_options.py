@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from headscope.capturing.device import same_random_numbers
 from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.keep import KeepChoice, parse_keep
-from headscope.capturing.threads import same_random_numbers
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 
@@ -87,7 +87,13 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     from transformers import GenerationConfig
 
     fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
-    _check_names(options, fields | set(OBJECTS) | set(KEPT))
+    known = fields | set(OBJECTS) | set(KEPT)
+    for name in options:
+        if name not in known | set(REFUSED):
+            close = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"did you mean {close[0]}?" if close else ""
+            hint = hint or "there are those of transformers.GenerationConfig"
+            raise CaptureError(f"generate has no option {name!r}; {hint}")
     _check_refused(options, vars(model.generation_config))
     keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
     for name, instead in CAPTURE_ONLY.items():
@@ -96,18 +102,6 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     arguments = {name: options[name] for name in options if name in fields | set(OBJECTS)}
     # Ours come last: what was asked for in their place was refused above, or means the same.
     return keeping, arguments | OVERRIDDEN
-
-
-def _check_names(options: Mapping[str, Any], known: set[str]) -> None:
-    for name in options:
-        if name not in known | set(REFUSED):
-            close = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = (
-                f"; did you mean {close[0]}?"
-                if close
-                else "; there are those of transformers.GenerationConfig"
-            )
-            raise CaptureError(f"generate has no option {name!r}{hint}")
 
 
 def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:

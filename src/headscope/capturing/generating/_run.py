@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.device import allowed_apart, device_of
+from headscope.capturing.device import allowed_apart, device_of, one_at_a_time
 from headscope.capturing.facts import facts_of, position_kind
 from headscope.capturing.generating._options import (
     by_beams,
@@ -32,7 +32,6 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.observers import hook_after, hook_before
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import level, sessions
-from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import (
     ModelModules,
     WatchedModules,

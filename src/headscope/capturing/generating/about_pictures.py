@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from headscope.capturing.device import device_of
+from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._generate import check_room, check_writes
 from headscope.capturing.generating._options import (
@@ -36,7 +36,6 @@ from headscope.capturing.keep import check_count
 from headscope.capturing.observers import hook_after
 from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
-from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens

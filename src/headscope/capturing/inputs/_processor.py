@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float32
 
 from headscope.capturing.device import device_of
-from headscope.capturing.inputs._modalities import check_reads, reads_frames
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_length,
+    check_reads,
     cut_of,
     followed_inputs,
+    reads_frames,
     with_target,
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -94,10 +95,7 @@ def inputs_of(
     if given.video is None:
         pictures = pictures_of(processor, features, asked.get("images", ()))
     else:
-        seen, tube = frames_of(processor, features), tube_of(model)
-        # Of the frames that one patch reaches over the middle one, which its mark comes from;
-        # frames that do not fill a tube at the end are not read.
-        pictures = seen[(tube - 1) // 2 : len(seen) // tube * tube : tube]
+        pictures = frames_of(processor, features, tube_of(model))
     seconds = None if heard is None else _seconds(model, processor, arguments, heard)
     source: tuple[Tokens, ...] = ()
     if given.text is not None:

@@ -473,7 +473,7 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     return ParsedInput(
         text=text,
         text_pair=None if text_pair is None else check_text(text_pair, "second text"),
-        pictures=parse_pictures(shown),
+        pictures=() if shown is None else parse_pictures(shown),
         sound=None if sound is None else parse_sound_input(sound, more.get("sampling_rate")),
         video=None if video is None else parse_video(video),
         series=None if series is None else parse_series(series),

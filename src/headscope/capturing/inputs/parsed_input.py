@@ -181,11 +181,6 @@ class Conversation:
         return any("text" not in part for each in self.messages for part in _parts(each))
 
     @property
-    def is_answered(self) -> bool:
-        """Whether the assistant has the last word."""
-        return self.messages[-1]["role"] == "assistant"
-
-    @property
     def plain(self) -> list[dict[str, Any]]:
         """The messages with plain texts, and without pictures."""
         return [{**each, "content": "\n".join(_texts_of(each))} for each in self.messages]
@@ -227,11 +222,13 @@ class Conversation:
                 f"{type(reads_with).__name__} has no chat template to make a text of messages; "
                 "set its chat_template, or give the conversation as one text"
             )
-        ends = {"add_generation_prompt": not self.is_answered}
-        if writes and self.is_answered:
+        is_answered = self.messages[-1]["role"] == "assistant"
+        ends = {"add_generation_prompt": not is_answered}
+        if writes and is_answered:
             ends = {"continue_final_message": True}
-        why = ""
-        for messages in self._forms():
+        why, in_parts = "", [{**each, "content": _parts(each)} for each in self.messages]
+        # With plain texts, and with texts in parts, as templates with pictures take them.
+        for messages in [in_parts] if self.has_media else [self.plain, in_parts]:
             try:
                 text = form.apply_chat_template(messages, tokenize=False, **ends)
             except Exception as error:  # noqa: BLE001 - templates are programs of their models
@@ -244,14 +241,6 @@ class Conversation:
         raise TextError(
             f"The conversation cannot be rendered: the chat template of {type(form).__name__} {why}"
         )
-
-    def _forms(self) -> Iterator[list[dict[str, Any]]]:
-        """The messages with plain texts, and with texts in parts, as templates with pictures take
-        them.
-        """
-        if not self.has_media:
-            yield self.plain
-        yield [{**each, "content": _parts(each)} for each in self.messages]
 
 
 def chat_form_of(reads_with: Any) -> Any:

@@ -128,7 +128,12 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
     if kept == slice(0, len(ids)):
         return encoding
     if warns:
-        _warn_of_doubled(tokenizer, ids, kept)
+        lost = tokenizer.convert_ids_to_tokens([*ids[: kept.start], *ids[kept.stop :]])
+        warnings.warn(
+            f"The text holds {' and '.join(map(repr, lost))} already, which "
+            f"{type(tokenizer).__name__} puts around every text: they are read once, not twice",
+            stacklevel=3,
+        )
     from transformers import BatchEncoding
 
     rows = None
@@ -169,17 +174,6 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
     begins = begins and is_put(ids[0], own, ids)
     ends = ends and is_put(ids[-1], own[::-1], ids[::-1])
     return slice(int(begins), len(ids) - ends)
-
-
-def _warn_of_doubled(tokenizer: Any, ids: Sequence[int], kept: slice) -> None:
-    """Warn of special tokens that are read once, where the tokenizer would read them twice."""
-    lost = [*ids[: kept.start], *ids[kept.stop :]]
-    marks = " and ".join(map(repr, tokenizer.convert_ids_to_tokens(lost)))
-    warnings.warn(
-        f"The text holds {marks} already, which {type(tokenizer).__name__} puts around every text: "
-        "they are read once, not twice",
-        stacklevel=4,
-    )
 
 
 def _warn_of_unread(tokenizer: Any, encoding: Any, texts: Sequence[str]) -> None:

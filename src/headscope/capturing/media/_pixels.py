@@ -56,7 +56,9 @@ def pictures_of(
     says_how = any(hasattr(own, name) for name in ("do_rescale", "do_normalize"))
     if says_how and given and "image_grid_thw" in features:
         return _packed(own, features, given)
-    if values is None or not says_how or not _is_of_colours(values):
+    # With one channel or three, and no packed patches.
+    are_pixels = isinstance(values, torch.Tensor) and values.ndim >= 4 and says_how
+    if not are_pixels or values.shape[-3] not in (1, 3):
         return ()
     values = values.detach().cpu().double().numpy()
     values = values.reshape(-1, *values.shape[-3:])
@@ -77,10 +79,15 @@ def pictures_of(
     return tuple(pictures)
 
 
-def frames_of(processor: Any, features: Mapping[str, Any]) -> tuple[Picture, ...]:
-    """The frames that a processor made of a video, as `pictures_of`; none where it packed them."""
+def frames_of(processor: Any, features: Mapping[str, Any], tube: int) -> tuple[Picture, ...]:
+    """The frames that a processor made of a video, as `pictures_of`; none where it packed them. Of
+    so many that one patch reaches over the middle one, which its mark comes from.
+    """
     values = features.get("pixel_values_videos", features.get("pixel_values"))
-    return pictures_of(getattr(processor, "video_processor", processor), {"pixel_values": values})
+    own = getattr(processor, "video_processor", processor)
+    frames = pictures_of(own, {"pixel_values": values})
+    # Frames that do not fill a tube at the end are not read.
+    return frames[(tube - 1) // 2 : len(frames) // tube * tube : tube]
 
 
 def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tuple[Picture, ...]:
@@ -95,11 +102,6 @@ def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tupl
             return ()
         pictures.append(Picture(_shrunk(pixels), size))
     return tuple(pictures)
-
-
-def _is_of_colours(values: Any) -> bool:
-    """Whether these are pixels with one channel or three, and no packed patches."""
-    return isinstance(values, torch.Tensor) and values.ndim >= 4 and values.shape[-3] in (1, 3)
 
 
 def _masks(features: Mapping[str, Any], count: int) -> list[np.ndarray | None]:

@@ -77,13 +77,13 @@ def parse_picture(image: Any) -> PictureInput:
 
 
 def parse_pictures(image: Any) -> tuple[PictureInput, ...]:
-    """One picture or a list of them; none where there is none.
+    """One picture or a list of them.
 
     Raises:
         CaptureError: where the list is empty, or one of them is no picture.
     """
     if not isinstance(image, list | tuple):
-        return () if image is None else (parse_picture(image),)
+        return (parse_picture(image),)
     if not image:
         raise CaptureError("image is an empty list; give a picture, or leave image out")
     return tuple(map(parse_picture, image))

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope._progress import Progress
+from headscope.capturing.device import one_at_a_time
 from headscope.capturing.entry import numbered_tokens
 from headscope.capturing.facts import fingerprint_of
 from headscope.capturing.inputs.inputs import Inputs
@@ -22,7 +23,6 @@ from headscope.capturing.media.input_positions import has_more_than_text, origin
 from headscope.capturing.observers import hook_before, mode_off
 from headscope.capturing.run import at_rest, run, uncompiled
 from headscope.capturing.seam import Copies, sessions
-from headscope.capturing.threads import one_at_a_time
 from headscope.capturing.walk import one_pass
 from headscope.errors import CaptureError, FileError, InterventionError
 from headscope.interventions import (
