@@ -163,10 +163,9 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
         ModelError: if it returns no logits.
     """
     first = [int(number) for number in ids[:TRIED]]
-    other = next((number for number in first if number != first[-1]), None)
-    if other is None:
-        # All are the same token; a neighbour in the vocabulary is another one.
-        other = first[-1] - 1 if first[-1] else 1
+    # Where all are the same token, a neighbour in the vocabulary is another one.
+    others = [number for number in first if number != first[-1]]
+    other = others[0] if others else abs(first[-1] - 1)
     given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
     with at_rest(model), uncompiled(model):
         arguments: dict[str, Any] = {"input_ids": given}

@@ -228,7 +228,7 @@ class Conversation:
             ends = {"continue_final_message": True}
         why, in_parts = "", [{**each, "content": _parts(each)} for each in self.messages]
         # With plain texts, and with texts in parts, as templates with pictures take them.
-        for messages in [in_parts] if self.has_media else [self.plain, in_parts]:
+        for messages in [self.plain, in_parts][self.has_media :]:
             try:
                 text = form.apply_chat_template(messages, tokenize=False, **ends)
             except Exception as error:  # noqa: BLE001 - templates are programs of their models
