@@ -117,7 +117,7 @@ def is_pair(inputs: Inputs) -> bool:
 def sum_of(budgets: list[Budget]) -> Budget:
     """The budget of several inputs."""
     # Of short texts alone `auto` keeps weights, so that what is kept differs from text to text.
-    names = {name for each in budgets for name in each.what}
+    names = set().union(*(each.what for each in budgets))
     parts = {}
     for name in PARTS:
         counted = [each for each in budgets if name in each.what or name not in names]

@@ -243,7 +243,7 @@ def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:
             samples = asked["audio" if "audio" in asked else "raw_speech"]
             this = f"a sound of {len(samples) / asked['sampling_rate']:.4f} s"
         # NumPy says so of a sound that is shorter than the window of a spectrogram.
-        short = " (too short: give a longer one)" if "negative dimensions" in str(error) else ""
+        short = " (too short: give a longer one)" * ("negative dimensions" in str(error))
         raise CaptureError(
             f"{type(call).__name__} cannot read {this}{short}: {str(error).splitlines()[0]}"
         ) from error
