@@ -87,13 +87,7 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     from transformers import GenerationConfig
 
     fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
-    known = fields | set(OBJECTS) | set(KEPT)
-    for name in options:
-        if name not in known | set(REFUSED):
-            close = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"did you mean {close[0]}?" if close else ""
-            hint = hint or "there are those of transformers.GenerationConfig"
-            raise CaptureError(f"generate has no option {name!r}; {hint}")
+    _check_names(options, fields | set(OBJECTS) | set(KEPT))
     _check_refused(options, vars(model.generation_config))
     keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
     for name, instead in CAPTURE_ONLY.items():
@@ -102,6 +96,15 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     arguments = {name: options[name] for name in options if name in fields | set(OBJECTS)}
     # Ours come last: what was asked for in their place was refused above, or means the same.
     return keeping, arguments | OVERRIDDEN
+
+
+def _check_names(options: Mapping[str, Any], known: set[str]) -> None:
+    for name in options:
+        if name not in known | set(REFUSED):
+            close = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"did you mean {close[0]}?" if close else ""
+            hint = hint or "there are those of transformers.GenerationConfig"
+            raise CaptureError(f"generate has no option {name!r}; {hint}")
 
 
 def _check_refused(options: Mapping[str, Any], own: Mapping[str, Any]) -> None:
