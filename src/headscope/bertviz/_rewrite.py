@@ -90,22 +90,14 @@ def rewrite_notebook(
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"Cannot read {source}: {error}; give a notebook that is there") from None
-    target = (
-        Path(out)
-        if out is not None
-        else source.with_name(f"{source.stem}-headscope{source.suffix}")
-    )
+    beside = source.with_name(f"{source.stem}-headscope{source.suffix}")
+    target = beside if out is None else Path(out)
     if "bertviz" not in text:
         raise FileError(f"{source} does not use BertViz; give a notebook that imports bertviz")
-    new, lines = _notebook(text, source) if source.suffix == ".ipynb" else _script(text)
+    new, lines = _notebook(text, source) if source.suffix == ".ipynb" else rewritten(text)
     with written_whole(target) as temporary:
         temporary.write_text(new, encoding="utf-8")
     return target, lines
-
-
-def _script(text: str) -> tuple[str, list[str]]:
-    new, changed = rewritten(text)
-    return new, changed
 
 
 def _notebook(text: str, source: Path) -> tuple[str, list[str]]:
@@ -126,11 +118,8 @@ def _notebook(text: str, source: Path) -> tuple[str, list[str]]:
             continue
         new, changed = rewritten(code, eager=eager)
         if changed:
-            cell["source"], cell["outputs"], cell["execution_count"] = (
-                new.splitlines(keepends=True),
-                [],
-                None,
-            )
+            cell |= {"source": new.splitlines(keepends=True), "outputs": []}
+            cell["execution_count"] = None
             lines.append(f"cell {number}: {'; '.join(changed)}")
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", lines
 

@@ -1,4 +1,4 @@
-"""BertViz's head view and model view."""
+"""BertViz's head view and model view, and its two actions on a view: show it, or return it."""
 
 # The parameters, their order and their defaults are BertViz's; the fifth differs between the two.
 # ruff: noqa: PLR0913, PLR0917
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headscope.bertviz._html import check_action, shown, theme_of
-from headscope.errors import RecordError
+from headscope.errors import HeadscopeError, PageError, RecordError
 from headscope.record import Record, Tokens, from_weights
 from headscope.record.bare_arrays import parse_tokens
+from headscope.views import view
 
 Pieces = Sequence[str]
 
@@ -123,14 +123,8 @@ def model_view(
         decoder=(decoder_attention, decoder_tokens),
         cross=cross_attention,
     )
-    return shown(
-        record,
-        html_action,
-        view="model",
-        theme=theme,
-        include_layers=include_layers,
-        include_heads=include_heads,
-    )
+    kept: dict[str, Any] = {"include_layers": include_layers, "include_heads": include_heads}
+    return shown(record, html_action, view="model", theme=theme, **kept)
 
 
 Side = tuple[Any, Pieces | None]
@@ -148,11 +142,9 @@ def _record(
     given = {"attention": self[0], "encoder_attention": encoder[0], "decoder_attention": decoder[0]}
     for name, array in (given | {"cross_attention": cross}).items():
         _check_given(name, array)
-    read = {"encoder": encoder[0], "decoder": decoder[0], "cross": cross}
-    read |= {
-        "encoder_tokens": _tokens(encoder[1], pretty),
-        "decoder_tokens": _tokens(decoder[1], pretty),
-    }
+    read: dict[str, Any] = {"encoder": encoder[0], "decoder": decoder[0], "cross": cross}
+    for name, (_, pieces) in (("encoder_tokens", encoder), ("decoder_tokens", decoder)):
+        read[name] = _tokens(pieces, pretty)
     whole = self[0], _tokens(self[1], pretty, sentence_b_start)
     try:
         return from_weights(*whole, **read)
@@ -182,7 +174,49 @@ def _tokens(
         return None
     tokens = parse_tokens(pieces, sentence_b_start)
     # A token that is nothing but the mark keeps it: an empty label could not be seen.
-    shown = (
-        [label.replace("</w>", "") or label for label in tokens.labels] if pretty else tokens.pieces
-    )
-    return replace(tokens, labels=tuple(shown))
+    labels = [label.replace("</w>", "") or label for label in tokens.labels]
+    return replace(tokens, labels=tuple(labels if pretty else tokens.pieces))
+
+
+def check_action(html_action: str) -> None:
+    """Raise before any work where the action is neither of BertViz's two.
+
+    Raises:
+        PageError: naming both.
+    """
+    if html_action not in ("view", "return"):
+        raise PageError(f"html_action must be 'view' or 'return', not {html_action!r}")
+
+
+def theme_of(display_mode: str) -> str:
+    """Our name for BertViz's display mode, which is the same.
+
+    Raises:
+        PageError: where it is neither of BertViz's two modes.
+    """
+    if display_mode not in ("dark", "light"):
+        raise PageError(f"display_mode must be 'dark' or 'light', not {display_mode!r}")
+    return display_mode
+
+
+def shown(record: Record, html_action: str, **options: Any) -> Any:
+    """Display the view and return None, or return it as one `IPython.display.HTML`.
+
+    Args:
+        record: the record to show.
+        html_action: an action that `check_action` has accepted.
+        **options: options of `headscope.view`; those that are None are not given.
+    """
+    made = view(record, **{name: value for name, value in options.items() if value is not None})
+    try:
+        from IPython.display import HTML, display
+    except ModuleNotFoundError:
+        raise HeadscopeError(
+            "BertViz's calls need the package IPython: pip install 'headscope[notebook]'; "
+            "without it, headscope.view(record).save('page.html') writes the page"
+        ) from None
+    shown_html = HTML(made._repr_html_())
+    if html_action == "return":
+        return shown_html
+    display(shown_html)
+    return None

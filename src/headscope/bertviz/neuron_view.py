@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.bertviz._html import check_action, shown, theme_of
+from headscope.bertviz._weights_views import check_action, shown, theme_of
 from headscope.errors import CaptureError
 from headscope.record import Layer, Record
 
@@ -85,7 +85,9 @@ def get_attention(
     """
     record = _captured(model, tokenizer, sentence_a, sentence_b)
     stack = record["self"]
-    text = np.array(_text(stack.query.pieces, model_type, tokenizer), object)
+    tokens = format_special_chars(stack.query.pieces)
+    tokens = tokens if model_type == "gpt2" else format_delimiters(tokens, tokenizer)
+    text = np.array(tokens, object)
     segments = np.array(stack.query.segments)
     sides = {"all": np.arange(len(segments))}
     names = {"all": ("all", "all")}
@@ -101,12 +103,9 @@ def get_attention(
             "right_text": text[key].tolist(),
         }
         if include_queries_and_keys:
-            attention[name]["queries"] = [
-                queries[:, query].tolist() for queries, _ in map(_queries_and_keys, stack)
-            ]
-            attention[name]["keys"] = [
-                keys[:, key].tolist() for _, keys in map(_queries_and_keys, stack)
-            ]
+            both = list(map(_queries_and_keys, stack))
+            attention[name]["queries"] = [queries[:, query].tolist() for queries, _ in both]
+            attention[name]["keys"] = [keys[:, key].tolist() for _, keys in both]
     return attention
 
 
@@ -132,11 +131,6 @@ def _captured(model: Any, tokenizer: Any, sentence_a: str, sentence_b: str | Non
     return capture(model, tokenizer, sentence_a, sentence_b or None)
 
 
-def _text(pieces: Sequence[str], model_type: str, tokenizer: Any) -> list[str]:
-    tokens = format_special_chars(pieces)
-    return tokens if model_type == "gpt2" else format_delimiters(tokens, tokenizer)
-
-
 def _queries_and_keys(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
     """Queries and keys, both ``[head token feature]``; shared keys are repeated for each head."""
     if not layer.has("queries") or not layer.has("keys"):
@@ -144,6 +138,5 @@ def _queries_and_keys(layer: Layer) -> tuple[np.ndarray, np.ndarray]:
             f"Layer {layer.layer} of this model was captured without queries and keys, since it "
             "computes its scores in a way of its own; leave include_queries_and_keys out"
         )
-    return np.asarray(layer.queries), np.repeat(
-        np.asarray(layer.keys), layer.heads // layer.kv_heads, axis=0
-    )
+    keys = np.repeat(np.asarray(layer.keys), layer.heads // layer.kv_heads, axis=0)
+    return np.asarray(layer.queries), keys

@@ -33,10 +33,7 @@ WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 Treebank = Annotated[Path, Parameter(help="A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.")]
 
 
-@made_from(
-    *HEADS,
-    takes=f"{JUDGED} position_mean related",
-)
+@made_from(*HEADS, takes=f"{JUDGED} position_mean related")
 def heads(asked: TextStudy, *, battery: bool = True, classes: bool = False, **options: Any) -> None:
     """Classify the heads of a model by their patterns, with evidence.
 

@@ -118,10 +118,8 @@ def borders_of(maxima: Float[np.ndarray, " text"], strata: int) -> Float[np.ndar
         [0.3]
     """
     ordered = np.sort(maxima)
-    at: Int[np.ndarray, " border"] = np.array(
-        [min(round(at * len(ordered) / strata), len(ordered) - 1) for at in range(1, strata)], int
-    )
-    return ordered[at]
+    places = [round(at * len(ordered) / strata) for at in range(1, strata)]
+    return ordered[np.minimum(np.array(places, int), len(ordered) - 1)]
 
 
 def strongest_of_rows(
@@ -199,6 +197,7 @@ class HeadFiles:
             for weights in layer.weights[text]:
                 if index in strata:
                     indices, values = strongest_of_rows(weights)
+                    inner = (indices >= len(tokens)) & (indices % len(tokens) > 0)
                     sequence = {
                         "sequence_id": name,
                         "interval": strata[index],
@@ -206,7 +205,8 @@ class HeadFiles:
                         "attention_indices": indices.tolist(),
                         "attention_values": values.tolist(),
                         "seq_len": len(tokens),
-                        "max_activation": _largest_kept(indices, values, len(tokens)),
+                        # Of what readers look at: all but row and column 0.
+                        "max_activation": float(values[inner].max()),
                     }
                     with self._lines(index).open("a", encoding="utf-8") as file:
                         file.write(json.dumps(sequence) + "\n")
@@ -216,11 +216,9 @@ class HeadFiles:
         """Make a file of the lines of each head, with what was counted over all texts."""
         for index, (layer, head) in enumerate(self._cells):
             lines = self._lines(index)
-            sequences = []
-            if lines.exists():
-                for line in lines.read_text(encoding="utf-8").splitlines():
-                    sequences.append(json.loads(line))
-                lines.unlink()
+            written = lines.read_text(encoding="utf-8") if lines.exists() else ""
+            sequences = [json.loads(line) for line in written.splitlines()]
+            lines.unlink(missing_ok=True)
             sequences.sort(key=lambda each: (each["interval"], -each["max_activation"]))
             document = self._document(sequences, sums, index)
             name = PATTERN.format(layer=layer, head=head)
@@ -231,16 +229,11 @@ class HeadFiles:
 
     def _document(self, sequences: list[Any], sums: HeadvisSums, head_index: int) -> dict[str, Any]:
         edges, shares = sums.distances(head_index)
+        bins = [round(at / BINS, DECIMALS) for at in range(BINS + 1)]
         document = {
             "sequences": sequences,
-            "histogram": {
-                "bin_edges": [round(at / BINS, DECIMALS) for at in range(BINS + 1)],
-                "bin_values": sums.histogram[head_index].tolist(),
-            },
-            "qk_distance_histogram_all": {
-                "bin_edges": edges,
-                "bin_values": shares.round(DECIMALS).tolist(),
-            },
+            "histogram": _plot_of(bins, sums.histogram[head_index]),
+            "qk_distance_histogram_all": _plot_of(edges, shares.round(DECIMALS)),
             "statistics": {
                 "n_samples": len(sequences),
                 "mean_max_activation": round(float(sums.maxima[head_index]) / sums.texts, DECIMALS),
@@ -256,10 +249,8 @@ class HeadFiles:
         return document | _of_sample(sequences)
 
 
-def _largest_kept(indices: np.ndarray, values: np.ndarray, length: int) -> float:
-    """Of what readers look at: all but row and column 0."""
-    is_inner = (indices >= length) & (indices % length > 0)
-    return float(values[is_inner].max())
+def _plot_of(edges: list[Any], values: np.ndarray) -> dict[str, list[Any]]:
+    return {"bin_edges": edges, "bin_values": values.tolist()}
 
 
 def _kept_share(sequences: list[Any]) -> float | None:
@@ -287,10 +278,7 @@ def _of_sample(sequences: list[Any]) -> dict[str, Any]:
             for token, weight in zip(each["tokens"], of_position.tolist(), strict=True):
                 weights[token] = weights.get(token, 0.0) + weight
     return {
-        "qk_distance_histogram": {
-            "bin_edges": edges,
-            "bin_values": by_distance.round(DECIMALS).tolist(),
-        },
+        "qk_distance_histogram": _plot_of(edges, by_distance.round(DECIMALS)),
         "top_query_tokens": _heaviest(by_token[0]),
         "top_key_tokens": _heaviest(by_token[1]),
     }

@@ -69,7 +69,8 @@ class HeadvisSums:
         count, length = ids.shape
         self.texts += count
         self.positions += count * length
-        self._make_room(length)
+        missing = max(0, length - self.longest)
+        self._by_distance = np.pad(self._by_distance, ((0, 0), (0, missing)))
         after = _after_the_same(ids)
         # A row of the mask is a query; one earlier place is enough to count it.
         self.repeats += int(after.any(axis=2).sum())
@@ -85,7 +86,10 @@ class HeadvisSums:
                 np.add.at(self._on_tokens[:, heads], columns.reshape(-1), flat)
             maxima.append(np.minimum(largest(weights), 1.0))
         together = np.concatenate(maxima, axis=1)
-        self._count_maxima(together)
+        bins = np.minimum((together * BINS).astype(np.int64), BINS - 1)
+        for head in range(self.heads):
+            self.histogram[head] += np.bincount(bins[:, head], minlength=BINS)
+        self.maxima += together.sum(axis=0, dtype=np.float64)
         return together
 
     def _add_layer(
@@ -107,17 +111,6 @@ class HeadvisSums:
             before = together.trace(offset=-distance, axis1=1, axis2=2)
             behind = together.trace(offset=distance, axis1=1, axis2=2)
             self._by_distance[heads, distance] += before + behind
-
-    def _count_maxima(self, maxima: Float[np.ndarray, "text head"]) -> None:
-        bins = np.minimum((maxima * BINS).astype(np.int64), BINS - 1)
-        for head in range(self.heads):
-            self.histogram[head] += np.bincount(bins[:, head], minlength=BINS)
-        self.maxima += maxima.sum(axis=0, dtype=np.float64)
-
-    def _make_room(self, length: int) -> None:
-        missing = length - self._by_distance.shape[1]
-        if missing > 0:
-            self._by_distance = np.pad(self._by_distance, ((0, 0), (0, missing)))
 
     def _columns_of(self, ids: Int[np.ndarray, "text key"]) -> Int[np.ndarray, "text key"] | None:
         """The row in which a token is counted; None where the table got too large."""

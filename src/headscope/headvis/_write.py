@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from jaxtyping import Int
 
 from headscope._version import __version__
 from headscope.corpus import key_of
@@ -34,17 +33,11 @@ from headscope.storage import check_parent
 Report = Callable[[int, HeadscopeError], None]
 SHOWN = ("key", "label", "description")
 SOURCE = "HeadVis, Luger et al. 2026"
+ALL_BY, KEPT_BY = "Share of all attention by", "Sum of the weights kept, by"
+DISTANCE = "the distance from query to key"
 PLOTS = (
-    (
-        "qk_distance_histogram_all",
-        "Distance, all texts",
-        "Share of all attention by the distance from query to key",
-    ),
-    (
-        "qk_distance_histogram",
-        "Distance, examples",
-        "Sum of the weights kept, by the distance from query to key",
-    ),
+    ("qk_distance_histogram_all", "Distance, all texts", f"{ALL_BY} {DISTANCE}"),
+    ("qk_distance_histogram", "Distance, examples", f"{KEPT_BY} {DISTANCE}"),
 )
 TABLES = (
     ("top_key_tokens_all", "Keys, all texts", "Share of all attention that goes to a token"),
@@ -130,7 +123,11 @@ def write_headvis(
     """
     settled = _settled(dict(options))
     check_tree_folder(folder)
-    reading = _TextsOfModel(model, tokenizer, settled["stack"], _batch_options(settled))
+    from headscope.capturing import MOST_UNKNOWN
+
+    reads = {name: settled[name] for name in ("truncate", "batch_size")}
+    reads["max_unknown"] = 1.0 if settled["allow_unfit"] else MOST_UNKNOWN
+    reading = _TextsOfModel(model, tokenizer, settled["stack"], reads)
     report = settled["on_error"] or _warn
     sums, chosen = _counted(reading, texts, settled, report)
     with _written_folder(Path(folder)) as made:
@@ -183,14 +180,6 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
     return settled
 
 
-def _batch_options(settled: dict[str, Any]) -> dict[str, Any]:
-    from headscope.capturing import MOST_UNKNOWN
-
-    unknown = 1.0 if settled["allow_unfit"] else MOST_UNKNOWN
-    read = {name: settled[name] for name in ("truncate", "batch_size")}
-    return read | {"max_unknown": unknown}
-
-
 def _warn(number: int, error: HeadscopeError) -> None:
     warnings.warn(f"Text {number} was left out: {error}", stacklevel=2)
 
@@ -210,6 +199,12 @@ def _counted(
     if sums is None or sample is None:
         raise RecordError("A tree is made over texts of at least two tokens; none could be read")
     return sums, sample.chosen(settled["intervals"], settled["samples"])
+
+
+def _ids_of(stack: BatchStack) -> np.ndarray:
+    if any(tokens.ids is None for tokens in stack.key):
+        raise CaptureError("The tokens have no vocabulary numbers; give texts, not bare pieces")
+    return np.array([tokens.ids for tokens in stack.key])
 
 
 def _parsed(texts: Any) -> Iterable[Any]:
@@ -328,17 +323,6 @@ class _TextsOfModel:
         for layer in stack.layers:
             self.is_causal &= not np.triu(layer.visible.dense(), 1).any()
         return stack
-
-
-def _ids_of(stack: BatchStack) -> Int[np.ndarray, "text key"]:
-    """Vocabulary numbers of the tokens.
-
-    Raises:
-        CaptureError: where the tokenizer gave none.
-    """
-    if any(tokens.ids is None for tokens in stack.key):
-        raise CaptureError("The tokens have no vocabulary numbers; give texts, not bare pieces")
-    return np.array([tokens.ids for tokens in stack.key])
 
 
 def _config_of(

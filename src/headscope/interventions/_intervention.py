@@ -49,9 +49,8 @@ class Intervention(ABC):
     def __post_init__(self) -> None:
         for name in ("layer", "heads", "kv_heads", "queries"):
             # The class is frozen, and a field is replaced by what was parsed here alone.
-            object.__setattr__(
-                self, name, parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}")
-            )
+            parsed = parse_numbers(getattr(self, name), f"{type(self).__name__}: {name}")
+            object.__setattr__(self, name, parsed)
         if self.heads is not None and self.kv_heads is not None:
             raise InterventionError(f"{type(self).__name__} takes heads or kv_heads, not both")
 

@@ -132,10 +132,8 @@ class Patch(Intervention):
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
-        arrays = [
-            torch.from_numpy(np.array(self._array(layer_of(one, place), heads)))
-            for one in self.records
-        ]
+        taken = [self._array(layer_of(one, place), heads) for one in self.records]
+        arrays = [torch.from_numpy(np.array(each)) for each in taken]
 
         def make(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
             if len(arrays) not in (1, len(at.queries)):

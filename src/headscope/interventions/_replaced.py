@@ -172,9 +172,8 @@ def laid(
             )
         given = given.expand(shape)
         # Detached: only values are checked, and gradients must not run through the checks.
-        _check(
-            given.detach(), visible[example][:, queries[:, None], keys], f"{name}, text {example}"
-        )
+        seen = visible[example][:, queries[:, None], keys]
+        _check(given.detach(), seen, f"{name}, text {example}")
         # What is given is over the tokens of the text alone; keys of padding get nothing.
         row = torch.zeros_like(old[example])
         # A column of queries and a row of keys index the block of both, in whatever order they lie.
@@ -372,11 +371,8 @@ class Cut(Intervention):
         """See `Intervention`."""
         how = "renormalised" if self.renormalise else "not renormalised"
         keys = ", ".join(map(str, self.keys or ()))  # ty: ignore[invalid-argument-type]
-        return (
-            super()
-            .description(heads)
-            .replace("links", f"links to keys {keys} cut, the rest {how}", 1)
-        )
+        told = f"links to keys {keys} cut, the rest {how}"
+        return super().description(heads).replace("links", told, 1)
 
 
 Key = tuple[str, int]

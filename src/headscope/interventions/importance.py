@@ -1,9 +1,9 @@
-"""How much each head matters to a loss."""
+"""How much each head matters to a loss, several heads changed in one pass where that may be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,13 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.capturing.seam import CallPositions, Where
+from headscope.capturing.seam import CallPositions, Copies, LayerChange, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make, needs_whole
-from headscope.interventions._replaced import Zero
+from headscope.interventions._replaced import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.objective import Objective
-from headscope.interventions.plan import LayerPlace
+from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import intervene, plan_on
 from headscope.measures import confidence
 from headscope.record import Record
@@ -73,17 +73,14 @@ class Importance:
         """Means of one stack as a heat map; NaN where a layer has fewer heads."""
         names = dict.fromkeys(cell[0] for cell in self.cells)
         stack = next(iter(names)) if stack is None else stack
-        own = [
-            (layer, head, mean)
-            for (name, layer, head), mean in zip(self.cells, self.mean, strict=True)
-            if name == stack
-        ]
-        if not own:
+        if stack not in names:
             raise InterventionError(f"There is no stack {stack!r}; there are {', '.join(names)}")
-        layers = sorted({layer for layer, _, _ in own})
-        grid = np.full((len(layers), max(head for _, head, _ in own) + 1), np.nan)
-        for layer, head, mean in own:
-            grid[layers.index(layer), head] = mean
+        means = dict(zip(self.cells, self.mean, strict=True))
+        own = [cell for cell in self.cells if cell[0] == stack]
+        layers = sorted({layer for _, layer, _ in own})
+        grid = np.full((len(layers), max(head for *_, head in own) + 1), np.nan)
+        for cell in own:
+            grid[layers.index(cell[1]), cell[2]] = means[cell]
         return grid
 
 
@@ -189,12 +186,10 @@ def leave_one_out(
     objective.check(model)
     with at_rest(model):
         intact = losses_of(model, objective)
-        places = plan_on(model, objective.probe(model)).places
-        cells = [
-            (place.stack, place.layer, head)
-            for place in places
-            for head in ([-1] if layers else range(place.heads))
-        ]
+        cells: list[Cell] = []
+        for place in plan_on(model, objective.probe(model)).places:
+            heads = [-1] if layers else range(place.heads)
+            cells += [(place.stack, place.layer, head) for head in heads]
         changes = [losses_of(model, objective, [one_of(cell, by)]) - intact for cell in cells]
     return Importance(tuple(cells), np.stack(changes, axis=1), f"change of {objective.name}")
 
@@ -262,9 +257,7 @@ class _Gate(Intervention):
         """See `Intervention`."""
 
         def gated(old: torch.Tensor, at: CallPositions) -> torch.Tensor:
-            xi = torch.ones(
-                old.shape[0], old.shape[2], device=old.device, dtype=old.dtype, requires_grad=True
-            )
+            xi = torch.ones_like(old[:, 0, :, 0]).requires_grad_()
             self.made[place.stack, place.layer] = xi
             return old * xi[:, None, :, None]
 
@@ -355,11 +348,9 @@ def greedy_pruning(
     objective.check(model)
     with at_rest(model):
         losses = [losses_of(model, objective)]
-        left = [
-            (place.stack, place.layer, head)
-            for place in plan_on(model, objective.probe(model)).places
-            for head in range(place.heads)
-        ]
+        left: list[Cell] = []
+        for place in plan_on(model, objective.probe(model)).places:
+            left += [(place.stack, place.layer, head) for head in range(place.heads)]
         # Which head is best to lose depends on those that are gone, so all are tried again.
         gone: list[Cell] = []
         for _ in range(len(left) if heads is None else min(heads, len(left))):
@@ -377,3 +368,42 @@ def without(cells: Sequence[Cell], by: Callable[..., Intervention]) -> list[Inte
     for stack, layer, head in cells:
         layers.setdefault((stack, layer), []).append(head)
     return [by(stack=stack, layer=layer, heads=heads) for (stack, layer), heads in layers.items()]
+
+
+SEPARATE: tuple[type[Intervention], ...] = (Zero, Uniform, Mean, MeanOutput)
+"""Changes of weights or outputs that depend on their own copy alone. A class of one's own may draw
+random numbers, which must come in the order of the heads.
+"""
+
+
+def may_be_copied(change: Intervention, place: LayerPlace) -> bool:
+    """Whether a change of a place may be made in one copy of a batch of several."""
+    # A copy is a part of the batch axis, which torch's operators and windows do not show.
+    is_seen = place.route == "interface" and place.whole and not place.visit
+    return is_seen and type(change) in SEPARATE
+
+
+def in_copies(changes: Sequence[Intervention], copies: Copies) -> list[Intervention]:
+    """The changes, each of one copy of the batch, in this order."""
+    return [
+        _InCopy(change=change, copies=copies, number=number)
+        for number, change in enumerate(changes)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _InCopy(Intervention):
+    """A change of one copy of the batch."""
+
+    change: Intervention
+    copies: Copies
+    number: int
+
+    def parts(self, plan: ModelPlan) -> Iterator[tuple[LayerPlace, LayerChange]]:
+        """See `Intervention`."""
+        for place, part in self.change.parts(plan):
+            yield place, replace(part, copy=(self.copies, self.number))
+
+    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
+        """See `Intervention`."""
+        return self.change.maker(place, heads)

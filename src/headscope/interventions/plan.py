@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,36 +163,25 @@ def plan_of(model: Any, inputs: Inputs) -> ModelPlan:
             notes.clear()
         group = group_of(call)
         roles = ROLES.get(role_of(group.path, group.cross)) if inputs.target else None
-        notes.append(
-            _Note(call.name, roles or ("source", "source"), call.products, call.size, call.layout)
-        )
+        roles = roles or ("source", "source")
+        notes.append(_Note(call.name, roles, call.products, call.size, call.layout))
 
     keeping = KeepChoice(frozenset({"qk", "values"}), auto=False)
-    with (
-        one_at_a_time(model),
-        intact(),
-        at_rest(model),
-        same_random_numbers(device=device_of(model)),
-    ):
+    same = same_random_numbers(device=device_of(model))
+    with one_at_a_time(model), intact(), at_rest(model), same:
         record = run(model, inputs, keeping, note=note)[0]
     by_module: dict[str, list[_Note]] = {}
     for entry in notes:
         by_module.setdefault(entry.module, []).append(entry)
     layers = [(stack.name, layer) for stack in record.stacks.values() for layer in stack]
     uses = Counter(layer.module for _, layer in layers)
-    places = []
-    for stack, layer, visit in _visited(layers):
+    places, visits = [], Counter[str]()
+    for stack, layer in layers:
         seen = by_module.get(layer.module, []), uses[layer.module], inputs.count
-        places.append(_place(stack, layer, visit, seen))
+        places.append(_place(stack, layer, visits[layer.module], seen))
+        visits[layer.module] += 1
     others = {stack.name: dict(stack.others) for stack in record.stacks.values()}
     return ModelPlan(tuple(places), others)
-
-
-def _visited(layers: list[tuple[str, Layer]]) -> Iterator[tuple[str, Layer, int]]:
-    visits: Counter[str] = Counter()
-    for stack, layer in layers:
-        yield stack, layer, visits[layer.module]
-        visits[layer.module] += 1
 
 
 def _place(stack: str, layer: Layer, visit: int, seen: tuple[list[_Note], int, int]) -> LayerPlace:

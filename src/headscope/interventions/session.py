@@ -79,9 +79,8 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
     with ExitStack() as undo:
         undo.enter_context(uncompiled(model, modules.all))
         # Blocks that nest share the watch of the outermost, so that each call is seen once.
-        if not any(
-            isinstance(other, ModelSession) and other.model is model for other in sessions()
-        ):
+        models = [other.model for other in sessions() if isinstance(other, ModelSession)]
+        if not any(other is model for other in models):
             tape = undo.enter_context(Tape(WatchedModules.running_of(modules), attention_only=True))
             operators = OperatorWatch(tape, None, 1)
             operators.idle = True  # until there is something to change on this route
@@ -284,11 +283,8 @@ class ModelSession:
 
     def _wake(self) -> None:
         for other in sessions():
-            if (
-                isinstance(other, ModelSession)
-                and other.model is self.model
-                and other.operators is not None
-            ):
+            is_ours = isinstance(other, ModelSession) and other.model is self.model
+            if is_ours and other.operators is not None:
                 other.operators.idle = False
                 other._away.close()
                 if other.tape is not None:
@@ -323,11 +319,7 @@ def _count(arguments: Mapping[str, Any]) -> int:
     """Number of examples: the length of the first argument that is text, else of the first
     tensor.
     """
-    tensors = {
-        name: value
-        for name, value in arguments.items()
-        if isinstance(value, torch.Tensor) and value.ndim
-    }
+    tensors = {name: each for name, each in _tensors(arguments).items() if each.ndim}
     named = [tensors[name] for names in IDS.values() for name in names if name in tensors]
     return len(next(iter((*named, *tensors.values())), ())) or 1
 
@@ -357,11 +349,9 @@ def _inputs_of(model: Any, arguments: Mapping[str, Any], *, whole: bool) -> Inpu
 
 def _tensors(arguments: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     # Without labels, of which a model would compute a loss that nobody needs here.
-    return {
-        name: value
-        for name, value in arguments.items()
-        if isinstance(value, torch.Tensor) and name != "labels"
-    }
+    tensors = {name: each for name, each in arguments.items() if isinstance(each, torch.Tensor)}
+    tensors.pop("labels", None)
+    return tensors
 
 
 def _decoder_start(model: Any, count: int) -> torch.Tensor:

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from headscope.errors import FileError, HeadscopeError
 from headscope.linguistics.mentions import PRONOUNS, Mention, Passage, Question, order_of
-from headscope.linguistics.words import Span
+from headscope.linguistics.words import Span, read_whole, spans_of
 from headscope.storage import reading
 
 LITBANK_KINDS = {"PRON": "pronoun", "PROP": "proper", "NOM": "nominal"}
-GAP_FIELDS = (
-    "ID",
-    "Text",
-    "Pronoun",
-    "Pronoun-offset",
-    "A",
-    "A-offset",
-    "A-coref",
-    "B",
-    "B-offset",
-    "B-coref",
-)
+OF_NAME = [f"{side}{fact}" for side in "AB" for fact in ("", "-offset", "-coref")]
+GAP_FIELDS = ("ID", "Text", "Pronoun", "Pronoun-offset", *OF_NAME)
 WORD = re.compile(r"\w+|[^\w\s]")
 BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 FORMATS = (
@@ -61,23 +52,14 @@ def read_coreference(
     path = Path(path)
     if window < 1:
         raise FileError(f"A window of {window} words has none")
-    if path.is_dir():
-        return _annotated_folder(path, window, every_window)
-    if path.suffix == ".ann":
+    if path.is_dir() or path.suffix == ".ann":
         return _annotated(path, window, every_window)
-    lines = _lines(path)
+    lines = read_whole(path).splitlines()
     with reading(path, "texts with mentions"):
         passages = tuple(_reader_of(path, lines)(path, lines))
     if not passages:
         raise FileError(f"{path} holds no question that has an answer")
     return passages
-
-
-def _annotated_folder(path: Path, window: int, every_window: bool) -> tuple[Passage, ...]:
-    files = sorted(path.glob("*.ann"))
-    if not files:
-        raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
-    return tuple(each for file in files for each in _annotated(file, window, every_window))
 
 
 def _reader_of(path: Path, lines: list[str]) -> Callable[[Path, list[str]], Iterator[Passage]]:
@@ -92,34 +74,22 @@ def _reader_of(path: Path, lines: list[str]) -> Callable[[Path, list[str]], Iter
     raise FileError(f"{path} is none of {FORMATS}")
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        # A byte-order mark, as Windows writes it, would become part of the first column's name.
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}") from None
-
-
-def _joined(words: Iterable[str]) -> tuple[str, tuple[Span, ...]]:
-    spans, start = [], 0
-    listed = list(words)
-    for word in listed:
-        spans.append((start, start + len(word)))
-        start += len(word) + 1
-    return " ".join(listed), tuple(spans)
-
-
 def _annotated(path: Path, window: int, every_window: bool) -> tuple[Passage, ...]:
-    with reading(path, "texts with mentions"):
-        return tuple(_litbank(path, window, every_window))
+    """The texts of a file of LitBank's, or of all of a folder."""
+    files = sorted(path.glob("*.ann")) if path.is_dir() else [path]
+    if not files:
+        raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
+    passages: list[Passage] = []
+    for file in files:
+        with reading(file, "texts with mentions"):
+            passages += _litbank(file, window, every_window)
+    return tuple(passages)
 
 
 def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
     words: list[str] = []
     starts = [0]  # of every sentence, in words of the document
-    for line in _lines(path.with_suffix(".txt")):
+    for line in read_whole(path.with_suffix(".txt")).splitlines():
         words += line.split()
         starts.append(len(words))
     mentions = _litbank_mentions(path, starts)
@@ -130,9 +100,11 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
             for each in mentions
             if begin <= each.start and each.stop <= end
         ]
-        text, spans = _joined(words[begin:end])
-        name = f"{path.stem} {begin}" if every_window else path.stem
-        yield Passage(name=name, text=text, spans=spans, mentions=tuple(inside), document=path.stem)
+        own = words[begin:end]
+        name, spans = f"{path.stem} {begin}" if every_window else path.stem, spans_of(own)
+        yield Passage(
+            name=name, text=" ".join(own), spans=spans, mentions=tuple(inside), document=path.stem
+        )
 
 
 def _litbank_mentions(path: Path, starts: list[int]) -> list[Mention]:
@@ -140,7 +112,7 @@ def _litbank_mentions(path: Path, starts: list[int]) -> list[Mention]:
     rows = []
     # COREF rows follow the mentions that they speak of, so all of them are read first.
     entities = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(read_whole(path).splitlines(), 1):
         row = line.split("\t")
         if row[0] == "MENTION":
             rows.append((number, row))
@@ -161,10 +133,7 @@ def _litbank_mention(row: list[str], starts: list[int], entities: dict[str, str]
     first = starts[int(row[2])] + int(row[3])
     last = starts[int(row[4])] + int(row[5])
     return Mention(
-        start=first,
-        stop=last + 1,
-        entity=entities.get(row[1]),
-        kind=LITBANK_KINDS[row[8]],
+        start=first, stop=last + 1, entity=entities.get(row[1]), kind=LITBANK_KINDS[row[8]]
     )
 
 
@@ -201,7 +170,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
                 "tab and the sentence"
             )
         text = parts[1]
-        pronouns = _personal_pronouns(text)
+        # The question is always about he, she or they; an "it" in the sentence means a thing.
+        pronouns = _of_words(text, PRONOUNS.keys() - {"it"})
         first, second = _noun(text, facts[0]), _noun(text, facts[1])
         if len(pronouns) != 1 or first is None or second is None:
             raise FileError(
@@ -214,10 +184,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         yield _asking(parts[0].removesuffix(".txt"), text, spans, right, kind="nominal", **known)
 
 
-def _personal_pronouns(text: str) -> list[Span]:
-    # The question is always about he, she or they; an "it" in the sentence means a thing.
-    asking = PRONOUNS.keys() - {"it"}
-    return [each.span() for each in WORD.finditer(text) if each.group().lower() in asking]
+def _of_words(text: str, words: Set[str]) -> list[Span]:
+    return [each.span() for each in WORD.finditer(text) if each.group().lower() in words]
 
 
 def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
@@ -271,24 +239,22 @@ def _other_nouns(text: str, nouns: set[str], bracketed: list[Span]) -> list[Span
     spans = []
     for noun in nouns:
         span = _noun(text, noun)
-        if span is not None and not any(_overlap(span, other) for other in bracketed):
+        if span is not None and not any(map(partial(_overlap, span), bracketed)):
             spans.append(span)
     # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
-    longest = []
-    for span in spans:
-        if not any(_within(span, other) for other in spans if other != span):
-            longest.append(span)
-    return longest
+    return [span for span in spans if not any(_is_inside(span, other) for other in spans)]
+
+
+def _overlap(span: Span, other: Span) -> bool:
+    return span[0] < other[1] and other[0] < span[1]
+
+
+def _is_inside(span: Span, other: Span) -> bool:
+    return span != other and other[0] <= span[0] and span[1] <= other[1]
 
 
 def _asking(
-    name: str,
-    text: str,
-    spans: dict[str, Span],
-    right: dict[str, bool],
-    *,
-    kind: str,
-    **known: str,
+    name: str, text: str, spans: dict[str, Span], right: dict[str, bool], *, kind: str, **known: str
 ) -> Passage:
     """One pronoun, and A and B to choose from."""
     candidates = [(spans[side], right[side]) for side in "AB"]
@@ -317,12 +283,7 @@ def _passage(
         Question(mention=each, candidates=others, right=answers, by_start=True) for each in asking
     )
     return Passage(
-        name=name,
-        text=text,
-        spans=spans,
-        mentions=(*others, *asking),
-        questions=questions,
-        **known,
+        name=name, text=text, spans=spans, mentions=(*others, *asking), questions=questions, **known
     )
 
 
@@ -360,14 +321,6 @@ def _noun(text: str, noun: str) -> Span | None:
     """Where a noun is, its article included."""
     match = re.search(rf"\b(?:(?:the|an?)\s+)?{re.escape(noun)}\b", text, re.IGNORECASE)
     return None if match is None else match.span()
-
-
-def _overlap(span: Span, other: Span) -> bool:
-    return span[0] < other[1] and other[0] < span[1]
-
-
-def _within(span: Span, other: Span) -> bool:
-    return other[0] <= span[0] and span[1] <= other[1]
 
 
 def source_name(path: str | os.PathLike[str]) -> str:

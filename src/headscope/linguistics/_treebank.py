@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
-from headscope.linguistics.words import Span
+from headscope.linguistics.words import Span, read_whole, spans_of
 from headscope.storage import reading
 
 FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -97,11 +97,7 @@ class Sentence:
     @cached_property
     def spans(self) -> tuple[Span, ...]:
         """Where each word is in `text`, in characters."""
-        spans, start = [], 0
-        for word in self.words:
-            spans.append((start, start + len(word)))
-            start += len(word) + 1
-        return tuple(spans)
+        return spans_of(self.words)
 
     def written_spans(self) -> tuple[Span, ...]:
         """Where each word is in `written`, in characters.
@@ -215,12 +211,7 @@ def read_treebank(path: str | os.PathLike[str]) -> Treebank:
     if find_spec("conllu") is None:
         raise HeadscopeError(MISSING)
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read: {error}") from None
+    lines = read_whole(path).split("\n")
     sentences, document = [], ""
     with reading(path, "treebank"):
         for block in _blocks(lines):
@@ -268,7 +259,7 @@ def _sentence(path: Path, block: list[Line], document: str) -> Sentence:
         else:
             rows.append((number, _row(path, number, line)))
     words, contractions = _words(path, rows)
-    known = _metadata("\n".join(comments))
+    known = _parsed("\n".join(comments)).metadata if comments else {}
     first = block[0][0]
 
     def column(name: str) -> tuple[Any, ...]:
@@ -294,14 +285,10 @@ def _sentence(path: Path, block: list[Line], document: str) -> Sentence:
 
 def _row(path: Path, number: int, line: str) -> Any:
     """One line of a word, parsed by conllu."""
-    from conllu import parse_token_and_metadata
     from conllu.exceptions import ParseException
-    from conllu.parser import DEFAULT_FIELD_PARSERS
 
-    # Nothing here reads these columns, and a fault in one is no reason to refuse a treebank.
-    plain = dict.fromkeys(("feats", "deps", "misc"), _as_it_is)
     try:
-        row = parse_token_and_metadata(line, FIELDS, DEFAULT_FIELD_PARSERS | plain)[0]
+        row = _parsed(line)[0]
     except ParseException as error:
         raise FileError(f"{path}, line {number}: {error}") from None
     if len(row) != len(FIELDS) or line.count("\t") >= len(FIELDS):
@@ -310,6 +297,16 @@ def _row(path: Path, number: int, line: str) -> Any:
             f"{len(FIELDS)}, with tabs between them"
         )
     return row
+
+
+def _parsed(line: str) -> Any:
+    """What conllu reads in a line of a word, or in comments."""
+    from conllu import parse_token_and_metadata
+    from conllu.parser import DEFAULT_FIELD_PARSERS
+
+    # Nothing here reads these columns, and a fault in one is no reason to refuse a treebank.
+    plain = dict.fromkeys(("feats", "deps", "misc"), list.__getitem__)
+    return parse_token_and_metadata(line, FIELDS, DEFAULT_FIELD_PARSERS | plain)
 
 
 def _words(
@@ -336,10 +333,9 @@ def _words(
 
 def _check_heads(path: Path, rows: list[tuple[int, Any]], size: int) -> None:
     for number, row in rows:
-        if isinstance(row["id"], tuple):
-            continue
         head = row["head"]
-        if head is None or not 0 <= head <= size:
+        is_word = not isinstance(row["id"], tuple)
+        if is_word and (head is None or not 0 <= head <= size):
             raise FileError(
                 f"{path}, line {number}: the head is {head}; expected a number from 0 to {size}"
             )
@@ -355,16 +351,6 @@ def _check_contractions(
                 f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here"
             )
         last = stop
-
-
-def _metadata(comments: str) -> Any:
-    from conllu import parse_token_and_metadata
-
-    return parse_token_and_metadata(comments, FIELDS).metadata if comments else {}
-
-
-def _as_it_is(columns: list[str], index: int) -> str:
-    return columns[index]
 
 
 def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:

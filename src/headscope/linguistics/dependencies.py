@@ -20,23 +20,10 @@ DIRECTIONS = ("dep->head", "head->dep")
 (columns).
 """
 ALL, NO_PUNCT, NO_ROOT = "all", "all but punct", "all but punct and root"
+SAME = ("det", "amod", "advmod", "ccomp", "xcomp", "cc", "conj", "mark", "aux", "nsubj", "cop")
+"""Relations that have one name in both."""
 NEAREST_STANFORD: Mapping[str, str] = {
-    **{
-        name: name
-        for name in (
-            "det",
-            "amod",
-            "advmod",
-            "ccomp",
-            "xcomp",
-            "cc",
-            "conj",
-            "mark",
-            "aux",
-            "nsubj",
-            "cop",
-        )
-    },
+    **dict(zip(SAME, SAME, strict=True)),
     "compound": "nn",
     "obj": "dobj",
     "aux:pass": "auxpass",

@@ -85,10 +85,7 @@ def pair_distances(
 
 
 def unrelated_pairs(
-    heads: Int[np.ndarray, " word"],
-    counted: Sequence[int],
-    count: int,
-    rng: np.random.Generator,
+    heads: Int[np.ndarray, " word"], counted: Sequence[int], count: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "pair 2"]:
     """Ordered pairs of different words without an edge in either direction, drawn without repeats.
 

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import RecordError
+from headscope.errors import FileError, RecordError
 from headscope.record import Tokens, Words, word_maps
 
 Span = tuple[int, int]
 """Where a word starts and stops, in characters of its text."""
+
+
+def read_whole(path: Path) -> str:
+    """What a file of annotated text holds.
+
+    Raises:
+        FileError: where it cannot be read.
+    """
+    try:
+        # A byte-order mark, as Windows writes it, would become part of the first column's name.
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}") from None
+
+
+def spans_of(words: Iterable[str]) -> tuple[Span, ...]:
+    """Where words are that are joined by spaces.
+
+    Example:
+        >>> spans_of(["a", "bc"])
+        ((0, 1), (2, 4))
+    """
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return tuple(spans)
 
 
 def words_at(tokens: Tokens, spans: Sequence[Span]) -> Words:

@@ -326,11 +326,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLUGINS: dict[str, tuple[str, ...]] = {
     "figure": ("headscope.views.figures",),
-    "view": (
-        "headscope.views.opening",
-        "headscope.views.atlas_page",
-        "headscope.headvis",
-    ),
+    "view": ("headscope.views.opening", "headscope.views.atlas_page", "headscope.headvis"),
     "file": ("headscope.atlases", "headscope.comparison", "headscope.headvis", "headscope.studies"),
 }
 """Packages with functions for each use of a result. Names and not imports, because these packages

@@ -4,10 +4,10 @@ from ._batches import ReadingOptions as ReadingOptions
 from ._classification import classification as classification
 from ._classification import pictures as pictures
 from ._loss import masked_word as masked_word
+from ._loss import minimal_pairs as minimal_pairs
 from ._loss import next_word as next_word
 from ._loss import repeats as repeats
 from ._loss import translation as translation
-from ._minimal_pairs import minimal_pairs as minimal_pairs
 from ._named import function_of as function_of
 from ._named import named_task as named_task
 from ._named import repeated_runs as repeated_runs

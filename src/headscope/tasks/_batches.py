@@ -73,10 +73,11 @@ class Examples:
 
     def padded(self) -> list[dict[str, torch.Tensor]]:
         """The texts as padded batches; of pairs the second texts stand below all first ones."""
-        return [
-            padded(list(chain.from_iterable(zip(*(self.rows[each] for each in part), strict=True))))
-            for part in self.parts
-        ]
+        batches = []
+        for part in self.parts:
+            sides = zip(*(self.rows[each] for each in part), strict=True)
+            batches.append(padded(list(chain.from_iterable(sides))))
+        return batches
 
 
 def read_examples(
@@ -167,9 +168,8 @@ def _check_options(options: ReadingOptions) -> None:
 
 def _none_of(errors: list[HeadscopeError]) -> HeadscopeError:
     """What to raise where no example could be read: of a single one its own error."""
-    if len(errors) == 1:
-        return errors[0]
-    return TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
+    several = TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
+    return several if len(errors) > 1 else errors[0]
 
 
 def encoded(
@@ -255,10 +255,9 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
     Raises:
         TextError: where most of the tokens of all examples are.
     """
-    ids = {
-        number: list(chain.from_iterable(row["input_ids"] for row in own))
-        for number, own in rows.items()
-    }
+    ids = {}
+    for number, own in rows.items():
+        ids[number] = [each for row in own for each in row["input_ids"]]
     # All together first: if most tokens are unknown, it is the tokenizer that is wrong, and one
     # error says so instead of a warning for each text.
     count = sum(map(len, rows.values()))

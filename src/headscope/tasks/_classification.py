@@ -62,10 +62,9 @@ def classification(
 
     read = read_examples(tokenizer, list(zip(texts, labels, strict=True)), row_of, reading)
     kept = torch.tensor([int(labels[number]) for number in read.numbers])
-    batches = [
-        {**batch, "labels": kept[part]}
-        for batch, part in zip(read.padded(), read.parts, strict=True)
-    ]
+    batches = read.padded()
+    for batch, part in zip(batches, read.parts, strict=True):
+        batch["labels"] = kept[part]
     task = _task(batches, "classification", metric, read.order)
     return replace(task, left_out=read.left_out)
 
@@ -87,11 +86,9 @@ def pictures(
     values = torch.as_tensor(pixel_values)
     check_counts(values, labels, "labels")
     targets = torch.as_tensor(np.array(labels, int))
-    firsts = range(0, len(values), batch)
-    batches = [
-        {"pixel_values": values[first : first + batch], "labels": targets[first : first + batch]}
-        for first in firsts
-    ]
+    batches = []
+    for own, classes in zip(values.split(batch), targets.split(batch), strict=True):
+        batches.append({"pixel_values": own, "labels": classes})
     return _task(batches, "picture classification", metric, None)
 
 
@@ -139,19 +136,10 @@ def _task(
         predicted = logits.argmax(-1)
         likely = logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
         pair = ((predicted == labels).to(likely), likely)
-        return torch.stack(
-            [pair[first], pair[1 - first], predicted.to(likely), labels.to(likely)], dim=1
-        )
+        columns = [pair[first], pair[1 - first], predicted.to(likely), labels.to(likely)]
+        return torch.stack(columns, dim=1)
 
     other = kinds[1 - first]
     totals = totals_of(other, max(int(batch["labels"].max()) for batch in batches))
-    return Task(
-        batches,
-        score,
-        name,
-        metric,
-        (other, "predicted", "label"),
-        order,
-        totals=totals,
-        asks=CLASS,
-    )
+    columns = (other, "predicted", "label")
+    return Task(batches, score, name, metric, columns, order, totals=totals, asks=CLASS)

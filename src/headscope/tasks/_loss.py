@@ -1,4 +1,4 @@
-"""How likely are the right tokens?"""
+"""How likely are the right tokens, and is the right sentence the more likely one of two?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
@@ -22,6 +23,7 @@ from headscope.tasks._batches import (
     ReadingOptions,
     Rows,
     check_pair,
+    encoded_pair,
     read_examples,
     run,
 )
@@ -31,6 +33,8 @@ METRIC = "log likelihood"
 COLUMNS = ("accuracy",)
 TOTALS = {"accuracy": mean_of_second}
 """Numbers of all texts."""
+OF_PAIRS = {"mean difference (nats)": mean_of_second}
+"""Numbers of all pairs of sentences."""
 Score = Callable[[nn.Module, Batch], torch.Tensor]
 
 
@@ -118,7 +122,10 @@ def translation(
         check_pair(pair)
         source = encode(pair[0])
         target = parse_text(pair[1], "target").texts[0]
-        aim = list(_target_ids(tokenizer, target_tokenizer, target))
+        if target_tokenizer is None:
+            aim = list(tokenized(tokenizer, text_target=target)["input_ids"])
+        else:
+            aim = list(tokenized(target_tokenizer, target)["input_ids"])
         check_known(target_tokenizer or tokenizer, aim, "the target", most)
         return source, {"input_ids": aim}
 
@@ -167,24 +174,18 @@ def repeats(
             "many tokens as a run has, at least twice"
         )
     rng = np.random.default_rng(seed)
-    runs = np.stack(
-        [np.tile(rng.choice(tokens, period, replace=False), times) for _ in range(count)]
-    )
-    first = [] if start is None else [start]
-    front = np.tile(np.array(first, np.int64), (count, 1))
-    ids = torch.from_numpy(np.concatenate([front, runs], axis=1)).long()
+    front = [] if start is None else [start]
+    runs = []
+    for _ in range(count):
+        runs.append([*front, *np.tile(rng.choice(tokens, period, replace=False), times)])
+    ids = torch.from_numpy(np.array(runs)).long()
     labels = ids.clone()
     # The first run is random: nothing before it tells what comes next.
-    labels[:, : front.shape[1] + period] = IGNORED
-    firsts = range(0, count, batch)
-    batches = [
-        {
-            "input_ids": ids[first : first + batch],
-            "attention_mask": torch.ones_like(ids[first : first + batch]),
-            "labels": labels[first : first + batch],
-        }
-        for first in firsts
-    ]
+    labels[:, : len(front) + period] = IGNORED
+    batches = []
+    for own, wanted in zip(ids.split(batch), labels.split(batch), strict=True):
+        mask = torch.ones_like(own)
+        batches.append({"input_ids": own, "attention_mask": mask, "labels": wanted})
     return _task(batches, _shifted, "repeats")
 
 
@@ -195,9 +196,8 @@ def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def _at_masks(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return _likely(
-        logits_of(run(model, batch, without=("labels",)), model, MASKED), batch["labels"]
-    )
+    logits = logits_of(run(model, batch, without=("labels",)), model, MASKED)
+    return _likely(logits, batch["labels"])
 
 
 def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -225,12 +225,6 @@ def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return torch.stack([-mean_loss(logits.float(), labels), right], dim=1)
 
 
-def _target_ids(tokenizer: Any, target_tokenizer: Any, text: str) -> Sequence[int]:
-    if target_tokenizer is not None:
-        return tokenized(target_tokenizer, text)["input_ids"]
-    return tokenized(tokenizer, text_target=text)["input_ids"]
-
-
 def _task(
     batches: list[dict[str, Any]], score: Score, name: str, read: Examples | None = None
 ) -> Task:
@@ -238,3 +232,86 @@ def _task(
     asks = NEXT if score is _shifted else name
     task = Task(batches, score, name, METRIC, COLUMNS, totals=TOTALS, asks=asks)
     return task if read is None else replace(task, order=read.order, left_out=read.left_out)
+
+
+def minimal_pairs(
+    tokenizer: Any,
+    pairs: Sequence[Any],
+    *,
+    masked: bool | None = None,
+    **reading: Unpack[ReadingOptions],
+) -> Task:
+    """Pairs of a good and a bad sentence; the score is 1 where the good one is more likely, a tie
+    counting half.
+
+    A causal model says how likely a sentence is by the sum of its tokens' log likelihoods; a masked
+    one by the sum of each token's when it alone is hidden (pseudo-log-likelihood, one run for each
+    token).
+
+    Source: Warstadt et al. 2020 (BLiMP, full-sentence accuracy); Salazar et al. 2020 for masked
+    models.
+
+    Args:
+        tokenizer: of a language model, loaded with its head.
+        pairs: the good sentence first.
+        masked: whether the model predicts hidden tokens; by default where the tokenizer has a mask
+            token.
+        **reading: see `ReadingOptions`.
+
+    Raises:
+        TextError: where no pair can be read, or most tokens are unknown.
+
+    Example:
+        >>> task = minimal_pairs(tokenizer, [("The cats sleep.", "The cats sleeps.")])
+    """
+    if masked is None:
+        masked = tokenizer.mask_token_id is not None
+    # A causal model guesses nothing before the first token, so a sentence needs a second one.
+    least = 1 if masked else 2
+    read = read_examples(
+        tokenizer, pairs, lambda pair, encode: encoded_pair(encode, pair, least=least), reading
+    )
+    batches = read.padded()
+    score, asks = _apart_causal, NEXT
+    if masked:
+        batches = [_each_hidden(one, tokenizer) for one in batches]
+        score, asks = _apart_masked, MASKED
+    columns, order = ("difference",), read.order
+    task = Task(
+        batches, score, "minimal pairs", "accuracy", columns, order, totals=OF_PAIRS, asks=asks
+    )
+    return replace(task, left_out=read.left_out)
+
+
+def _apart_causal(model: nn.Module, batch: Batch) -> torch.Tensor:
+    logits = logits_of(run(model, batch), model, NEXT)[:, :-1].float()
+    ids = batch["input_ids"][:, 1:]
+    losses = functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none")
+    return _scored(-(losses * batch["attention_mask"][:, 1:]).sum(1))
+
+
+def _apart_masked(model: nn.Module, batch: Batch) -> torch.Tensor:
+    only = ("row", "place", "right", "sentences")
+    logits = logits_of(run(model, batch, without=only), model, MASKED).float()
+    steps = torch.arange(len(logits), device=logits.device)
+    likely = logits[steps, batch["place"]].log_softmax(-1)[steps, batch["right"]]
+    # index_add and not sums[row] += likely, which would keep one token of each sentence.
+    sums = torch.zeros(batch["sentences"], dtype=likely.dtype, device=likely.device)
+    return _scored(sums.index_add(0, batch["row"], likely))
+
+
+def _scored(likely: torch.Tensor) -> torch.Tensor:
+    good, bad = likely.chunk(2)
+    return torch.stack([(good > bad).to(good) + 0.5 * (good == bad).to(good), good - bad], dim=1)
+
+
+def _each_hidden(batch: dict[str, torch.Tensor], tokenizer: Any) -> dict[str, Any]:
+    """A row for each token that is not special, which alone is hidden in it."""
+    ids = batch["input_ids"]
+    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    row, position = ((batch["attention_mask"] == 1) & ~special).nonzero(as_tuple=True)
+    hidden: dict[str, Any] = {name: tensor[row] for name, tensor in batch.items()}
+    hidden["input_ids"] = hidden["input_ids"].clone()
+    hidden["input_ids"][torch.arange(len(row)), position] = tokenizer.mask_token_id
+    hidden |= {"row": row, "place": position, "right": ids[row, position], "sentences": len(ids)}
+    return hidden

@@ -14,10 +14,9 @@ from jaxtyping import Float
 
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
-from headscope.tasks import _loss, _minimal_pairs
+from headscope.tasks import _loss
 from headscope.tasks._classification import classification, f1, totals_of
-from headscope.tasks._loss import masked_word, next_word, repeats, translation
-from headscope.tasks._minimal_pairs import minimal_pairs
+from headscope.tasks._loss import masked_word, minimal_pairs, next_word, repeats, translation
 from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._similarity import compared, likeness
 from headscope.tasks._task import Task, Values, parse_task
@@ -154,13 +153,14 @@ def _task_of(
             raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
         return texts
 
+    def classes() -> list[Any]:
+        return _classes(rows, path, model)
+
     # Calls that are not made yet: only the one that is wanted looks at the rows.
     makers: dict[str, Callable[[], Task]] = {
         "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
         "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
-        "classification": lambda: classification(
-            tokenizer, texts, _classes(rows, path, model), **options
-        ),
+        "classification": lambda: classification(tokenizer, texts, classes(), **options),
         "likeness": lambda: alike(tokenizer, pairs(), given_labels(rows, path), **options),
         "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
         "translation": lambda: translation(tokenizer, pairs(), **options),
@@ -272,5 +272,5 @@ def _totals_of_task(
     if name == "classification":
         return totals_of(columns[0], largest)
     if name == "minimal-pairs":
-        return _minimal_pairs.TOTALS
+        return _loss.OF_PAIRS
     return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}

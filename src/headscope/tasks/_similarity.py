@@ -110,9 +110,16 @@ def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
             "How alike the pairs are must differ between them; give both pairs that are and that "
             "are not"
         )
-    if golds <= {0.0, 1.0}:
-        return "accuracy", _binary(wanted)
-    return "Spearman's rho", _ranked(wanted)
+    is_graded = not golds <= {0.0, 1.0}
+    judge = _ranked if is_graded else _binary
+
+    def finish(values: Values) -> np.ndarray:
+        cosines, known = values[:, 0], np.isfinite(values[:, 0])
+        scores = np.full(len(cosines), np.nan)
+        scores[known] = judge(cosines[known], wanted[known])
+        return scores
+
+    return "Spearman's rho" if is_graded else "accuracy", finish
 
 
 def judged_pairs(values: Values) -> Task:
@@ -143,10 +150,9 @@ def _read(
 
     read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
     wanted = np.array([gold[number] for number in read.numbers], float)
-    batches = [
-        batch | {GOLD: torch.from_numpy(wanted[part])}
-        for batch, part in zip(read.padded(), read.parts, strict=True)
-    ]
+    batches = read.padded()
+    for batch, part in zip(batches, read.parts, strict=True):
+        batch[GOLD] = torch.from_numpy(wanted[part])
     return batches, read.order, wanted, read.left_out
 
 
@@ -204,35 +210,18 @@ def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
     return float(values[best - 1] + values[best]) / 2
 
 
-def _binary(wanted: np.ndarray) -> Any:
-    def finish(values: Values) -> np.ndarray:
-        cosines, known = values[:, 0], np.isfinite(values[:, 0])
-        scores = np.full(len(cosines), np.nan)
-        best = threshold(cosines[known], wanted[known])
-        scores[known] = (cosines[known] >= best) == (wanted[known] == 1)
-        return scores
-
-    return finish
+def _binary(cosines: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return (cosines >= threshold(cosines, wanted)) == (wanted == 1)
 
 
-def _ranked(wanted: np.ndarray) -> Any:
+def _ranked(cosines: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata
 
     def standard(numbers: np.ndarray) -> np.ndarray:
         ranks = rankdata(numbers)
         return (ranks - ranks.mean()) / max(ranks.std(), 1e-30)
 
-    def finish(values: Values) -> np.ndarray:
-        cosines, known = values[:, 0], np.isfinite(values[:, 0])
-        scores = np.full(len(cosines), np.nan)
-        scores[known] = standard(cosines[known]) * standard(wanted[known])
-        return scores
-
-    return finish
+    return standard(cosines) * standard(wanted)
 
 
-def _mean(values: Values) -> float:
-    return float(np.nanmean(values[:, 0]))
-
-
-TOTALS = {"mean cosine": _mean}
+TOTALS = {"mean cosine": lambda values: float(np.nanmean(values[:, 0]))}

@@ -74,9 +74,8 @@ class Task:
         """
         if groups is None:
             return self
-        return replace(
-            self, groups=tuple(each for n, each in enumerate(groups) if n not in self.left_out)
-        )
+        kept = tuple(each for n, each in enumerate(groups) if n not in self.left_out)
+        return replace(self, groups=kept)
 
     def check(self, model: nn.Module) -> None:
         """Raise where a model is not fit for the task: an untrained head, or one that sees the word
@@ -128,10 +127,9 @@ class Task:
 
     def _scored(self, model: nn.Module, number: int) -> Any:
         device = device_of(model)
-        batch = {
-            name: value.to(device) if isinstance(value, torch.Tensor) else value
-            for name, value in self.batches[number].items()
-        }
+        batch = dict(self.batches[number])
+        for name, value in batch.items():
+            batch[name] = value.to(device) if isinstance(value, torch.Tensor) else value
         return self.score(model, batch)
 
     def joined(self, batches: Sequence[np.ndarray]) -> Values:
@@ -181,9 +179,7 @@ def parse_task(given: Any) -> Task:
     if isinstance(given, Objective):
         # A loss is better when it is low, a score when it is high.
         loss, name, asks = given.loss, given.name, "" if given.allow_unfit else given.asks
-        given = Task(
-            given.batches, lambda model, batch: -loss(model, batch), name, f"-{name}", asks=asks
-        )
+        given = Task(given.batches, lambda *on: -loss(*on), name, f"-{name}", asks=asks)
     elif not isinstance(given, Task) and callable(given):
         name = getattr(given, "__qualname__", type(given).__name__)
         given = Task(({},), lambda model, _, call=given: call(model), name)

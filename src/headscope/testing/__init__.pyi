@@ -7,10 +7,10 @@ from ._cipher import cipher_tokenizer as cipher_tokenizer
 from ._cipher import cipher_translator as cipher_translator
 from ._examine import Support as Support
 from ._examine import examine as examine
+from ._models import random_record as random_record
+from ._models import random_weights as random_weights
 from ._models import tiny_model as tiny_model
 from ._models import tiny_tokenizer as tiny_tokenizer
-from ._records import random_record as random_record
-from ._records import random_weights as random_weights
 from ._type_process import every_type as every_type
 from ._type_process import examine_type as examine_type
 from ._type_process import examine_types as examine_types

@@ -14,10 +14,9 @@ import torch
 
 from headscope.capturing import capture_ids
 from headscope.errors import HeadscopeError, ModelError
-from headscope.record import Layer, Record, Stack
-from headscope.testing._made_up import made_up
+from headscope.record import Layer, Record
+from headscope.testing._made_up import made_up, other_inputs
 from headscope.testing._models import UNSUITED
-from headscope.testing._other_inputs import other_inputs
 
 OWN = {
     "encoder": ("encoder_attentions",),
@@ -85,15 +84,19 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
     except HeadscopeError as error:
         return replace(support, refused=str(error))
     except UNSUITED as error:
-        return replace(support, refused=_unreadable(error))
+        # The first line alone: transformers' errors may go on for a page.
+        reason = (str(error).splitlines() or [""])[0]
+        why = f"{UNREADABLE} ({type(error).__name__}: {reason})"
+        return replace(support, refused=why)
     unseen = next(filter(None, [record.unseen for record in records]), "")
     if unseen:
         return replace(support, refused=f"captured in part: attention of {unseen} is not seen")
     own = _own_weights(model, inputs, records)
     layers = sum(len(stack) for record in records for stack in record.stacks.values())
+    seen = [layer for stack in records[0].stacks.values() for layer in stack]
     return replace(
         support,
-        routes=_routes(records[0]),
+        routes=tuple(dict.fromkeys(layer.route for layer in seen)),
         stacks=tuple(_described(records[0])),
         output_difference=max(record.verified or 0.0 for record in records),
         weights_difference=max((pair.difference for pair in own), default=None),
@@ -144,17 +147,6 @@ def _readable(model: Any, count: int) -> dict[str, torch.Tensor]:
     if first is not None:
         raise first
     raise ModelError(READS_NOTHING)
-
-
-def _unreadable(error: Exception) -> str:
-    # The first line alone: transformers' errors may go on for a page.
-    reason = (str(error).splitlines() or [""])[0]
-    return f"{UNREADABLE} ({type(error).__name__}: {reason})"
-
-
-def _routes(record: Record) -> tuple[str, ...]:
-    layers = [layer for stack in record.stacks.values() for layer in stack]
-    return tuple(dict.fromkeys(layer.route for layer in layers))
 
 
 def _described(record: Record) -> Iterator[str]:
@@ -209,9 +201,8 @@ def _own_weights(model: Any, inputs: dict[str, Any], records: list[Record]) -> l
             if len(own) != len(records):
                 continue
             mask = _mask_of(inputs, example)
-            compared = [
-                _compared(layer.weights_of(), own[example].numpy(), mask) for layer in layers
-            ]
+            there = own[example].numpy()
+            compared = [_compared(layer.weights_of(), there, mask) for layer in layers]
             known = [pair for pair in compared if pair is not None]
             if known:
                 pairs.append(min(known, key=lambda pair: pair.difference))
@@ -228,12 +219,9 @@ def _matched(record: Record, output: Any) -> Iterator[tuple[list[Layer], torch.T
     """Layers with the weights that the model returns of them, as far as it does. A module that
     computes two softmaxes (DiffLlama, LiLT) has two layers, of which it returns one.
     """
-    staged = [
-        layer
-        for name, stack in record.stacks.items()
-        if name.startswith("stage")
-        for layer in stack
-    ]
+    staged: list[Layer] = []
+    for name, stack in record.stacks.items():
+        staged += stack if name.startswith("stage") else ()
     if staged:
         yield from _paired(staged, _given(output, "self"))
     for name, stack in record.stacks.items():
@@ -241,13 +229,9 @@ def _matched(record: Record, output: Any) -> Iterator[tuple[list[Layer], torch.T
             only = not {"vision", "text"} <= set(record.stacks)
             own = _given(output, name, only=only)
             # What is returned under a common name must be as many, or nobody knows whose they are.
-            if name in OWN or name == "self" or len(own) in _counts(stack):
+            counts = len(stack), len({layer.module for layer in stack})
+            if name in OWN or name == "self" or len(own) in counts:
                 yield from _paired(list(stack), own)
-
-
-def _counts(stack: Stack) -> tuple[int, int]:
-    """How many layers there are, and how many modules they are of."""
-    return len(stack), len({layer.module for layer in stack})
 
 
 def _paired(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -12,7 +12,13 @@ from headscope.capturing.walk import reads_target
 from headscope.testing._architectures_text import VOCABULARY
 
 TOKENS, TARGETS, PADDED = 12, 7, 3
-SAMPLES, SAMPLES_OF_SHORT = 400, 300
+SAMPLES, SAMPLES_OF_SHORT, LONG_WAVE, FRAMES = 400, 300, 4000, 64
+FREE_WORDS = VOCABULARY // 2
+"""The last numbers are marks of pictures and sounds, which would ask for these."""
+SPOTS = (4, 8)
+"""Rows and columns of patches of a made-up picture, multiples of what models merge."""
+BANDS = ("num_mel_bins", "n_mels", "feature_size", "input_feat_per_channel", "num_mel_filters")
+"""What configurations call the frequency bands of a spectrogram."""
 
 Inputs = dict[str, torch.Tensor]
 
@@ -51,19 +57,15 @@ def _words(model: Any, pictures: Inputs, examples: int) -> Inputs:
     if not pictures or token is None:
         return {"input_ids": ids, "attention_mask": mask}
     counts = _features(model, pictures)
-    whole = torch.randint(
-        5, _vocabulary(model), (examples, TOKENS + max(counts)), generator=_drawn(1)
-    )
+    shape = (examples, TOKENS + max(counts))
+    whole = torch.randint(5, _vocabulary(model), shape, generator=_drawn(1))
     # A picture's features take the place of as many marks in the text, no more and no fewer.
     for example, count in enumerate(counts):
         whole[example, 2 : 2 + count] = token
-    ids = whole
-    words = {
-        "input_ids": ids,
-        "attention_mask": torch.cat([torch.ones_like(ids[:, TOKENS:]), mask], dim=1),
-    }
+    mask = torch.cat([torch.ones_like(whole[:, TOKENS:]), mask], dim=1)
+    words = {"input_ids": whole, "attention_mask": mask}
     if "mm_token_type_ids" in inspect.signature(model.forward).parameters:
-        words["mm_token_type_ids"] = (ids == token).long()
+        words["mm_token_type_ids"] = (whole == token).long()
     return words
 
 
@@ -93,9 +95,8 @@ def _pictures(model: Any, examples: int) -> Inputs:
     size = getattr(config, "image_size", (64, 96) if convolves else 32)
     height, width = size if isinstance(size, list | tuple) else (size, size)
     frames = [model.config.num_frames] if hasattr(model.config, "num_frames") else []
-    return {
-        "pixel_values": torch.randn(examples, *frames, channels, height, width, generator=_drawn(2))
-    }
+    shape = (examples, *frames, channels, height, width)
+    return {"pixel_values": torch.randn(shape, generator=_drawn(2))}
 
 
 def _videos(model: Any, examples: int) -> Inputs:
@@ -123,26 +124,21 @@ def _sounds(model: Any, examples: int) -> Inputs:
     if hasattr(config, "conv_kernel"):
         mask = torch.ones(examples, SAMPLES, dtype=torch.long)
         mask[1::2, SAMPLES_OF_SHORT:] = 0
-        return {
-            "input_values": torch.randn(examples, SAMPLES, generator=_drawn(4)),
-            "attention_mask": mask,
-        }
+        waves = torch.randn(examples, SAMPLES, generator=_drawn(4))
+        return {"input_values": waves, "attention_mask": mask}
     if hasattr(config, "input_feat_per_channel"):
         mask = torch.ones(examples, 2 * TOKENS, dtype=torch.long)
         mask[1::2, -2 * PADDED :] = 0
-        features = torch.randn(
-            examples, 2 * TOKENS, config.input_feat_per_channel, generator=_drawn(4)
-        )
+        shape = (examples, 2 * TOKENS, config.input_feat_per_channel)
+        features = torch.randn(shape, generator=_drawn(4))
         return {"input_features": features, "attention_mask": mask}
     # A spectrogram under the name that other models have for waves.
     reads = inspect.signature(model.forward).parameters
     if hasattr(config, "max_length") and "input_values" in reads:
         shape = (examples, config.max_length, config.num_mel_bins)
         return {"input_values": torch.randn(shape, generator=_drawn(4))}
-    length = 2 * config.max_source_positions
-    return {
-        "input_features": torch.randn(examples, config.num_mel_bins, length, generator=_drawn(4))
-    }
+    shape = (examples, config.num_mel_bins, 2 * config.max_source_positions)
+    return {"input_features": torch.randn(shape, generator=_drawn(4))}
 
 
 MAKERS: dict[str, Callable[[Any, int], Inputs]] = {
@@ -157,10 +153,10 @@ MAKERS: dict[str, Callable[[Any, int], Inputs]] = {
 
 def _part(config: Any, *names: str) -> Any:
     """The part of a configuration that knows one of these."""
-    parts = [config, *(getattr(config, name, None) for name in ("vision_config", "encoder"))]
-    return next(
-        (part for part in reversed(parts) if any(hasattr(part, name) for name in names)), config
-    )
+    for part in ("encoder", "vision_config"):
+        if any(hasattr(getattr(config, part, None), name) for name in names):
+            return getattr(config, part)
+    return config
 
 
 def _vocabulary(model: Any) -> int:
@@ -169,13 +165,116 @@ def _vocabulary(model: Any) -> int:
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
     marks = [getattr(model.config, name, None) for name in names]
-    return min(
-        [
-            getattr(config, "vocab_size", VOCABULARY),
-            *(mark for mark in marks if isinstance(mark, int) and mark > 5),
-        ]
-    )
+    known = [mark for mark in marks if isinstance(mark, int) and mark > 5]
+    return min([getattr(config, "vocab_size", VOCABULARY), *known])
 
 
 def _drawn(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def other_inputs(model: Any, count: int) -> Iterator[Inputs]:
+    """Arguments that the forward of a model may take, the likelier first.
+
+    Args:
+        model: that will read them.
+        count: how many texts, pictures or sounds there are.
+    """
+    target = {}
+    if reads_target(model):
+        ids = torch.randint(5, FREE_WORDS, (count, TARGETS), generator=_drawn(3))
+        target = {"decoder_input_ids": ids}
+    for inputs in _sources(model, count):
+        yield inputs | target
+        if target:
+            yield inputs
+
+
+def _sources(model: Any, count: int) -> Iterator[Inputs]:
+    reads = inspect.signature(model.forward).parameters
+    if "grid_thw" in reads or "image_grid_thw" in reads:
+        yield from _packed_patches(model, reads, count)
+    if "input_features" in reads:
+        yield from _spectrograms(model, count)
+    if "input_values" in reads:
+        drawn = torch.randn(count, LONG_WAVE, generator=_drawn(4))
+        yield {"input_values": drawn}
+        yield {"input_values": drawn[:, None]}
+    if "pixel_values" in reads and "input_ids" not in reads:
+        yield from _pictures_alone(model, reads, count)
+    if "input_ids" in reads:
+        yield from _words_alone(reads, count)
+
+
+def _words_alone(reads: Any, count: int) -> Iterator[Inputs]:
+    """Words alone, of models that can read pictures or sounds with them, too."""
+    ids = torch.randint(5, FREE_WORDS, (count, TOKENS), generator=_drawn(1))
+    mask = torch.ones_like(ids)
+    words = {"input_ids": ids, "attention_mask": mask}
+    if "bbox" in reads:
+        words["bbox"] = torch.zeros(count, TOKENS, 4, dtype=torch.long)
+    yield words
+    yield {"input_ids": ids}
+
+
+def _packed_patches(model: Any, reads: Any, count: int) -> Iterator[Inputs]:
+    """Patches of all pictures in one row, with the grid of each."""
+    config = _part_with(model.config, "patch_size")
+    patch = getattr(config, "patch_size", 14)
+    channels = getattr(config, "in_channels", None) or getattr(config, "num_channels", 3)
+    frames = getattr(config, "temporal_patch_size", None) or 1
+    rows, columns = SPOTS
+    name = "grid_thw" if "grid_thw" in reads else "image_grid_thw"
+    grid = torch.tensor([(1, rows, columns)] * count)
+    patches = rows * columns * count
+    flat = torch.randn(patches, channels * frames * patch**2, generator=_drawn(2))
+    square = flat[:, : channels * patch**2].reshape(patches, channels, patch, patch)
+    for argument in ("hidden_states", "pixel_values"):
+        if argument in reads:
+            yield {argument: flat, name: grid}
+            yield {argument: square, name: grid}
+
+
+def _spectrograms(model: Any, count: int) -> Iterator[Inputs]:
+    config = _part_with(model.config, *BANDS)
+    bands = next((getattr(config, name) for name in BANDS if hasattr(config, name)), 80)
+    for frames in (FRAMES, 2 * (getattr(config, "max_source_positions", None) or FRAMES)):
+        drawn = torch.randn(count, frames, bands, generator=_drawn(4))
+        yield {"input_features": drawn}
+        yield {"input_features": drawn.mT.contiguous()}
+        mask = torch.ones(count, frames, dtype=torch.long)
+        for name in ("attention_mask", "input_features_mask"):
+            yield {"input_features": drawn, name: mask}
+            yield {"input_features": drawn.mT.contiguous(), name: mask}
+
+
+def _pictures_alone(model: Any, reads: Any, count: int) -> Iterator[Inputs]:
+    config = _part_with(model.config, "image_size")
+    side = getattr(config, "image_size", None) or 64
+    height, width = side if isinstance(side, list | tuple) else (side, side)
+    pixels = torch.randn(count, 3, height, width, generator=_drawn(2))
+    yield {"pixel_values": pixels}
+    if "pixel_mask" in reads:
+        yield {"pixel_values": pixels, "pixel_mask": torch.ones(count, height, width).long()}
+    config = _part_with(model.config, "patch_size")
+    patch = getattr(config, "patch_size", 16)
+    rows, columns = SPOTS
+    flat = torch.randn(count, rows * columns, 3 * patch**2, generator=_drawn(2))
+    if "spatial_shapes" in reads:
+        yield {
+            "pixel_values": flat,
+            "pixel_attention_mask": torch.ones(count, rows * columns, dtype=torch.long),
+            "spatial_shapes": torch.tensor([SPOTS] * count),
+        }
+    if "pixel_position_ids" in reads:
+        cells = torch.cartesian_prod(torch.arange(columns), torch.arange(rows))
+        yield {"pixel_values": flat, "pixel_position_ids": cells[None].repeat(count, 1, 1)}
+
+
+def _part_with(config: Any, *names: str) -> Any:
+    """The part of a configuration that has one of these fields; the configuration if none has."""
+    parts = [config, *(getattr(config, name, None) for name in config.sub_configs)]
+    for part in parts:
+        if part is not None and any(getattr(part, name, None) is not None for name in names):
+            return part
+    return config

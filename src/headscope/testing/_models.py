@@ -1,10 +1,15 @@
-"""Tiny models with random weights: made in milliseconds, no download."""
+"""Tiny models and records with random weights: made in milliseconds, no download."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from headscope.errors import ModelError
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing._architectures_media import ARCHITECTURES
 from headscope.testing._architectures_text import VOCABULARY
 
@@ -106,3 +111,27 @@ def tiny_tokenizer() -> Any:
     )
     names = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+def random_weights(
+    rng: np.random.Generator, shape: Sequence[int], sharpness: float = 2.0
+) -> Float[np.ndarray, "..."]:
+    """Softmax of normal scores along the last axis, float32."""
+    raised = np.exp(sharpness * rng.standard_normal(tuple(shape)))
+    return (raised / raised.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def random_record(
+    *, layers: int = 2, heads: int = 3, queries: int = 5, keys: int = 7, seed: int = 0
+) -> Record:
+    """A cross-attention record whose axes all have their own size, so that no mixed-up axis goes
+    unseen.
+    """
+    rng = np.random.default_rng(seed)
+    sides: dict[str, Any] = {}
+    for side, count in (("query", queries), ("key", keys)):
+        sides[side] = Tokens(pieces=tuple(f"{side[0]}{number}" for number in range(count)))
+    weights = [random_weights(rng, (heads, queries, keys)) for _ in range(layers)]
+    made = tuple(Layer(layer=number, weights=each) for number, each in enumerate(weights))
+    stack = Stack(name="cross", layers=made, **sides)
+    return Record(stacks={"cross": stack}, model=ModelFacts(name="random"))

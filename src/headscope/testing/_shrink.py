@@ -49,18 +49,9 @@ RESNET = {
     "hidden_sizes": [8, 8, 16, 16],
     "depths": [1, 1, 1, 1],
 }
-LEFT_OUT = (
-    "transformers_version",
-    "architectures",
-    "dtype",
-    "id2label",
-    "label2id",
-    "stage_names",
-    "out_features",
-    "out_indices",
-    "_out_features",
-    "_out_indices",
-)
+OUT = ("out_features", "out_indices", "_out_features", "_out_indices")
+LEFT_OUT = ("transformers_version", "architectures", "dtype", "id2label", "label2id", "stage_names")
+LEFT_OUT += OUT
 """Facts that are derived from the others when a configuration is made."""
 
 
@@ -193,8 +184,7 @@ def _even_heads(small: dict[str, Any]) -> None:
     turn in pairs.
     """
     for name in ("num_attention_heads", "num_heads"):
-        heads = small.get(name)
-        width = small.get("hidden_size")
+        heads, width = small.get(name), small.get("hidden_size")
         if not isinstance(heads, int) or not isinstance(width, int) or "head_dim" in small:
             continue
         while heads % 2 == 0 and width % heads == 0 and width // heads % 2:
@@ -215,15 +205,10 @@ def layers_to_keep(values: Mapping[str, Any]) -> tuple[int, list[int]]:
     """How many layers a configuration has, and which of them are kept: one of each kind, two at
     least.
     """
-    counts = [
-        value for name, value in values.items() if DEPTH.search(name) and isinstance(value, int)
-    ]
-    layers = max(counts, default=0)
-    kinds = [
-        value
-        for name, value in values.items()
-        if isinstance(value, list | tuple) and len(value) == layers and "type" in name
-    ]
+    numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+    layers = max((value for name, value in numbers.items() if DEPTH.search(name)), default=0)
+    lists = {name: value for name, value in values.items() if isinstance(value, list | tuple)}
+    kinds = [each for name, each in lists.items() if len(each) == layers and "type" in name]
     of_kind: dict[tuple[Any, ...], int] = {}
     for number in range(layers):
         of_kind.setdefault(tuple(each[number] for each in kinds), number)

@@ -97,20 +97,17 @@ def _in_one_process(
                 done.put(Support(name, "", unbuilt=why))
                 child.kill()
                 break
-            done.put(Support(**_with_tuples(json.loads(line))))
+            # JSON knows lists only.
+            values = json.loads(line)
+            for field in ("routes", "stacks"):
+                values[field] = tuple(values[field])
+            done.put(Support(**values))
     return left
 
 
 def _end(child: subprocess.Popen[str], late: threading.Event) -> None:
     late.set()
     child.kill()
-
-
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a `Support` as JSON has them, which knows lists only."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    }
 
 
 def main() -> None:
@@ -129,14 +126,7 @@ def main() -> None:
         print(json.dumps(dataclasses.asdict(support)), file=printed, flush=True)
 
 
-SHRINKINGS = (
-    Shrinking(8),
-    Shrinking(4),
-    Shrinking(16),
-    Shrinking(2),
-    Shrinking(8, side=None),
-    Shrinking(1),
-)
+SHRINKINGS = (*map(Shrinking, (8, 4, 16, 2)), Shrinking(8, side=None), Shrinking(1))
 """Tried in turn until a model is captured: a width must stay a multiple of the number of heads, of
 the groups of a norm and the like, and the windows of a picture must fill it; these differ.
 """
@@ -243,14 +233,11 @@ def _maker_of(config: Any) -> Any:
         if type(config) in loader._model_mapping:
             return loader.from_config
     name = type(config).__module__.replace("configuration_", "modeling_")
-    candidates = [
-        each
-        for each in vars(importlib.import_module(name)).values()
-        if inspect.isclass(each)
-        and issubclass(each, PreTrainedModel)
-        and each.config_class is type(config)
-        and "PreTrained" not in each.__name__
-    ]
+    candidates = []
+    for each in vars(importlib.import_module(name)).values():
+        is_model = inspect.isclass(each) and issubclass(each, PreTrainedModel)
+        if is_model and each.config_class is type(config) and "PreTrained" not in each.__name__:
+            candidates.append(each)
     if not candidates:
         raise LookupError(f"no model has {type(config).__name__} as its configuration")
     # The bare model before those with a head for some task.

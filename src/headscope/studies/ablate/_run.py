@@ -34,8 +34,7 @@ from headscope.interventions import (
     Zero,
     intervene,
 )
-from headscope.interventions.copies import in_copies, may_be_copied
-from headscope.interventions.importance import gate_slopes, one_of
+from headscope.interventions.importance import gate_slopes, in_copies, may_be_copied, one_of
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.storage import array_of, check_document, load_kept, reading, save_kept
