@@ -19,6 +19,17 @@ def run_line(line):
     return run(shlex.split(line))
 
 
+LONG = "a " * 99
+"""More tokens than the tiny models read."""
+
+
+def complaint(capsys):
+    """The one line that a refused command writes, and nothing else."""
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
 def header_of(page):
     """What a page that was written says of what it shows."""
     found = re.search(

@@ -14,7 +14,7 @@ from headscope.studies import Ablation
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .conftest import run_line
+from .conftest import complaint, run_line
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +107,7 @@ def test_other_tasks(folder, here, capsys):
 )
 def test_bad_input_is_one_line(arguments, line, folder, here, capsys):
     assert run_line(f"ablate {arguments} --model {folder}") == 1
-    out, err = capsys.readouterr()
-    assert err.startswith(f"headscope: {line}")
-    assert err.count("\n") == 1
-    assert out == ""
+    assert complaint(capsys).startswith(f"headscope: {line}")
 
 
 def test_a_bad_example_costs_one_example(folder, here, capsys):

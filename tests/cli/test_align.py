@@ -9,6 +9,8 @@ import pytest
 from headscope.cli import run
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
+from .conftest import complaint, run_line
+
 PAIRS = cipher_pairs(6, seed=4)
 
 
@@ -88,37 +90,27 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "Expected a file of sentences with --pairs"),
-        (["--pairs", "none.jsonl"], "none.jsonl does not exist"),
-        (["--pairs", "a.jsonl"], "a.jsonl, line 1: The link"),
+        ("", "Expected a file of sentences with --pairs"),
+        ("--pairs none.jsonl", "none.jsonl does not exist"),
+        ("--pairs a.jsonl", "a.jsonl, line 1: The link"),
         (
-            ["--pairs", "a.jsonl", "--from-one"],
+            "--pairs a.jsonl --from-one",
             "Expected an encoder-decoder with --model; the demo model does not translate",
         ),
+        ("--pairs a.jsonl --from-one --model m --truncate", "--truncate would cut words off"),
+        ("--pairs a.jsonl --from-one --model BERT", "tiny is not an encoder-decoder"),
         (
-            ["--pairs", "a.jsonl", "--from-one", "--model", "m", "--truncate"],
-            "--truncate would cut words off",
-        ),
-        (["--pairs", "a.jsonl", "--from-one", "--model", "BERT"], "tiny is not an encoder-decoder"),
-        (
-            ["--pairs", "a.jsonl", "--save", "a.csv"],
+            "--pairs a.jsonl --save a.csv",
             "Expected a .safetensors file for --save, got a.csv; use a.saf",
         ),
-        (
-            ["--pairs", "a.jsonl", "--confidence", "2"],
-            "confidence is a number between 0 and 1, not 2",
-        ),
-        (["--add", "a.jsonl"], "a.jsonl is cut or no .safetensors file"),
-        (["--pairs", "a.jsonl", "--out", "a.txt"], "for --out, got a.txt"),
+        ("--pairs a.jsonl --confidence 2", "confidence is a number between 0 and 1, not 2"),
+        ("--add a.jsonl", "a.jsonl is cut or no .safetensors file"),
+        ("--pairs a.jsonl --out a.txt", "for --out, got a.txt"),
     ],
 )
 def test_bad_input_is_one_line(given, said, here, saved, capsys):
     if "BERT" in given:
-        folder = saved("tiny", tiny_model("bert"), tiny_tokenizer())
-        given = [folder if each == "BERT" else each for each in given]
+        given = given.replace("BERT", saved("tiny", tiny_model("bert"), tiny_tokenizer()))
         capsys.readouterr()
-    assert run(["align", *given]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert err.count("\n") == 1
+    assert run_line(f"align {given}") == 1
+    assert said in complaint(capsys)

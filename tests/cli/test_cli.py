@@ -15,7 +15,7 @@ from headscope.cli import run
 from headscope.storage import CapturedArrays
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
-from .conftest import header_of, run_line
+from .conftest import LONG, complaint, header_of, run_line
 
 PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 
@@ -164,66 +164,43 @@ def broken_record():
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["view", ""], "headscope: The text is empty; give at least one word"),
+        ("view ''", "headscope: The text is empty; give at least one word"),
+        ("generate ' ' --model m --out a.safetensors", "headscope: The prompt is empty"),
+        ("generate a --model m --out a.txt", "headscope: Expected a .safetensors file for --out"),
+        ("generate a --model no/such/model --out a.safetensors", "headscope: There is no folder"),
+        ("view a ' '", "headscope: The second text is empty; give at least one word"),
+        ("view a --model no/such/model", "headscope: There is no folder 'no/such/model'"),
         (
-            ["generate", " ", "--model", "m", "--out", "a.safetensors"],
-            "headscope: The prompt is empty",
-        ),
-        (
-            ["generate", "a", "--model", "m", "--out", "a.txt"],
-            "headscope: Expected a .safetensors file for --out",
-        ),
-        (
-            ["generate", "a", "--model", "no/such/model", "--out", "a.safetensors"],
-            "headscope: There is no folder",
-        ),
-        (["view", "a", " "], "headscope: The second text is empty; give at least one word"),
-        (
-            ["view", "a", "--model", "no/such/model"],
-            "headscope: There is no folder 'no/such/model'",
-        ),
-        (
-            ["view", "a", "--model", "headscope-no/model"],
+            "view a --model headscope-no/model",
             "headscope: Cannot load the model 'headscope-no/model'",
         ),
         (
-            ["view", "a " * 99, "--model", "FOLDER"],
+            f"view '{LONG}' --model FOLDER",
             "headscope: The text has 101 tokens and the model has positions for 32",
         ),
         (
-            ["view", "a", "--model", "FOLDER", "--layer", "5"],
+            "view a --model FOLDER --layer 5",
             "headscope: layer=5: this view holds the layers 0 to 1 of stack 'self'; choose one of "
             "them",
         ),
+        ("view a --out no/page.html", "headscope: Cannot write no/page.html: there is no folder"),
+        ("view a --out .", "headscope: Expected a file for --out, got the folder ."),
+        ("view gone.safetensors", "headscope: gone.safetensors does not exist"),
+        ("view broken.safetensors", "headscope: broken.safetensors is cut or no .safetensors file"),
         (
-            ["view", "a", "--out", "no/page.html"],
-            "headscope: Cannot write no/page.html: there is no folder",
-        ),
-        (["view", "a", "--out", "."], "headscope: Expected a file for --out, got the folder ."),
-        (["view", "gone.safetensors"], "headscope: gone.safetensors does not exist"),
-        (
-            ["view", "broken.safetensors"],
-            "headscope: broken.safetensors is cut or no .safetensors file",
-        ),
-        (
-            ["view", "broken.safetensors", "b"],
+            "view broken.safetensors b",
             "headscope: broken.safetensors is a record file, which already holds its input",
         ),
         (
-            ["capture", "a", "--out", "run.bin"],
+            "capture a --out run.bin",
             "headscope: Expected a .safetensors file for --out, got run.bin",
         ),
     ],
-    ids=lambda value: None if isinstance(value, str) else " ".join(value)[:40],
 )
 def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, line, here, folder, capsys):
     broken_record()
-    arguments = [folder if argument == "FOLDER" else argument for argument in arguments]
-    assert run(arguments) == 1
-    out, err = capsys.readouterr()
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert out == ""
+    assert run_line(arguments.replace("FOLDER", folder)) == 1
+    assert complaint(capsys).startswith(line)
     assert [entry.name for entry in here.iterdir()] == ["broken.safetensors"]
 
 
@@ -253,20 +230,17 @@ check_writable(Path({str(closed)!r}) / "page.html")
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["view"], "headscope: "),
-        (["view", "a", "--bogus"], "headscope: Unknown option"),
-        (["view", "a", "b", "c"], "headscope: Unused"),
-        (["view", "a", "--theme", "blue"], "headscope: Invalid value"),
-        (["nonsense"], "headscope: Unknown command"),
-        (["capture", "a"], "headscope: "),
+        ("view", "headscope: "),
+        ("view a --bogus", "headscope: Unknown option"),
+        ("view a b c", "headscope: Unused"),
+        ("view a --theme blue", "headscope: Invalid value"),
+        ("nonsense", "headscope: Unknown command"),
+        ("capture a", "headscope: "),
     ],
-    ids=" ".join,
 )
 def test_wrong_usage_exits_with_2(arguments, line, here, capsys):
-    assert run(arguments) == 2
-    err = capsys.readouterr().err
-    assert err.startswith(line)
-    assert err.count("\n") == 1
+    assert run_line(arguments) == 2
+    assert complaint(capsys).startswith(line)
 
 
 def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):

@@ -10,6 +10,8 @@ import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
+from .conftest import complaint, run_line
+
 
 @pytest.fixture
 def here(here):
@@ -72,28 +74,22 @@ def test_effect_tells_what_moves(here, writer, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["compare", "0.safetensors", "page.html"], "page.html is not a record"),
-        (["compare", "0.safetensors", "none.safetensors"], "none.safetensors"),
+        ("compare 0.safetensors page.html", "page.html is not a record"),
+        ("compare 0.safetensors none.safetensors", "none.safetensors"),
         (
-            ["compare", "0.safetensors", "1.safetensors", "--spread", "2.safetensors"],
+            "compare 0.safetensors 1.safetensors --spread 2.safetensors",
             "Expected pairs of records for --spread, got 1 records",
         ),
-        (["compare", "0.safetensors", "1.safetensors", "--out", "x.txt"], "Expected .csv"),
-        (
-            ["compare", "0.safetensors", "1.safetensors", "--stack", "self"],
-            "has the stacks 'cross', not 'self'",
-        ),
-        (["effect", "a text"], "Expected heads to disable with --zero or --uniform"),
-        (["effect", "a text", "--zero", "first"], "Expected layer and heads, such as 2-0"),
-        (["effect", " ", "--zero", "1"], "The text is empty"),
+        ("compare 0.safetensors 1.safetensors --out x.txt", "Expected .csv"),
+        ("compare 0.safetensors 1.safetensors --stack self", "has the stacks 'cross', not 'self'"),
+        ("effect 'a text'", "Expected heads to disable with --zero or --uniform"),
+        ("effect 'a text' --zero first", "Expected layer and heads, such as 2-0"),
+        ("effect ' ' --zero 1", "The text is empty"),
     ],
 )
 def test_what_is_wrong_is_one_line(here, capsys, arguments, said):
-    assert run(arguments) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert said in err
+    assert run_line(arguments) == 1
+    assert said in complaint(capsys)
 
 
 def test_two_results_are_compared(here, capsys):

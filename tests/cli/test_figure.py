@@ -9,7 +9,7 @@ import headscope as hs
 from headscope.cli import run
 from headscope.testing import random_record
 
-from .conftest import run_line
+from .conftest import complaint, run_line
 
 
 @pytest.fixture
@@ -98,10 +98,7 @@ def test_pictures_stand_in_a_row(here, tray):
 )
 def test_bad_input_is_one_line_and_leaves_nothing_behind(here, arguments, line, capsys):
     assert run_line(f"figure run.safetensors {arguments}") == 1
-    out, err = capsys.readouterr()
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert out == ""
+    assert complaint(capsys).startswith(line)
     assert [entry.name for entry in here.iterdir()] == ["run.safetensors"]
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from headscope.cli import run
 
+from .conftest import LONG, complaint, run_line
+
 
 def test_one_text_is_a_table_that_says_so(folder, capsys):
     assert run(["heads", "the cat sat", "it sat", "--model", folder]) == 0
@@ -124,37 +126,33 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "headscope: Expected a text (or a pair), or a file of texts with --texts"),
-        (["a", "--texts", "a.txt"], "headscope: Expected a text (or a pair), or a file"),
-        (["--texts", "gone.txt"], "headscope: gone.txt does not exist"),
+        ("", "headscope: Expected a text (or a pair), or a file of texts with --texts"),
+        ("a --texts a.txt", "headscope: Expected a text (or a pair), or a file"),
+        ("--texts gone.txt", "headscope: gone.txt does not exist"),
         (
-            ["--texts", "a.pdf"],
+            "--texts a.pdf",
             "headscope: a.pdf is not a file of texts; expected .txt, .jsonl, .csv, .tsv, .parquet",
         ),
-        (["--texts", "empty.txt"], "headscope: empty.txt holds no example"),
-        (["--texts", "bad.jsonl"], "headscope: bad.jsonl cannot be read: line 2: "),
-        (["--texts", "bad.csv"], "headscope: bad.csv has the fields "),
+        ("--texts empty.txt", "headscope: empty.txt holds no example"),
+        ("--texts bad.jsonl", "headscope: bad.jsonl cannot be read: line 2: "),
+        ("--texts bad.csv", "headscope: bad.csv has the fields "),
         (
-            ["a", "--out", "b.xlsx"],
+            "a --out b.xlsx",
             "headscope: Expected .csv, .json, .parquet, .html for --out, got b.xlsx",
         ),
-        (["a " * 99], "headscope: The text has 101 tokens"),
-        (["a", "--plot", "b.jpg"], "headscope: Expected .svg, .pdf, .png for --plot, got b.jpg"),
-        ([""], "headscope: The text is empty"),
+        (f"'{LONG}'", "headscope: The text has 101 tokens"),
+        ("a --plot b.jpg", "headscope: Expected .svg, .pdf, .png for --plot, got b.jpg"),
+        ("''", "headscope: The text is empty"),
         (
-            ["a", "--target", "b"],
+            "a --target b",
             "headscope: --target and --target-tokenizer are for commands that read one text",
         ),
-        (["a", "--stack", "decoder"], "headscope: The texts have the stacks 'self', not 'decoder'"),
+        ("a --stack decoder", "headscope: The texts have the stacks 'self', not 'decoder'"),
     ],
-    ids=lambda value: None if isinstance(value, str) else " ".join(value)[:30],
 )
 def test_bad_input_is_one_line(arguments, line, here, folder, capsys):
     (here / "empty.txt").write_text("\n", encoding="utf-8")
     (here / "bad.jsonl").write_text('"a"\n{\n', encoding="utf-8")
     (here / "bad.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    assert run(["heads", *arguments, "--model", folder]) == 1
-    out, err = capsys.readouterr()
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert out == ""
+    assert run_line(f"heads {arguments} --model {folder}") == 1
+    assert complaint(capsys).startswith(line)

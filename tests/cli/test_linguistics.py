@@ -8,7 +8,7 @@ import pytest
 
 from headscope.cli import run
 
-from .conftest import header_of, run_line
+from .conftest import complaint, header_of, run_line
 
 BANK = """# sent_id = one
 1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
@@ -186,7 +186,4 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
 )
 def test_view_of_no_sentence_is_one_line(given, said, here, capsys):
     assert run_line(f"view {given}") != 0
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert err.count("\n") == 1
+    assert said in complaint(capsys)

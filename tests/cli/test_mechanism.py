@@ -6,7 +6,7 @@ import pytest
 
 from headscope.cli import run
 
-from .conftest import run_line
+from .conftest import complaint, run_line
 
 TEXTS = "the cat sat on it\nit ran off\nshe saw me by it\n"
 
@@ -67,7 +67,4 @@ def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
 )
 def test_bad_input_is_one_line(arguments, line, here, folder, capsys):
     assert run_line(f"mechanism --texts a.txt --model {folder} {arguments}") == 1
-    out, err = capsys.readouterr()
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert out == ""
+    assert complaint(capsys).startswith(line)

@@ -17,7 +17,7 @@ from headscope.cli import run
 from headscope.testing import random_record
 from headscope.views import _html
 
-from .conftest import run_line
+from .conftest import complaint, run_line
 
 pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
 
@@ -111,32 +111,27 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["gone.safetensors"], "headscope: gone.safetensors does not exist"),
+        ("gone.safetensors", "headscope: gone.safetensors does not exist"),
         (
-            ["FILE", "--include-layers", "1", "9"],
+            "FILE --include-layers 1 9",
             "headscope: include_layers=[1, 9]: this record has the layers 0 to 1",
         ),
-        (["FILE", "--quantity", "alti"], "headscope: quantity='alti': this record has 'weight'"),
-        (["FILE", "--evidence-of", "a.docx"], "headscope: Expected .txt, .jsonl, .csv"),
+        ("FILE --quantity alti", "headscope: quantity='alti': this record has 'weight'"),
+        ("FILE --evidence-of a.docx", "headscope: Expected .txt, .jsonl, .csv"),
         (
-            ["FILE", "--port", "99999"],
+            "FILE --port 99999",
             "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535",
         ),
         (
-            ["FILE", "--port", "-1"],
+            "FILE --port -1",
             "headscope: Cannot listen on port -1: a port is a number from 0 to 65535",
         ),
     ],
     ids=["no file", "no layer", "no quantity", "no texts", "no port", "negative"],
 )
 def test_bad_input_is_one_line(arguments, line, file, capsys):
-    assert (
-        run(["serve", *[file if argument == "FILE" else argument for argument in arguments]]) == 1
-    )
-    out, err = capsys.readouterr()
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert out == ""
+    assert run_line(f"serve {arguments}".replace("FILE", str(file))) == 1
+    assert complaint(capsys).startswith(line)
 
 
 def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
@@ -213,9 +208,8 @@ def test_two_models_are_loaded_and_asked_in_one_process(model):
 
 def test_several_words_without_a_model_are_what_the_demo_model_reads(monkeypatch, capsys):
     served = []
-    monkeypatch.setattr(
-        "headscope.cli._serve._serve_model", lambda model, *_, **__: served.append(model)
-    )
+    named = "headscope.live.serving.serve_named"
+    monkeypatch.setattr(named, lambda model, *_, **__: served.append(model))
     assert run(["serve", "The cat sat.", "--port", "0"]) == 0
     ((model, text),) = [(each.name, each.text) for each in served]
     assert (model, text) == (None, "The cat sat.")

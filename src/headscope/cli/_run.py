@@ -409,12 +409,6 @@ class LeftOut:
 
         return lose
 
-    def count(self, count: int, listed: str) -> None:
-        """Count so many that were left out; ``listed`` says where they are named."""
-        # The end counts names: here numbers stand in for them.
-        self.names.update({str(number): "" for number in range(count)})
-        self.listed = listed
-
     def end(self) -> int:
         """Print how many were left out as the last line of stderr, and return the exit code."""
         if not self.names:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from headscope.live.serving import UnloadedModel
     from headscope.views import View
 
 NOT_OF_MODELS = "Options of a page are for a record file; in the page of a model choose them there"
@@ -109,7 +108,6 @@ def serve(
             "--atlas is of the model of --model; an atlas by itself is shown with headscope serve "
             f"{live.atlas}"
         )
-    second = None if is_file else _second_model(files)
     # The port is opened first: if it is taken, that is reported before the model is loaded.
     with ports.listening_on(port) as listening:
         if is_folder:
@@ -122,30 +120,41 @@ def serve(
             token = ports.new_token()
             _say_listening(ports.address_of(listening, token), open_)
             server_of(view, token).run(sockets=[listening])
-        elif page:
+        elif page or replace(files, beside=()) != PageFiles():
             raise HeadscopeError(NOT_OF_MODELS)
         else:
-            from headscope.live.serving import UnloadedModel
-
-            named = UnloadedModel(model.model, begins or "", live.limits, second, live.atlas)
-            _serve_model(named, model, listening, opens=open_)
+            _serve_model(begins or "", files, model, live, listening, opens=open_)
 
 
-def _second_model(files: PageFiles) -> str | None:
-    """The second model next to the one that is served; None without one.
+def _serve_model(
+    text: Any,
+    files: PageFiles,
+    model: ModelOptions,
+    live: LiveChoices,
+    listening: socket.socket,
+    *,
+    opens: bool,
+) -> None:
+    from headscope.capturing import parse_call
 
-    Raises:
-        HeadscopeError: where several are given, or what only a record file has.
-    """
-    if replace(files, beside=()) != PageFiles():
-        raise HeadscopeError(NOT_OF_MODELS)
     if len(files.beside) > 1:
         raise HeadscopeError(
             f"Expected one model for --beside, got {', '.join(files.beside)}; give one"
         )
     second = next(iter(files.beside), None)
     run.check_model(second)
-    return second
+    if text:
+        parse_call(text)
+    model.check()
+    from headscope.live.serving import UnloadedModel, serve_named
+
+    def announce(token: str) -> None:
+        _say_listening(ports.address_of(listening, token), opens)
+
+    named = UnloadedModel(model.model, text, live.limits, second, live.atlas)
+    say = partial(print, flush=True)
+    with run.quiet():
+        serve_named(named, listening, announce=announce, say=say, **model.loading)
 
 
 def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, opens: bool) -> None:
@@ -166,25 +175,6 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket.socket, ope
         host, port = listening.getsockname()[:2]
         _say_listening(f"http://{host}:{port}/{token}/", opens)
         ports.quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
-
-
-def _serve_model(
-    model: UnloadedModel, options: ModelOptions, listening: socket.socket, *, opens: bool
-) -> None:
-    from headscope.capturing import parse_call
-    from headscope.live.serving import serve_named
-
-    if model.text:
-        parse_call(model.text)
-    options.check()
-    with run.quiet():
-        serve_named(
-            model,
-            listening,
-            announce=lambda token: _say_listening(ports.address_of(listening, token), opens),
-            say=partial(print, flush=True),
-            **options.loading,
-        )
 
 
 def _say_listening(address: str, opens: bool) -> None:

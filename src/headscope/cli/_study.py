@@ -71,8 +71,9 @@ class CorpusOptions:
             # How many there were, and where they are named, stands on the last line.
             why = " ".join(str(reasons[0]).split())
             sys.stderr.write(f"headscope: the first input that was left out: {why}\n")
-            where = "see above" if folder is None else f"see {folder / FAILED}"
-            left_out.count(len(reasons), where)
+            left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"
+            # The end counts names: here numbers stand in for them.
+            left_out.names |= {str(number): "" for number in range(len(reasons))}
 
 
 @dataclass(frozen=True)
