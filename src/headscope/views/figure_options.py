@@ -53,7 +53,7 @@ class FigurePlaces(TypedDict, total=False):
 
 
 class FigureLook(TypedDict, total=False):
-    """What single views have, and how a figure is printed."""
+    """What single views have."""
 
     top_percent: Annotated[int | None, Default(None, between=(1, 100))]
     """View ``head``: percent of each row's attention that is drawn, the strongest first, 1 to 100;
@@ -82,6 +82,11 @@ class FigureLook(TypedDict, total=False):
     predictions: Sequence[Any]
     """View ``texts``: the prediction of the model for each; in bold with ≠ where it is not the
     label."""
+
+
+class ResultOptions(TypedDict, total=False):
+    """Options of figures of results, which those of records have too."""
+
     theme: FigureTheme
     """``"light"`` (default) or ``"dark"``."""
     title: str
@@ -89,8 +94,8 @@ class FigureLook(TypedDict, total=False):
     below it.
     """
     width: Annotated[float, Default(None, between=(40, 1000))]
-    """Width in millimetres, 40 to 1000; by default 85, one column of most journals, or 174, two,
-    for a tray.
+    """Width in millimetres, 40 to 1000; by default 85, one column of most journals; 174, two,
+    for a tray, and 180 for a result.
     """
     font_size: Annotated[float, Default(8, between=(4, 24))]
     """Size of text in points, 4 to 24; by default 8. Tokens are smaller where many stand close,
@@ -102,7 +107,9 @@ class FigureLook(TypedDict, total=False):
     """Whether there are colours (default), or greys only."""
 
 
-class WrittenFigureOptions(FigurePlaces, MeanOptions, DrawnOptions, FigureLook, total=False):
+class WrittenFigureOptions(
+    FigurePlaces, MeanOptions, DrawnOptions, FigureLook, ResultOptions, total=False
+):
     """All options of a figure that can be written in a line: those of a command."""
 
 

@@ -3,9 +3,9 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from headscope.views.figure_options import FigureOptions
+from headscope.views.figure_options import FigureOptions, ResultOptions
 from headscope.views.figures._answer_figure import answer_figure
-from headscope.views.figures._figure import FORMATS, Figure, Recipe, ResultOptions, figure
+from headscope.views.figures._figure import FORMATS, Figure, Recipe, figure
 from headscope.views.figures._heads_figure import groups_figure, heads_figure
 from headscope.views.figures._maps_figure import (
     ablation_figure,

@@ -11,8 +11,9 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._charts import colour_bar
-from headscope.views.figures._figure import Figure, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._picture_heat import PictureHeat, veiled
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, Scale
@@ -25,19 +26,14 @@ SINK_MARK = 0.35
 """Half of the cross on a sink, as a part of its patch."""
 
 
-class AnswerFigureOptions(ResultOptions, total=False):
-    """Options of the figure of an answer, in addition to those of all results."""
-
-    relative: bool
-    """True for the difference to the mean over all words of the answer."""
-    words: Sequence[int]
-    """Numbers of the words whose picture is drawn, from 0; by default all, of a long answer the 24
-    whose heat differs most from the mean over words.
-    """
-
-
 @draws("answer")
-def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure:
+def answer_figure(
+    answer: Any,
+    *,
+    relative: bool = False,
+    words: Sequence[int] | None = None,
+    **options: Unpack[ResultOptions],
+) -> Figure:
     """The words of an answer with the share of their attention that the picture got, and below the
     picture under the heat of each word, all on one scale.
 
@@ -45,7 +41,10 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
 
     Args:
         answer: a `PictureAnswer`.
-        **options: see `AnswerFigureOptions`.
+        relative: True for the difference to the mean over all words of the answer.
+        words: numbers of the words whose picture is drawn, from 0; by default all, of a long answer
+            the 24 whose heat differs most from the mean over words.
+        **options: see `ResultOptions`.
 
     Raises:
         FigureError: an unknown option or word, an answer without a word, or matplotlib is
@@ -55,32 +54,31 @@ def answer_figure(answer: Any, **options: Unpack[AnswerFigureOptions]) -> Figure
     Example:
         >>> answer_figure(answer(model, processor, "cat.jpg", "What is this?")).save("answer.pdf")
     """
-    relative, wanted = bool(options.pop("relative", False)), options.pop("words", None)
     if not answer.words:
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
-    words, values = _chosen(answer, wanted), answer.values(relative=relative)
+    shown, values = _chosen(answer, words), answer.values(relative=relative)
 
     def draw(sheet: Sheet, y: float) -> float:
-        style, largest = sheet.style, float(np.nanmax(np.abs(values[list(words)]), initial=0.0))
+        style, largest = sheet.style, float(np.nanmax(np.abs(values[list(shown)]), initial=0.0))
         scale = style.score_scale(largest) if relative else style.weight_scale(largest)
         # A record may hold no pixels: then patches are drawn as plain cells.
         if answer.pictures:
             scale = PictureHeat.of(scale, style)
         y = _strip(sheet, answer, y)
-        y = _panels(sheet, answer, words, values=values, scale=scale, y=y)
+        y = _panels(sheet, answer, shown, values=values, scale=scale, y=y)
         label = "attention on the patch" + ", less the mean over all words" * relative
         return colour_bar(sheet, scale, label, y=y)
 
     chosen = ", relative=True" if relative else ""
-    if wanted is not None:
-        chosen += f", words={list(words)}"
+    if words is not None:
+        chosen += f", words={list(shown)}"
     return draw_result(
         answer,
         options,
         draw,
         title=answer.question,
         note=f"{answer.model}: “{answer.text.strip()}”",
-        notes=_notes(answer, words),
+        notes=_notes(answer, shown),
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
         chosen=chosen,
@@ -160,7 +158,7 @@ def _panel(
     shown = np.nan_to_num(values)
     is_pictured = pixels is not None and isinstance(scale, PictureHeat)
     rgb = veiled(pixels, shown, scale) if is_pictured else scale.rgb(shown)
-    sheet.framed_cells(rgb, at=(x, y), size=(width, height))
+    sheet.cells(rgb, at=(x, y), size=(width, height))
     across, down = width / values.shape[1], height / values.shape[0]
     for row, column in np.argwhere(np.isnan(values)):
         place = x + (column + 0.5) * across, y + (row + 0.5) * down

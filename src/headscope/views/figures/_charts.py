@@ -171,7 +171,7 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
     def middle(row: int, column: int) -> tuple[float, float]:
         return x + (column + 0.5) * cell, y + (row + 0.5) * tall
 
-    sheet.framed_cells(rgb, at=at, size=(heads * cell, count * tall), hidden=hidden)
+    sheet.cells(rgb, at=at, size=(heads * cell, count * tall), hidden=hidden)
     for row, column in [] if dots is None else np.argwhere(dots):
         sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
     for row, column in frames:
@@ -218,7 +218,7 @@ def colour_bar(  # noqa: PLR0913 - what a bar may show
     legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
     width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
     rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
-    sheet.framed_cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
+    sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
     ticks, numbers = ticks or scale.ticks(), {}
     # The largest number first, which then has its room.
     for part, number in [ticks[-1], *ticks[:-1]]:
@@ -229,7 +229,7 @@ def colour_bar(  # noqa: PLR0913 - what a bar may show
     if masked:
         x = start + width + 1.6 * style.em
         swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
-        sheet.framed_cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
+        sheet.cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
         sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
     return below + text + 0.35 * style.em
 

@@ -17,7 +17,7 @@ from headscope.errors import FigureError
 from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
-from headscope.views.figure_options import FigureOptions, FigureTheme
+from headscope.views.figure_options import FigureOptions, ResultOptions
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
 from headscope.views.figures._matrix import draw_matrix, draw_overview, draw_pair
@@ -43,23 +43,6 @@ WIDTH_OF_RESULTS = 180.0
 NO_VERSIONS: Mapping[str, str] = {}
 TOO_LONG = ("quantities", "evidence")
 """Options whose values are too long to be written into a call."""
-
-
-class ResultOptions(TypedDict, total=False):
-    """Options of figures of results; they mean what they mean in `FigureOptions`."""
-
-    theme: FigureTheme
-    """``"light"`` (default) or ``"dark"``."""
-    title: str
-    """Title over the figure; by default what is shown. ``""`` for none."""
-    width: float
-    """Width in millimetres, 40 to 1000; by default 180, both columns of most journals."""
-    font_size: float
-    """Size of text in points, 4 to 24; by default 8."""
-    font: str
-    """Font family that is tried first."""
-    colour: bool
-    """False for greys only."""
 
 
 class Recipe(TypedDict):
@@ -360,12 +343,11 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
     Raises:
         FigureError: an unknown option or value, or matplotlib is missing.
     """
-    for name in options:
-        if name not in ResultOptions.__annotations__:
-            raise FigureError(
-                f"A figure of a result has no option {name!r}; there are "
-                f"{', '.join(ResultOptions.__annotations__)}"
-            )
+    kind, known = kind or result.KIND, ResultOptions.__annotations__
+    if unknown := sorted(options.keys() - known.keys()):
+        raise FigureError(
+            f"A figure of a result has no option {unknown[0]!r}; there are {', '.join(known)}"
+        )
     with our_settings():
         check_values(options)
         style = parse_style(options)
@@ -379,10 +361,10 @@ def draw_result(  # noqa: PLR0913 - what a recipe holds
     recipe = _recipe(
         style,
         call=f"headscope.figure(result{chosen}{written})",
-        view=kind or result.KIND,
+        view=kind,
         layers=sorted({*(layer for layer, _ in shown), *layers}),
         heads=sorted({head for _, head in shown if head >= 0}),
-        quantity=kind or result.KIND,
+        quantity=kind,
         model=getattr(result, "model", ""),
         text_sha256=_hash(result.sums.texts if texts is None else texts),
     )

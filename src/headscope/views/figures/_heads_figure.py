@@ -13,8 +13,9 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.patterns import CLASSES, Groups, Heads
 from headscope.results import draws
+from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._charts import Row, Value, draw_dots, draw_matrix
-from headscope.views.figures._figure import Figure, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._heads_plane import (
     UNITS,
     axis_names,
@@ -83,7 +84,10 @@ def heads_figure(
         >>> heads_figure(heads(records, distances=True)).save("heads.pdf")
     """
     is_maps = axes is None and mds != "only"
-    notes = [] if result.texts > 1 else ["one text gives no label: what it shows"]
+    notes, texts = [], f"{result.texts} texts"
+    if result.texts == 1:
+        notes = ["one text gives no label: what it shows"]
+        texts = "1 text: no evidence for others"
     if shows_candidates(result):
         notes.append("no label holds: candidates, on too few texts to tell")
     if is_maps:
@@ -98,17 +102,16 @@ def heads_figure(
             if is_maps:
                 y = _maps(sheet, result, show, y)
             # By default where distances were added up for the map.
-            if mds or (mds is None and result.tally.distances is not None):
+            if result.tally.distances is not None if mds is None else mds:
                 y = draw_map(sheet, result, y)
         return draw_labels(sheet, result, y, plain=plain)
 
+    shown = f"show={show!r}, mds={mds!r}, axes={axes!r}"
     if classes is not False:
-        bars, notes = _class_bars(result, classes)
+        (bars, notes), shown = _class_bars(result, classes), "classes=..."
         draw = partial(_draw_classes, bars=bars)
-    texts = f"{result.texts} texts" if result.texts > 1 else "1 text: no evidence for others"
     if not np.isnan(result.tokens):
         texts += f", median {result.tokens:.0f} tokens"
-    shown = "classes=..." if classes is not False else f"show={show!r}, mds={mds!r}, axes={axes!r}"
     return draw_result(
         result,
         options,

@@ -8,9 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from headscope.comparison import Comparison, Effect
+from headscope.comparison import Comparison, Effect, StackComparison
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._charts import (
     LARGEST_CELL,
     Axis,
@@ -22,7 +23,7 @@ from headscope.views.figures._charts import (
     draw_matrix,
     draw_values,
 )
-from headscope.views.figures._figure import Figure, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
 
@@ -236,20 +237,21 @@ def _aligned_state(
 ) -> float:
     """The maps and layers of one state; return the next y."""
     style, heads = sheet.style, study.heads
-    shown = [by for by in BY if not np.isnan(study.error_rates(by, state)).all()]
+    rates_of = {by: study.error_rates(by, state) for by in BY}
+    looks = {by: looks[by] for by, rates in rates_of.items() if not np.isnan(rates).all()}
     x = sheet.width_of("00", style.small) + 0.6 * style.em
     columns, gap = heads + 1 + ALL_APART, 1.6 * style.em
     room = (MAPS_OF_ALIGNMENT * sheet.width - x - gap * len(BY)) / len(BY)
     cell, top = min(ALIGNED_CELL, room / columns), y + 2.8 * style.em
     sheet.text(x, y + 0.6 * style.em, f"{state}: {STATES[state]}")
-    for number, by in enumerate(shown):
+    for number, by in enumerate(looks):
         sheet.note(x, y + 2.0 * style.em, BY[by] if room > sheet.width_of(BY[by]) else by)
-        rates = study.error_rates(by, state)
+        rates = rates_of[by]
         # The heads, and behind a gap all heads of a layer together: each has its own best cell.
         for known, start in ((rates[:, :-1], 0.0), (rates[:, -1:], heads + ALL_APART)):
             hidden, words = np.isnan(known), {}
             best = [] if hidden.all() else [divmod(int(np.nanargmin(known)), known.shape[1])]
-            for row, column in np.argwhere(~hidden) if cell >= NUMBERED_CELL else ():
+            for row, column in np.argwhere(~hidden & (cell >= NUMBERED_CELL)):
                 words[int(row), int(column)] = f"{100 * known[row, column]:.0f}"
             draw_matrix(
                 sheet,
@@ -267,7 +269,7 @@ def _aligned_state(
         sheet,
         study,
         state,
-        {by: looks[by] for by in shown},
+        looks,
         at=(x + 0.6 * style.em, top),
         cell=cell,
     )
@@ -334,25 +336,13 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         notes.append("framed: changed on purpose")
 
     def draw(sheet: Sheet, y: float) -> float:
-        em, small = sheet.style.em, sheet.style.small
+        em = sheet.style.em
         scale = sheet.style.weight_scale(largest, power=1.0, words=two_digits)
         for name, stack in stacks.items():
             if len(stacks) > 1:
                 sheet.text(0, y + 0.6 * em, sheet.shown(name))
                 y += 1.6 * em
-            grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
-            changed = [(layers.index(layer), head) for layer, head in stack.changed]
-            dots = np.zeros(grid.shape, bool)
-            if stack.has_baseline:
-                dots |= stack.as_map(stack.beyond.astype(float)) == 1
-            for cell in changed:
-                dots[cell] = False
-            side = sheet.width_of(str(layers[-1]), small) + 0.6 * em
-            cell, at = min(LARGEST_CELL, (sheet.width - side) / grid.shape[1]), (side, y)
-            rgb, hidden = scale.rgb(grid), np.isnan(grid)
-            marks = partial(draw_matrix, hidden=hidden, dots=dots, frames=changed)
-            marks(sheet, rgb, at=at, cell=cell, rows=layers)
-            y += len(layers) * cell + 2.0 * em
+            y = _moved(sheet, stack, scale, y)
         return colour_bar(sheet, scale, "nats", y=y) + GAP * em
 
     return draw_result(
@@ -365,6 +355,22 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         cells=[cell for each in stacks.values() for cell in each.cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
+
+
+def _moved(sheet: Sheet, stack: StackComparison, scale: Scale, y: float) -> float:
+    """The map of one stack; return the next y."""
+    grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
+    changed, em = [(layers.index(layer), head) for layer, head in stack.changed], sheet.style.em
+    dots = np.zeros(grid.shape, bool)
+    if stack.has_baseline:
+        dots |= stack.as_map(stack.beyond.astype(float)) == 1
+    for cell in changed:
+        dots[cell] = False
+    side = sheet.width_of(str(layers[-1]), sheet.style.small) + 0.6 * em
+    cell, rgb, hidden = (sheet.width - side) / grid.shape[1], scale.rgb(grid), np.isnan(grid)
+    marks = partial(draw_matrix, hidden=hidden, dots=dots, frames=changed)
+    marks(sheet, rgb, at=(side, y), cell=min(LARGEST_CELL, cell), rows=layers)
+    return y + len(layers) * min(LARGEST_CELL, cell) + 2.0 * em
 
 
 @draws("mechanism")

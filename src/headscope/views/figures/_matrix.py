@@ -91,7 +91,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     grid = _grid(sheet, plan, y)
     shown = pooled(values, int(max(grid.box) / 25.4 * DOTS), mean=scale.lifts)
     at = (grid.left, grid.top)
-    sheet.framed_cells(scale.rgb(shown), at=at, size=grid.box, hidden=np.isnan(shown))
+    sheet.cells(scale.rgb(shown), at=at, size=grid.box, hidden=np.isnan(shown))
     if _shows_not_kept(plan):
         _draw_not_kept(sheet, plan, grid)
     is_numbered = grid.every > MOST_LEFT_OUT
@@ -152,7 +152,7 @@ def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
         # At least a tenth of a millimetre: a thinner bar would vanish in print.
         wide = max(share * longest, 0.1)
         hidden = np.ones((1, 1), bool)
-        sheet.framed_cells(grey, at=(left, top), size=(wide, height), hidden=hidden)
+        sheet.cells(grey, at=(left, top), size=(wide, height), hidden=hidden)
         if grid.cell > 0.9 * style.small * POINT:
             sheet.note(left + wide + 0.2 * style.em, top + height / 2, short_weight(share))
 
@@ -278,7 +278,7 @@ def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
         for head, values in zip(_columns(plan, number), row, strict=True):
             x, top, *size = tiles.box(number, head)
             rgb = scales(plan.layers[number].layer, head).rgb(values)
-            sheet.framed_cells(rgb, at=(x, top), size=(size[0], size[1]), hidden=np.isnan(values))
+            sheet.cells(rgb, at=(x, top), size=(size[0], size[1]), hidden=np.isnan(values))
     hidden = any(np.isnan(each).any() for row in thumbnails for each in row)
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
     notes = [
@@ -314,7 +314,7 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
             rgb = scales(plan.layers[line].layer, head).rgb(np.array([[value]]))
             # Hidden where the query may not look at the key: there is no number.
             hidden = np.isnan([[number]])
-            sheet.framed_cells(rgb, at=(x, top), size=(width, height), hidden=hidden)
+            sheet.cells(rgb, at=(x, top), size=(width, height), hidden=hidden)
             words, ink = _words(number, shown) * is_numbered, text_on(rgb[0, 0])
             place = (x + width / 2, top + height / 2)
             sheet.text(*place, words, size=size or 1.0, colour=ink, anchor="center")

@@ -123,11 +123,11 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     # The query's features stand above those of the keys.
     sheet.note(table.names - 0.4 * style.em, y + high / 2, "query q", anchor="right")
     row = both.rgb(neurons.query[None, order])
-    sheet.cells(row, at=(table.names, y), size=(table.picture, high))
+    sheet.cells(row, at=(table.names, y), size=(table.picture, high), framed=False)
     for column, (scale, values) in enumerate(((both, neurons.keys), (products, neurons.products))):
         size, hidden = (table.picture, table.bottom - table.top), np.isnan(values)
         at = (table.left(column), table.top)
-        sheet.cells(scale.rgb(values[:, order]), at=at, size=size, hidden=hidden)
+        sheet.cells(scale.rgb(values[:, order]), at=at, size=size, hidden=hidden, framed=False)
     tokens = plan.stack.key
     size, every = sheet.naming(table.pitch, len(tokens))
     for token in range(0, len(tokens), every):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,10 +121,7 @@ def without_keys(
     """
     weights = values.copy()
     weights[:, :, list(keys)] = 0
-    before, after = (
-        np.nansum(values, axis=-1, keepdims=True),
-        np.nansum(weights, axis=-1, keepdims=True),
-    )
+    before, after = (np.nansum(each, axis=-1, keepdims=True) for each in (values, weights))
     return weights * np.where(after > 0, before / np.where(after > 0, after, 1), 0)
 
 
@@ -193,7 +190,7 @@ class DrawnQuantity:
         if self.signed:
             return style.score_scale(largest)
         if self.weights:
-            return style.lift_scale(float(min(64, max(8, keys))), colour)
+            return replace(style.weight_scale(float(min(64, max(8, keys))), colour), lifts=True)
         return style.weight_scale(largest, colour, power=power, words=self.words)
 
     def of(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
@@ -214,10 +211,7 @@ class DrawnQuantity:
             array = np.asarray(known[self.name], np.float64)
             return array[None] if array.ndim == 2 else array[list(heads)]
         norms = np.asarray(layer.part("value_norms", list(heads)), np.float64)
-        return (
-            np.stack([np.asarray(layer.weights_of(head), np.float64) for head in heads])
-            * norms[:, None]
-        )
+        return np.stack([layer.weights_of(head) for head in heads]) * norms[:, None]
 
 
 def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
@@ -315,15 +309,14 @@ def even_of(
         shown: the quantity.
         without: keys whose weights are left out.
     """
-    even = shown.combined.of(layer, _even)[0]
+
+    def even_of_tokens(each: Layer) -> Numbers:
+        seen = np.asarray(each.visible, bool)
+        return (seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))[None]
+
+    even = shown.combined.of(layer, even_of_tokens)[0]
     even = np.where(np.asarray(layer.visible, bool), even, np.nan)
     return without_keys(even[None], without)[0] if without else even
-
-
-def _even(layer: Layer) -> Numbers:
-    """Even attention between the tokens of a layer, 0 where a query may not look."""
-    seen = np.asarray(layer.visible, bool)
-    return (seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))[None]
 
 
 def lifts_of(values: np.ndarray, even: np.ndarray) -> np.ndarray:

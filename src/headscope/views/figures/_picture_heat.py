@@ -164,7 +164,12 @@ def draw_pictured(
     values = np.zeros(shown.grid)
     for token, place in zip(shown.tokens, shown.places, strict=True):
         values[place] = heat[token] if takes_part[token] else 0.0
-    sheet.cells(veiled(shown.pixels, np.nan_to_num(values), scale), at=shown.at, size=shown.size)
+    sheet.cells(
+        veiled(shown.pixels, np.nan_to_num(values), scale),
+        at=shown.at,
+        size=shown.size,
+        framed=False,
+    )
 
 
 def veiled(

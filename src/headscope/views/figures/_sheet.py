@@ -363,6 +363,7 @@ class Sheet:
         at: tuple[float, float],
         size: tuple[float, float],
         hidden: Bool[np.ndarray, "row column"] | None = None,
+        framed: bool = True,
     ) -> None:
         """A picture of cells that are all equally large, in millimetres; hidden ones are hatched.
 
@@ -371,6 +372,7 @@ class Sheet:
             at: x and y of the upper left corner.
             size: width and height.
             hidden: True where a query may not look.
+            framed: whether a thin line is around it.
         """
         width, height = size
         rows, columns = rgb.shape[:2]
@@ -384,18 +386,8 @@ class Sheet:
             large[under & (diagonal % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
         extent = (at[0], at[0] + width, at[1] + height, at[1])
         self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
-
-    def framed_cells(
-        self,
-        rgb: UInt8[np.ndarray, "row column 3"],
-        *,
-        at: tuple[float, float],
-        size: tuple[float, float],
-        hidden: Bool[np.ndarray, "row column"] | None = None,
-    ) -> None:
-        """A picture of cells with a thin line around it."""
-        self.cells(rgb, at=at, size=size, hidden=hidden)
-        self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
+        if framed:
+            self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
 
     def panels(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._charts import (
     MARK,
     ROW,
@@ -27,10 +28,9 @@ from headscope.views.figures._charts import (
     draw_line_panels,
     draw_values,
 )
-from headscope.views.figures._figure import Figure, ResultOptions, draw_result
+from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import (
-    Style,
     counted,
     head_greys,
     number_written,
@@ -198,7 +198,11 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         )
 
     def draw(sheet: Sheet, y: float) -> float:
-        panels, colours = [], _colours_of_classes(sheet.style)
+        panels, style = [], sheet.style
+        greys = head_greys(len(COLOURS), dark=style.dark)
+        colours = {name: both[style.dark] for name, both in COLOURS.items()}
+        if not style.colour:
+            colours = dict(zip(COLOURS, greys, strict=True))
         for by, title in TITLES.items():
             lines = []
             for of in study.classes:
@@ -219,12 +223,6 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         notes=[f"bands: {study.confidence:.0%} interval over texts"],
         layers=study.layers,
     )
-
-
-def _colours_of_classes(style: Style) -> dict[str, str]:
-    if not style.colour:
-        return dict(zip(COLOURS, head_greys(len(COLOURS), dark=style.dark), strict=True))
-    return {name: both[int(style.dark)] for name, both in COLOURS.items()}
 
 
 @draws("probing")

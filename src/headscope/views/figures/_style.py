@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -117,7 +117,8 @@ def sequential(paper: str, colour: str, *, dark: bool) -> Colours:
     lightness.
     """
     start, middle = _oklab(parse_hex(paper)), _oklab(parse_hex(colour))
-    end = np.array([0.96, 0.3 * middle[1], 0.3 * middle[2]]) if dark else _deep(middle)
+    lightness, part = (0.96, 0.3) if dark else (min(0.24, 0.6 * middle[0]), 0.45)
+    end = np.array([lightness, part * middle[1], part * middle[2]])
     # The colour itself is placed by its lightness, so that lightness changes evenly along the
     # scale.
     turn = np.clip((middle[0] - start[0]) / (end[0] - start[0]), 0.25, 0.75)
@@ -147,19 +148,13 @@ def parse_hex(colour: str) -> UInt8[np.ndarray, " 3"]:
     return np.frombuffer(bytes.fromhex(colour[1:]), np.uint8)
 
 
-def _deep(middle: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
-    lightness = min(0.24, 0.6 * middle[0])
-    return np.array([lightness, 0.45 * middle[1], 0.45 * middle[2]])
-
-
 def _between(colour_stops: list[tuple[float, np.ndarray]]) -> Colours:
-    at = np.linspace(0, 1, 256)
-    stops = np.array([stop for stop, _ in colour_stops])
-    lab = np.stack(
-        [np.interp(at, stops, [colour[axis] for _, colour in colour_stops]) for axis in range(3)],
-        axis=1,
-    )
-    return _srgb(lab)
+    at, (stops, colours) = np.linspace(0, 1, 256), zip(*colour_stops, strict=True)
+    lab = np.stack([np.interp(at, stops, axis) for axis in np.transpose(colours)], axis=1)
+    linear = (lab @ np.linalg.inv(TO_LAB).T) ** 3 @ np.linalg.inv(TO_CONES).T
+    linear = np.clip(linear, 0, 1)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return np.rint(255 * encoded).astype(np.uint8)
 
 
 # OKLab (Ottosson 2020), a colour space in which equal steps look equal.
@@ -181,13 +176,6 @@ TO_LAB = np.array(
 
 def _oklab(colour: UInt8[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
     return TO_LAB @ np.cbrt(TO_CONES @ _linear(colour / 255))
-
-
-def _srgb(lab: Float[np.ndarray, "step 3"]) -> Colours:
-    linear = (lab @ np.linalg.inv(TO_LAB).T) ** 3 @ np.linalg.inv(TO_CONES).T
-    linear = np.clip(linear, 0, 1)
-    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return np.rint(255 * encoded).astype(np.uint8)
 
 
 def _linear(channel: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
@@ -364,10 +352,6 @@ class Style:
             self.paper, colour if colour and self.colour else self.accent, dark=self.dark
         )
         return Scale(colours, largest, signed=False, power=power, masked=self.masked, written=words)
-
-    def lift_scale(self, largest: float, colour: str | None = None) -> Scale:
-        """Paper up to the even share, through a colour, to the darkest for so many times that."""
-        return replace(self.weight_scale(largest, colour), lifts=True)
 
     def score_scale(self, largest: float, *, power: float = 0.7) -> Scale:
         """Two colours for the largest numbers of both signs; paper for 0, or middle grey where only

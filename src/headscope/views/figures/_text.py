@@ -161,7 +161,7 @@ def _place(
             placed += more
             continue
         patches = [token for word in words for token in word]
-        places = _places_of(tokens, patches)
+        places = list(filter(None, map((tokens.places or ()).__getitem__, patches)))
         if known:
             room = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
             grid = tokens.grids[picture]
@@ -172,11 +172,6 @@ def _place(
         more, y = _place_patches(sheet, tokens, patches, places, y=y)
         placed += more
     return placed, pictured, y
-
-
-def _places_of(tokens: Tokens, patches: Sequence[int]) -> list[tuple[int, int]]:
-    places = tokens.places or ()
-    return [place for token in patches if (place := places[token]) is not None]
 
 
 def _place_patches(
