@@ -252,28 +252,12 @@ def test_a_figure_from_the_command_line_is_inert(hostile, tmp_path):
     valid = [token for token in hostile if token.encode("utf-8", "replace").decode() == token][
         -COLUMN:
     ]
-    for name, pieces in (("hostile", valid), ("harmless", ["w" * len(token) for token in valid])):
-        record = record_of(
-            pieces,
-            KEYS,
-            np.random.default_rng(3),
-            model=NAME if name == "hostile" else "w" * len(NAME),
-        )
-        hs.save(record, tmp_path / f"{name}.safetensors")
-        for format in ("svg", "pdf"):
-            written = tmp_path / f"{name}.{format}"
-            assert (
-                run(
-                    [
-                        "figure",
-                        str(tmp_path / f"{name}.safetensors"),
-                        "--out",
-                        str(written),
-                        "--title",
-                        NAME,
-                    ]
-                )
-                == 0
-            )
+    harmless = ["w" * len(token) for token in valid], "w" * len(NAME)
+    for name, (pieces, model) in {"hostile": (valid, NAME), "harmless": harmless}.items():
+        record = record_of(pieces, KEYS, np.random.default_rng(3), model=model)
+        path = hs.save(record, tmp_path / f"{name}.safetensors")
+        for kind in ("svg", "pdf"):
+            out = str(path.with_suffix(f".{kind}"))
+            assert run(["figure", str(path), "--out", out, "--title", NAME]) == 0
     check_svg((tmp_path / "hostile.svg").read_bytes(), (tmp_path / "harmless.svg").read_bytes())
     check_pdf((tmp_path / "hostile.pdf").read_bytes())

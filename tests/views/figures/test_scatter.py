@@ -140,22 +140,8 @@ def test_the_command_takes_a_tally_or_this_text(records, found, tmp_path, monkey
     hs.save(records[0], "run.safetensors")
     found.tally.save("kept.safetensors")
     line = ["figure", "run.safetensors", "--view", "scatter"]
-    assert (
-        run(
-            [
-                *line,
-                "--evidence-of",
-                "kept.safetensors",
-                "--x",
-                "map",
-                "--at",
-                "1-0",
-                "--out",
-                "a.svg",
-            ]
-        )
-        == 0
-    )
+    kept = "--evidence-of kept.safetensors --x map --at 1-0 --out a.svg"
+    assert run([*line, *kept.split()]) == 0
     wanted = hs.figure(
         hs.load("run.safetensors"), view="scatter", layer=1, head=0, x="map", evidence=found
     )
