@@ -1,7 +1,10 @@
 """What a call is given by mistake is answered by one clear error of headscope, or just works."""
 
+import contextlib
 import logging
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +12,18 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.errors import CaptureError, FileError, ModelError, RecordError, TextError
+from headscope.errors import (
+    CaptureError,
+    FileError,
+    InterventionError,
+    ModelError,
+    RecordError,
+    TextError,
+)
+from headscope.linguistics import Mention, Passage
+from headscope.live import serving
+from headscope.studies import AlignedPair
+from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat"
@@ -286,11 +300,99 @@ def test_what_a_function_cannot_take_is_named(call, message):
         call(record)
 
 
-@pytest.mark.parametrize("name", ["heads", "norm_study", "mechanism", "atlas"])
-def test_a_stack_that_is_not_there_is_one_error_in_memory_and_in_a_run(name, tokenizer, tmp_path):
-    texts, errors = [TEXT, "a dog ran off", "it slept well"], []
-    for options in ({}, {"out": tmp_path / "run"}):
-        with pytest.raises(RecordError, match="has the stacks|have the stacks") as found:
-            getattr(hs, name)(tiny_model("bert"), tokenizer, texts, stack="cross", **options)
-        errors.append(str(found.value))
+NOTHING = [None, object(), [["weights"]], "a", -7, 1.5, {"a": 1}, float("nan"), True]
+READING = "groups stack confidence truncate on_error allow_unfit"
+SWEPT = {
+    "ablate": "heads layers stack top resume groups alpha correction on_error",
+    "alignment_study": "target_tokenizer groups resume",
+    "atlas": f"{READING} patterns correction",
+    "compare": "spread confidence least groups stack",
+    "coref": f"{READING} seed splits",
+    "effect": "controls top groups interventions on_error",
+    "faithfulness": f"{READING} layer query",
+    "flow": "queries layer stack",
+    "from_nnsight": "example positions",
+    "from_transformer_lens": "example positions decoder_tokens",
+    "heads": f"{READING} patterns position_mean alpha",
+    "mechanism": f"{READING} at pattern",
+    "probe": "sentences split seeds epochs rank least on_error",
+    "relations": f"{READING} correction",
+    "serve": "port max_tokens seconds beside atlas",
+    "word_alignment": "by state stack",
+}
+"""Functions, and options of which no wrong value may be answered by a bare error."""
+
+
+@pytest.fixture(scope="module")
+def swept(model, tokenizer, tmp_path_factory):
+    """What each function is given beside one wrong value."""
+    bank = tmp_path_factory.mktemp("bank") / "a.conllu"
+    bank.write_text("1\tcats\tcat\tNOUN\t_\t_\t0\troot\t_\t_\n\n" * 8)
+    record = hs.capture(model, tokenizer, TEXT)
+    two = ["the", "cat"]
+    of_texts = (tiny_model("bert"), tokenizer, [TEXT, "a dog ran off"])
+    given = dict.fromkeys(SWEPT, of_texts)
+    given |= dict.fromkeys(("probe", "relations"), (*of_texts[:2], bank))
+    given["alignment_study"] = (*of_texts[:2], [AlignedPair.of("das", "the", "0-0")])
+    mentions = (Mention(start=at, stop=at + 1, entity="e", kind="nominal") for at in (0, 2))
+    passage = Passage(
+        name="p", text=TEXT, spans=((0, 3), (4, 7), (8, 11)), mentions=tuple(mentions)
+    )
+    given["coref"] = (*of_texts[:2], [passage])
+    given |= {"ablate": (model, next_word(tokenizer, [TEXT])), "compare": (record, record)}
+    given |= {"effect": (model, tokenizer, TEXT), "flow": (record,), "word_alignment": (record,)}
+    given |= {"from_nnsight": (WEIGHTS, two), "serve": (model, tokenizer)}
+    given["from_transformer_lens"] = {"blocks.0.attn.hook_pattern": WEIGHTS[0]}, two
+    return given
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_no_wrong_value_is_answered_by_a_bare_error(name, swept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # A server that would start has taken what it was given.
+    monkeypatch.setattr(serving, "quiet_server", lambda *_: SimpleNamespace(run=lambda **_: None))
+    needed = {"word_alignment": {"layer": 0}, "effect": {"interventions": [hs.Zero(layer=0)]}}
+    args, more = swept[name], {"allow_unfit": True} if "on_error" in SWEPT[name] else {}
+    more |= {"battery": False} if name in ("atlas", "heads") else needed.get(name, {})
+    calls = [(at, wrong) for at in (*range(len(args)), *SWEPT[name].split()) for wrong in NOTHING]
+    for at, wrong in calls:
+        given = [wrong if number == at else each for number, each in enumerate(args)]
+        named = more | ({at: wrong} if isinstance(at, str) else {})
+        with contextlib.suppress(hs.HeadscopeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(hs, name)(*given, **named)
+
+
+@pytest.mark.parametrize(
+    "name", ["heads", "norm_study", "mechanism", "atlas", "relations", "coref", "ablate"]
+)
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ({"stack": "cross"}, "has the stacks|have the stacks"),
+        ({"layerss": [99]}, "has no option 'layerss'; it has"),
+        ({"on_error": 3}, "on_error is called with number and error of what is left out"),
+        ({"confidence": 7}, "confidence is a number between 0 and 1, not 7"),
+    ],
+)
+def test_a_wrong_option_is_one_error_in_memory_and_in_a_run(
+    name, option, why, swept, model, tokenizer, tmp_path
+):
+    args = swept.get(name, swept["heads"])
+    in_parts = {"out": tmp_path / "run"}
+    calls = [(args, option), (args, option | in_parts)]
+    if name == "ablate":
+        in_parts |= {"texts": [TEXT], "tokenizer": tokenizer, "allow_unfit": True}
+        calls = [(args, option | {"allow_unfit": True}), ((model, "next-word"), option | in_parts)]
+    errors = []
+    for given, more in calls:
+        with pytest.raises((RecordError, InterventionError), match=why) as found:
+            getattr(hs, name)(*given, **more)
+        errors.append((type(found.value), str(found.value)))
     assert errors[0] == errors[1]
+
+
+def test_what_is_no_classifier_is_one_error_in_memory_and_in_a_run(model, tokenizer, tmp_path):
+    for more in ({}, {"out": tmp_path / "run"}):
+        with pytest.raises(ModelError, match="expected a classifier's .example class."):
+            hs.faithfulness(model, tokenizer, [TEXT, "a dog ran off"], **more)

@@ -19,6 +19,10 @@ Each message says what was given, what was wanted and what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any
+
 
 class HeadscopeError(Exception):
     """The root of the tree: ``except headscope.HeadscopeError`` catches all of them and nothing
@@ -66,3 +70,31 @@ class PageError(HeadscopeError):
 
 class FigureError(HeadscopeError):
     """A figure that cannot be drawn."""
+
+
+def check_count(
+    name: str, number: Any, least: int = 1, error: type[HeadscopeError] = RecordError
+) -> int:
+    """The number, which must be whole and not too small; ``error`` is raised otherwise."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise error(f"{name} must be a whole number from {least} on, not {number!r}")
+    return int(number)
+
+
+def listed(given: Any, wanted: str, error: type[HeadscopeError] = RecordError) -> list[Any]:
+    """Several things as a list; ``error`` is raised where it is one thing, a text or a mapping."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise error(f"Expected {wanted}, got {repr(given)[:60]}")
+    return list(given)
+
+
+def check_called(given: Any) -> None:
+    """Raise where ``on_error`` was given and cannot be called.
+
+    Raises:
+        RecordError: with what was given.
+    """
+    if given is not None and not callable(given):
+        raise RecordError(
+            f"on_error is called with number and error of what is left out, and was {given!r}"
+        )

@@ -21,7 +21,7 @@ from headscope.capturing.observers import hook_before, observers
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
-from headscope.errors import CaptureError, TextError
+from headscope.errors import CaptureError, TextError, listed
 from headscope.record import Record, Tokens
 
 
@@ -195,7 +195,7 @@ def _side(given: Any, tokenizer: Any) -> Tokens:
     if isinstance(given, Tokens):
         return given
     if not isinstance(given, str) and not is_conversation(given):
-        return Tokens(pieces=tuple(given))
+        return Tokens(pieces=tuple(listed(given, "a text, Tokens or a list of tokens", TextError)))
     if tokenizer is None:
         what = "a text" if isinstance(given, str) else "a conversation"
         raise TextError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from headscope.errors import CaptureError
+from headscope.errors import check_count as checked_count
 from headscope.record import HeldHeads
 
 if TYPE_CHECKING:
@@ -108,23 +110,13 @@ def _parse_what(keep: Any) -> frozenset[str]:
 def _check_rows(what: frozenset[str], rows: Any, top: Any) -> None:
     """Raise if ``rows`` or ``top`` is no whole number, or is given without the statistics."""
     if "statistics" not in what and (rows is not None or top):
-        raise CaptureError(
-            "rows and top belong to the statistics; pass keep='statistics' with them"
-        )
+        raise CaptureError("rows and top belong to the statistics; add keep='statistics'")
     for name, number, least in (("rows", rows, 2), ("top", top, 0)):
         if number is not None:
             check_count(name, number, least)
 
 
-def check_count(name: str, number: Any, least: int = 1) -> int:
-    """The number, which must be whole and not too small.
-
-    Raises:
-        CaptureError: where it is not.
-    """
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise CaptureError(f"{name} must be a whole number from {least} on, not {number!r}")
-    return int(number)
+check_count = partial(checked_count, error=CaptureError)
 
 
 HOW = (
@@ -173,9 +165,7 @@ class ChosenHeads:
             counts = [layers[layer] for layers in stacks if layer in layers]
             if not counts:
                 numbers = sorted(set().union(*stacks))
-                raise NoSuchHeadsError(
-                    f"{given}: there are the layers {', '.join(map(str, numbers))}"
-                )
+                raise NoSuchHeadsError(f"{given}: the layers are {', '.join(map(str, numbers))}")
             # A head without a stack is looked for in all stacks, and must exist in at least one.
             if head >= max(counts):
                 raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")

@@ -145,8 +145,8 @@ def align(a: Tokens, b: Tokens, *, same_model: bool, least: float = LEAST) -> To
     if alignment.shared < least:
         raise RecordError(
             f"The records have {alignment.shared:.0%} of their tokens in common (special ones left "
-            f"out), expected at least {least:.0%} (least=); compare texts that differ in a "
-            "few words"
+            f"out), expected at least {least:.0%}; compare texts that differ in a few words, or "
+            "give less to hs.compare(..., least=)"
         )
     return alignment
 

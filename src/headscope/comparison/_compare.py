@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, overload
 
@@ -21,8 +22,8 @@ from headscope.comparison._grid import (
 )
 from headscope.comparison._results import ACROSS, compare_results
 from headscope.comparison.stack import StackComparison, counted, joined, largest_of
-from headscope.errors import RecordError
-from headscope.evidence.groups import length_text, parse_groups, several_groups
+from headscope.errors import RecordError, listed
+from headscope.evidence.groups import check_confidence, length_text, parse_groups, several_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import PAIR, Finite
@@ -229,8 +230,11 @@ def compare(
         <Comparison: 6 heads, 1 text, ranking only>
     """
     of_results = isinstance(a, Result) and isinstance(b, Result)
-    given: dict[str, Any] = {"stack": stack, "heads": heads, "least": least}
-    given |= {"spread": tuple(spread)}
+    nulls: list[Pair] = []
+    for pair in listed(spread, "pairs of records as spread"):
+        both = listed(pair, "a pair of records in spread")
+        nulls += _pairs(both[:1], both[1:])
+    given: dict[str, Any] = {"stack": stack, "heads": heads, "least": least, "spread": tuple(nulls)}
     for name, value in (given | over).items():
         if name not in UNASKED:
             raise RecordError(f"compare has no option {name!r}; there are {', '.join(UNASKED)}")
@@ -245,9 +249,12 @@ def compare(
         return compare_results(a, b) if own is None else own(b)
     pairs = _pairs(a, b)
     options = UNASKED | given | over
+    check_confidence(options["confidence"])
+    if not isinstance(least, Real) or not 0 <= least <= 1:
+        raise RecordError(f"least is the part of the tokens in both, 0 to 1, not {least!r}")
     parse_groups(options["groups"], len(pairs), "record")
     names = _stack_names(pairs[0], stack)
-    stacks = {each[0]: _compared(pairs, list(spread), each, options) for each in names}
+    stacks = {each[0]: _compared(pairs, nulls, each, options) for each in names}
     first, second = pairs[0]
     # Where a stack was asked for, the user left the others out, and nothing is reported.
     left_out = sorted(set(first.stacks) ^ set(second.stacks)) if stack is None else ()
@@ -321,8 +328,7 @@ def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = ""
     grid = Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
     if not len(grid.rows):
         raise RecordError(
-            f"No query of stack {names[0]!r} is in both records, so that there is nothing to "
-            "compare"
+            f"No query of stack {names[0]!r} is in both records: there is nothing to compare"
         )
     return grid
 
@@ -344,14 +350,11 @@ def _rounding(grid: Grid, matched: MatchedHeads) -> np.ndarray:
 
 def _check_cells(grids: list[Grid]) -> None:
     for grid in grids[1:]:
-        if cells_of(grid.a) != cells_of(grids[0].a) or cells_of(grid.b) not in (
-            cells_of(grids[0].a),
-            cells_of(grids[0].b),
-        ):
+        own, first = ([cells_of(each.a), cells_of(each.b)] for each in (grid, grids[0]))
+        if own[0] != first[0] or own[1] not in first:
             raise RecordError(
-                f"The records have {len(cells_of(grids[0].a))} and {len(cells_of(grids[0].b))} "
-                f"heads, and others of them {len(cells_of(grid.a))} and {len(cells_of(grid.b))}; "
-                "give records of the same two models"
+                f"The records have {len(first[0])} and {len(first[1])} heads, and others of them "
+                f"{len(own[0])} and {len(own[1])}; give records of the same two models"
             )
 
 
@@ -360,8 +363,7 @@ def _pairs(a: Any, b: Any) -> list[Pair]:
     for record in (*firsts, *seconds):
         if not isinstance(record, Record):
             raise RecordError(
-                "compare takes two results of one kind, or records, as many on either side, not a "
-                f"{type(record).__name__}"
+                f"compare takes two results, or as many records on both sides, not {record!r:.60}"
             )
     if len(firsts) != len(seconds) or not firsts:
         raise RecordError(

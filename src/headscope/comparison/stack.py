@@ -82,9 +82,7 @@ class StackComparison:
             RecordError: where there is no null.
         """
         if not self.nulls:
-            raise RecordError(
-                "There is no baseline to rank the change among; give spread= or controls="
-            )
+            raise RecordError("There is no baseline to rank it among; give spread= or controls=")
         # The same heads on all sides: a sum over more heads would be larger for that alone.
         shared = self.counting & ~np.isnan(self.nulls).any(axis=0)
         total = self.moved[shared].sum()

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from headscope.corpus._journal import forget_own
-from headscope.errors import RunError
+from headscope.errors import RunError, check_count
 
 LOCAL = "local"
 """In place of an address: a Dask cluster of processes on this machine, for this run."""
@@ -74,23 +74,13 @@ def this_process() -> Engine:
     return Engine(ThisProcess, 1, True, "this process", ahead=1)
 
 
-def check_count(name: str, number: Any) -> None:
-    """Raise where this is neither None nor a whole number from 1 on.
-
-    Raises:
-        RunError: with what was given.
-    """
-    if number is not None and (type(number) is bool or not isinstance(number, int) or number < 1):
-        raise RunError(f"{name} must be a whole number from 1 on, not {number!r}")
-
-
 def pool(workers: int) -> Engine:
     """A pool of processes on this machine, begun afresh (spawn).
 
     Raises:
         RunError: where workers is no whole number from 1 on.
     """
-    check_count("workers", workers)
+    check_count("workers", workers, error=RunError)
     # Not fork, which copies locks that other threads hold, torch's among them.
     spawn = multiprocessing.get_context("spawn")
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from headscope._progress import Progress
-from headscope.corpus._engines import Engine, check_count, given, pool, this_process
+from headscope.corpus._engines import Engine, given, pool, this_process
 from headscope.corpus._folder import RunFolder, SplitCorpus, differing
 from headscope.corpus._journal import forget_own, texts_under_way
 from headscope.corpus._scheduler import Scheduler
 from headscope.corpus._task import Job, PartTask, code_version
 from headscope.corpus._text import CorpusText, Kept
-from headscope.errors import HeadscopeError, RunError
+from headscope.errors import HeadscopeError, RunError, check_count
 from headscope.record import part_of
 from headscope.storage import FileArray, local_path
 
@@ -123,7 +123,8 @@ def run(
         FileError: where the folder cannot be written to, as on a full disk.
         TextError: where there is no text.
     """
-    check_count("part_size", part_size)
+    if part_size is not None:
+        check_count("part_size", part_size, error=RunError)
     with ExitStack() as stack:
         if out is None:
             out = stack.enter_context(tempfile.TemporaryDirectory(prefix="headscope-"))

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Real
 from headscope.errors import RecordError
 from headscope.evidence.groups import (
     added,
+    check_confidence,
     effective_groups,
     group_variance,
     parse_groups,
@@ -77,11 +78,9 @@ def interval(
         >>> interval(np.ones((20, 1))).round(2).tolist()
         [[0.84, 1.0]]
     """
-    if method not in METHODS or not 0 < confidence < 1:
-        raise RecordError(
-            f"method {method!r} and confidence {confidence}: expected one of "
-            f"{', '.join(METHODS)}, and a number within 0..1"
-        )
+    check_confidence(confidence)
+    if method not in METHODS:
+        raise RecordError(f"method is {method!r}; give one of {', '.join(METHODS)}")
     numbers = parse_groups(groups, len(values))
     sums, sizes = summed(values, numbers)
     ones = np.full(values.shape[1], method == "wilson")

@@ -207,6 +207,16 @@ CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 """By the names that studies take."""
 
 
+def check_correction(given: Any) -> None:
+    """Raise where there is no such correction.
+
+    Raises:
+        RecordError: with what was given.
+    """
+    if given not in tuple(CORRECTIONS):
+        raise RecordError(f"correction is {given!r}; give one of {', '.join(CORRECTIONS)}")
+
+
 def _holm(known: np.ndarray) -> np.ndarray:
     order = np.argsort(known, kind="stable")
     steps = np.minimum(1.0, known[order] * np.arange(len(known), 0, -1))

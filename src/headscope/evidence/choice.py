@@ -342,9 +342,7 @@ def _flipped(
 
 
 def _null_of(
-    values: Float[np.ndarray, "choice document"],
-    wholes: Float[np.ndarray, " document"],
-    heads: int,
+    values: Float[np.ndarray, "choice document"], wholes: Float[np.ndarray, " document"], heads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where nothing is better than the best rule: the mean of each choice and rule, the mean that
     its documents are flipped around, and whether it can ever be chosen.

@@ -38,19 +38,27 @@ def parse_groups(
         return None
     listed = list(several_groups(groups))
     if len(listed) != count:
-        raise RecordError(
-            f"{len(listed)} groups were given for {count} {what}s; give one for each {what}"
-        )
+        raise RecordError(f"{len(listed)} groups were given for {count} {what}s; give one for each")
     numbers: dict[Any, int] = {}
     # A pair stands for a text of no document: no document's name can be one.
     names = [group_of(each) or ("alone", index) for index, each in enumerate(listed)]
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], int)
 
 
+def listed_groups(groups: Any, count: int, what: str = "text") -> list[Any]:
+    """The groups as they were given, one for each text.
+
+    Raises:
+        RecordError: where there are not as many groups as texts.
+    """
+    listed = list(several_groups(groups))
+    parse_groups(listed, count, what)
+    return listed
+
+
 def several_groups(groups: Any) -> Iterable[Any]:
     """The groups as they were given; a name or number alone is one."""
-    is_one = isinstance(groups, str) or not isinstance(groups, Iterable)
-    return (groups,) if is_one else groups
+    return (groups,) if isinstance(groups, str) or not isinstance(groups, Iterable) else groups
 
 
 def group_of(given: Any) -> str | None:
@@ -66,14 +74,14 @@ def group_of(given: Any) -> str | None:
     return str(given)
 
 
-def check_confidence(given: Any) -> None:
-    """Raise where this is not the confidence of an interval.
+def check_confidence(given: Any, name: str = "confidence") -> None:
+    """Raise where this is not the confidence of an interval, or another such share.
 
     Raises:
         RecordError: with what was given.
     """
     if not isinstance(given, Real) or not 0 < given < 1:
-        raise RecordError(f"confidence is a number between 0 and 1, not {given!r}")
+        raise RecordError(f"{name} is a number between 0 and 1, not {given!r}")
 
 
 def summed(
@@ -107,10 +115,8 @@ def effective_groups(sizes: Float[np.ndarray, "group head"]) -> Float[np.ndarray
         >>> effective_groups(np.array([[10.0], [10.0], [1.0]])).round(2).tolist()
         [2.19]
     """
-    squares = (sizes**2).sum(axis=0)
-    return np.divide(
-        sizes.sum(axis=0) ** 2, squares, out=np.zeros(sizes.shape[1]), where=squares > 0
-    )
+    squares, total = (sizes**2).sum(axis=0), sizes.sum(axis=0) ** 2
+    return np.divide(total, squares, out=np.zeros(sizes.shape[1]), where=squares > 0)
 
 
 def group_variance(

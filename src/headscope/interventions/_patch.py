@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,14 +81,12 @@ class Patch(Intervention):
 
     def _check_given(self) -> None:
         are_records = self.records and all(isinstance(one, Record) for one in self.records)
-        if not are_records or self.what not in WHERE:
+        if not are_records or self.what not in tuple(WHERE):
             raise InterventionError(
                 f"Patch needs a record and one of {', '.join(WHERE)}; not {self.what!r}"
             )
         if self.queries is not None:
-            raise InterventionError(
-                "Patch takes positions=, the tokens that are patched, and not queries="
-            )
+            raise InterventionError("Patch takes positions=, the tokens to patch, not queries=")
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -205,13 +203,9 @@ class Patch(Intervention):
 
 def _as_given(numbers: Any, name: str) -> tuple[int, ...] | None:
     """Positions in the order in which they were given, in which source and target go together."""
-    if isinstance(numbers, int | np.integer):
-        return parse_numbers(numbers, name)
-    if numbers is None:
-        return None
-    listed = list(numbers)
-    parse_numbers(listed, name)
-    return tuple(listed)
+    several = list(numbers) if isinstance(numbers, Iterable) else numbers
+    parsed = parse_numbers(several, name)
+    return tuple(several) if isinstance(several, list) else parsed
 
 
 def layer_of(record: Record, place: LayerPlace) -> Layer:

@@ -140,7 +140,12 @@ class SetWeights(Intervention):
                     f"Weights were given for {len(given)} texts, and the batch has {count}"
                 )
             given = given[example]
-        return given if isinstance(given, torch.Tensor) else torch.from_numpy(np.array(given))
+        if isinstance(given, torch.Tensor):
+            return given
+        array = np.asarray(given)
+        if array.dtype.kind not in "fiu":
+            raise InterventionError(f"weights are numbers [head query key], not {given!r}")
+        return torch.from_numpy(np.array(array))
 
 
 def laid(

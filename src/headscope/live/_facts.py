@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +29,7 @@ from headscope.live.contract import (
 )
 from headscope.record import Record
 from headscope.results import load
+from headscope.storage import local_path
 from headscope.views.atlas_page import packed_maps
 
 LIMITS: LiveLimits = {
@@ -233,7 +233,7 @@ def parse_atlas(given: Atlas | str | os.PathLike[str]) -> Atlas:
     """
     if isinstance(given, Atlas):
         return given
-    if not Path(given).exists():
+    if not local_path(given).exists():
         raise FileError(
             f"{given} does not exist; headscope atlas --texts FILE --out {given} makes an atlas"
         )

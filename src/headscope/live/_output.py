@@ -190,9 +190,7 @@ class Reader:
             return None
         form = before.form if before.form in (TOKENS, CLASSES, NUMBER) else STATES
         return OutputChange(
-            kind=form,
-            labels=before.labels or ("the whole",),
-            values=moved.double().cpu().numpy(),
+            kind=form, labels=before.labels or ("the whole",), values=moved.double().cpu().numpy()
         )
 
     def guesses(self, odds: Rows, *, form: str = TOKENS) -> list[list[LiveGuess]]:

@@ -9,15 +9,16 @@ import webbrowser
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 import torch
 
-from headscope.capturing import LoadOptions, ParsedInput, load_for, parse_call
+from headscope.capturing import LoadOptions, ParsedInput, check_reader, load_for, parse_call
 from headscope.capturing.loading import config_of, kept_arguments
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, check_count
 from headscope.live._facts import LIMITS, atlas_for, check_atlas, parse_atlas
 from headscope.live._model import LiveModel
 from headscope.live._queue import StopSignal
@@ -93,10 +94,15 @@ def serve(
         raise HeadscopeError(f"serve has no option {min(unknown)!r}; there are {known}")
     limits: LiveLimits = {
         **LIMITS,
-        "tokens": options.get("max_tokens", LIMITS["tokens"]),
+        "tokens": check_count("max_tokens", options.get("max_tokens", LIMITS["tokens"])),
         "seconds": options.get("seconds", LIMITS["seconds"]),
     }
+    if not isinstance(limits["seconds"], Real) or not limits["seconds"] > 0:
+        raise HeadscopeError(f"seconds is a number above 0, not {limits['seconds']!r}")
+    check_reader(tokenizer, "serve")
     beside, atlas = options.get("beside"), atlas_for(model, options.get("atlas"))
+    if beside is not None and not (isinstance(beside, tuple | list) and len(beside) == 2):
+        raise HeadscopeError(f"beside is a model and its tokenizer, not {repr(beside)[:60]}")
     with listening_on(port) as listening, _fewer_threads():
         live = LiveModel(model, tokenizer, limits=limits, text=text)
         token = new_token()

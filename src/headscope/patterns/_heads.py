@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import HeadscopeError, RecordError
-from headscope.evidence.chance import CORRECTIONS
+from headscope.evidence.chance import check_correction
 from headscope.evidence.groups import check_confidence
 from headscope.measures import head_map
 from headscope.patterns._card import HeadCard
@@ -66,11 +66,8 @@ class Heads(Result):
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
-        if not isinstance(self.alpha, Real) or self.correction not in tuple(CORRECTIONS):
-            raise RecordError(
-                f"alpha is {self.alpha!r} and correction {self.correction!r}; give a number, and "
-                f"one of {', '.join(CORRECTIONS)}"
-            )
+        check_confidence(self.alpha, "alpha")
+        check_correction(self.correction)
         if not isinstance(self.margin, Real) or not 0 <= self.margin < 1:
             raise RecordError(
                 f"margin is {self.margin!r}; give what the excess over the baseline must be above, "
@@ -459,11 +456,12 @@ def check_heads_options(options: Mapping[str, Any]) -> None:
         HeadscopeError: where SciPy is not installed.
     """
     unknown = set(options) - {"confidence", "alpha", "correction", "margin"}
-    if unknown or options.get("correction", "holm") not in CORRECTIONS:
+    if unknown:
         raise RecordError(
-            f"heads was given {dict(options)}; its options are confidence, alpha, margin and "
-            f"correction ({', '.join(CORRECTIONS)})"
+            f"heads has no option {min(unknown)!r}; it has confidence, alpha, correction, margin"
         )
+    check_confidence(options.get("alpha", 0.05), "alpha")
+    check_correction(options.get("correction", "holm"))
     if find_spec("scipy") is None:
         raise HeadscopeError(
             "heads needs SciPy, which is not installed: pip install 'headscope[statistics]'"

@@ -440,6 +440,8 @@ def row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     Raises:
         RecordError: where two patterns share a name.
     """
+    if strange := [each for each in patterns if not isinstance(each, Pattern)]:
+        raise RecordError(f"patterns holds {strange[0]!r}; give a list of Pattern")
     names = [pattern.name for pattern in patterns]
     if len(set(names)) < len(names):
         raise RecordError(f"Patterns need names of their own; given were {', '.join(names)}")

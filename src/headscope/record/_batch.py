@@ -129,7 +129,7 @@ class TextBatch:
         return len(next(iter(self.stacks.values())).query)
 
     def __getitem__(self, name: str) -> BatchStack:
-        if name not in self.stacks:
+        if name not in tuple(self.stacks):
             raise RecordError(
                 f"The texts have the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
             )

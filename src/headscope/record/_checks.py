@@ -76,9 +76,7 @@ def check_finite(array: np.ndarray, name: str) -> None:
                 return
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise RecordError(
-            f"{name} holds {array[where]} at {list(where)}; every value must be finite"
-        )
+        raise RecordError(f"{name} holds {array[where]} at {list(where)}; each must be finite")
 
 
 def check_weights(weights: np.ndarray, name: str, *, sinks: bool, dead: np.ndarray) -> None:

@@ -117,6 +117,4 @@ class Contributions(RebuiltWhenCopied):
 def _check_norms(array: np.ndarray, name: str) -> None:
     check_finite(array, f"{name} of contributions")
     if array.min(initial=0.0) < 0:
-        raise RecordError(
-            f"{name} of contributions holds {array.min():.3g}; norms are not negative"
-        )
+        raise RecordError(f"{name} of contributions holds {array.min():.3g}; no norm is negative")

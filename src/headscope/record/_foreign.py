@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from headscope.errors import RecordError
+from headscope.errors import RecordError, check_count, listed
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._layer import Layer
 from headscope.record._tokens import Tokens
@@ -28,6 +28,14 @@ class BatchPart:
 
     example: int | None = None
     positions: Positions | None = None
+
+    def check_stacks(self, names: Iterable[str]) -> None:
+        """Raise where positions were given for several stacks, which have tokens of their own."""
+        if self.positions is not None and set(names) != {"self"}:
+            raise RecordError(
+                "positions are for models with one stack; cut what an encoder-decoder model gave "
+                "yourself"
+            )
 
     def of(self, value: Any, axes: str, name: str) -> np.ndarray:
         """A float array with these axes of our own; the value may have a batch axis before them.
@@ -50,7 +58,10 @@ class BatchPart:
         chosen = _indices(self.positions)
         for axis, kind in enumerate(axes.split()):
             if kind in ("query", "key"):
-                array = array[(slice(None),) * axis + (chosen,)]
+                try:
+                    array = array[(slice(None),) * axis + (chosen,)]
+                except IndexError as error:
+                    raise RecordError(f"{name} has no such positions: {error}") from None
         return np.ascontiguousarray(array)
 
     def of_weights(self, value: Any, axes: str, name: str) -> np.ndarray:
@@ -78,7 +89,9 @@ class BatchPart:
             raise RecordError(
                 f"{name} holds a batch of {size} texts; say which with example=0, example=1 ..."
             )
-        if not 0 <= (self.example or 0) < size:
+        if self.example is not None:
+            check_count("example", self.example, 0)
+        if (self.example or 0) >= size:
             raise RecordError(
                 f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}"
             )
@@ -86,7 +99,9 @@ class BatchPart:
 
 
 def _indices(positions: Positions) -> slice | np.ndarray:
-    return positions if isinstance(positions, slice) else np.asarray(positions, int)
+    if isinstance(positions, slice):
+        return positions
+    return np.array([check_count("a position", each, 0) for each in listed(positions, "positions")])
 
 
 def plain(value: Any, name: str) -> np.ndarray:

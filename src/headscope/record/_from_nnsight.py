@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.errors import RecordError
+from headscope.errors import RecordError, listed
 from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
@@ -35,8 +35,9 @@ AXES = {
     "values": "kv_head key feature",
     "output": "query head feature",
     "mask": "head query key",
+    "scale": "",
+    "soft_cap": "",
 }
-FACTS = ("scale", "soft_cap", "sinks")
 MASKED = -1e4
 """What is added to a score that is masked is at most this; a bias never comes near it."""
 
@@ -95,12 +96,8 @@ def from_nnsight(
         [[1.0, 0.0], [0.25, 0.75]]
     """
     given = _by_stack(resolved(saved))
-    if positions is not None and "self" not in given:
-        raise RecordError(
-            "positions are for models with one stack; cut what an encoder-decoder model gave "
-            "yourself"
-        )
     cut = BatchPart(example=example, positions=positions)
+    cut.check_stacks(given)
     first = tokens_of(tokens, text)
     second = None if decoder_tokens is None else tokens_of(decoder_tokens)
     stacks = {}
@@ -141,7 +138,8 @@ def _layers(values: Any, name: str, cut: BatchPart) -> tuple[Layer, ...]:
 def _numbered(saved: Any) -> Iterator[tuple[int, str, Any]]:
     """Layer number, what to call it, and the value, of every layer that has one; in order."""
     if not hasattr(saved, "keys"):
-        values = [(number, f"layer {number}", value) for number, value in enumerate(saved)]
+        several = listed(saved, "what nnsight saved of each layer")
+        values = [(number, f"layer {number}", value) for number, value in enumerate(several)]
     else:
         values = [(_number(name), str(name), saved[name]) for name in saved.keys()]  # noqa: SIM118 - not only mappings
     seen: dict[int, str] = {}
@@ -172,7 +170,7 @@ def _number(name: Any) -> int:
 
 
 def _parts(value: Any, name: str) -> dict[str, Any]:
-    """The parts of one layer by the names of `AXES` and `FACTS`."""
+    """The parts of one layer by the names of `AXES`, and ``sinks``."""
     value = resolved(value)
     if isinstance(value, Mapping):
         if "inputs" in value:
@@ -186,7 +184,7 @@ def _parts(value: Any, name: str) -> dict[str, Any]:
 
 def _named_parts(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     # A mask alone says too little; it is read only of a call, which comes with its scores.
-    known = [part for part in (*AXES, *FACTS) if part != "mask"]
+    known = [part for part in (*AXES, "sinks") if part != "mask"]
     strange = set(value) - set(known)
     if strange:
         raise RecordError(
@@ -221,7 +219,8 @@ def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
     and options.
     """
     try:
-        (_, queries, keys, values, *rest), options = resolved(inputs)
+        (_, queries, keys, values, *rest), named = resolved(inputs)
+        options = dict(named)
         made, weights = (None, None) if output is None else tuple(resolved(output))[:2]
     except (TypeError, ValueError):
         raise RecordError(
@@ -247,12 +246,11 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Lay
         return take(parts[part], AXES[part], f"{part} of {name}")
 
     queries, output, sinks = array("queries"), array("output"), parts.get("sinks")
+    scale, cap = array("scale"), array("soft_cap")
     scales: tuple[float, ...] = ()
-    if "scale" in parts and queries is not None:
-        scales = (float(parts["scale"]),)
-    elif queries is not None:
+    if queries is not None:
         # what models take that say nothing; the weights, where there are any, hold it to that
-        scales = (queries.shape[-1] ** -0.5,)
+        scales = (queries.shape[-1] ** -0.5 if scale is None else scale.item(),)
     if output is not None:
         output = np.ascontiguousarray(output.swapaxes(0, 1))
     if sinks is not None:
@@ -269,7 +267,7 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Lay
             values=array("values"),
             output=output,
             scales=scales,
-            soft_cap=float(parts["soft_cap"]) if "soft_cap" in parts else None,
+            soft_cap=None if cap is None else cap.item(),
             bias=bias,
             sinks=sinks,
             visible=visible,

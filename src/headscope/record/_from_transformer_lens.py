@@ -90,11 +90,7 @@ def from_transformer_lens(
     """
     config, cut = _config(cache, model), BatchPart(example=example, positions=positions)
     hooks = _sorted(cache)
-    if positions is not None and set(hooks) != {"self"}:
-        raise RecordError(
-            "positions are for models with one stack; cut the cache of an encoder-decoder model "
-            "yourself"
-        )
+    cut.check_stacks(hooks)
     sides = {"self": tokens_of(tokens, text)}
     sides["encoder"] = sides["self"]
     sides["cross"] = sides["encoder"]  # what cross-attention looks at
@@ -144,7 +140,9 @@ def _hooks_of_layers(cache: Any) -> dict[tuple[str, int], Hooks]:
     """
     of_layers: dict[tuple[str, int], Hooks] = {}
     strange = []
-    for name in cache.keys():  # noqa: SIM118 - an ActivationCache iterates otherwise
+    if not hasattr(cache, "keys"):
+        raise RecordError(f"Expected a cache of transformer-lens, got {repr(cache)[:60]}")
+    for name in map(str, cache.keys()):  # an ActivationCache iterates otherwise
         match = NAME.fullmatch(name)
         if match is None:
             # Most of a cache is no attention; only a pattern that is not understood matters.

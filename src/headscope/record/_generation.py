@@ -141,9 +141,7 @@ class Generation:
                 "never read"
             )
         if self.stop not in STOPS:
-            raise RecordError(
-                f"Generation: stop must be one of {', '.join(STOPS)}, not {self.stop!r}"
-            )
+            raise RecordError(f"Generation: stop is one of {', '.join(STOPS)}, not {self.stop!r}")
 
     def _check_numbers(self) -> None:
         for name in ("probabilities", "entropies", "ranks", "alternatives"):

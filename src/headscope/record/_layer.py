@@ -335,9 +335,7 @@ class Layer(RebuiltWhenCopied):
             RecordError: where it was not kept, or this layer was refused; the message says why.
         """
         if self.contributions is None:
-            raise RecordError(
-                f"Layer {self.layer} holds no contributions; capture with keep='norms'"
-            )
+            raise RecordError(f"Layer {self.layer} has no contributions; capture with keep='norms'")
         try:
             return self.contributions.of(kind)
         except RecordError as error:

@@ -177,9 +177,7 @@ class Statistics(RebuiltWhenCopied):
         positions = rows.astype(np.int64)
         outside = ((positions < 0) | (positions >= self.queries)).any()
         if covered < 2 or outside or (np.diff(positions) <= 0).any():
-            raise RecordError(
-                f"rows must be two or more rising positions from 0 to {self.queries - 1}"
-            )
+            raise RecordError(f"rows are two or more rising positions from 0 to {self.queries - 1}")
 
     def _check_shapes(self) -> None:
         if (held(self, "top_keys") is None) != (held(self, "top_weights") is None):

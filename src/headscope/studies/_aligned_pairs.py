@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import FileError, ModelError, RecordError
-from headscope.evidence import parse_groups
+from headscope.errors import FileError, ModelError, RecordError, listed
+from headscope.evidence.groups import listed_groups
 from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.storage import place_of, read_rows, wrong_field
@@ -230,13 +230,20 @@ def check_model(readers: Readers, *_: Any, **__: Any) -> None:
         )
 
 
-def grouped_pairs(pairs: list[AlignedPair], groups: Iterable[Any] | None) -> list[AlignedPair]:
-    """The pairs with the documents given for them."""
+def grouped_pairs(given: Iterable[Any], groups: Iterable[Any] | None) -> list[AlignedPair]:
+    """The pairs with the documents given for them.
+
+    Raises:
+        RecordError: where one of them is not a pair.
+    """
+    pairs = listed(given, "a list of AlignedPair")
+    for each in pairs:
+        if not isinstance(each, AlignedPair):
+            raise RecordError(f"Expected a list of AlignedPair, and one is {repr(each)[:60]}")
     if groups is None:
         return pairs
-    given = list(groups)
-    parse_groups(given, len(pairs), "pair")
-    return [replace(pair, group=group) for pair, group in zip(pairs, given, strict=True)]
+    own = listed_groups(groups, len(pairs), "pair")
+    return [replace(pair, group=group) for pair, group in zip(pairs, own, strict=True)]
 
 
 def digest_of(pair: AlignedPair) -> str:

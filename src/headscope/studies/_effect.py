@@ -17,8 +17,8 @@ from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.options import LOADING, check_not_loaded
 from headscope.capturing.run import unwrapped
 from headscope.comparison import Comparison, Effect, compare
-from headscope.errors import HeadscopeError, InterventionError
-from headscope.evidence import parse_groups
+from headscope.errors import HeadscopeError, InterventionError, check_called, check_count, listed
+from headscope.evidence.groups import listed_groups
 from headscope.interventions import Intervention
 from headscope.record import Record
 from headscope.studies.runs import Cells, Runs, done_to, with_changed
@@ -80,11 +80,13 @@ def effect(
         ... )
         >>> comparison.moved  # [layer head], nats
     """
-    _check(interventions, controls)
+    check_called(options.get("on_error"))
+    _check(interventions, listed(controls, "lists of interventions as controls"))
+    check_count("top", top)
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
     loading: dict[str, Any] = {name: options.pop(name) for name in LOADING if name in options}
     inputs = parse_shared(text, options)
-    groups = _documents(groups, len(inputs))
+    groups = None if groups is None else listed_groups(groups, len(inputs))
     if model is None or isinstance(model, str | Path):
         named = (model, tokenizer)
         model, tokenizer = _loaded(named, inputs, loading, allow_unfit=anyway)
@@ -98,12 +100,6 @@ def effect(
         # Documents of texts that could not be run go with them.
         groups = [groups[number] for number in runs]
     return _effect_of(list(runs.values()), interventions, controls, groups)
-
-
-def _documents(groups: Sequence[Any] | None, count: int) -> list[Any] | None:
-    listed = None if groups is None else list(groups)
-    parse_groups(listed, count)
-    return listed
 
 
 def _loaded(
@@ -236,8 +232,8 @@ def _warn(number: int, error: HeadscopeError) -> None:
 
 def _check(interventions: Any, controls: Any) -> None:
     for what in (interventions, *controls):
-        listed = what if isinstance(what, Sequence) else ()
-        if not listed or not all(isinstance(each, Intervention) for each in listed):
+        several = what if isinstance(what, Sequence) else ()
+        if not several or not all(isinstance(each, Intervention) for each in several):
             raise InterventionError(
                 "effect takes lists of interventions such as [headscope.Zero(layer=0, "
                 f"heads=[1])], not {what!r}"

@@ -202,6 +202,8 @@ class TextExplainer:
         self._tokenizer, self._text, self._ranked = tokenizer, text, text.ranked
         self._generator = torch.Generator()
         self._device = next(model.parameters()).device
+        if not -len(text) <= at[1] < len(text):
+            raise TextError(f"The text has {len(text)} tokens, and query is {at[1]}")
         self._query = at[1] % len(text)
         self._seen: dict[tuple[int, ...], torch.Tensor] = {}
         self._check()

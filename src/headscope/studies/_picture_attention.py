@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.errors import RecordError
+from headscope.errors import RecordError, listed
 from headscope.record import Generation, Stack
 
 SINK_TIMES = 10.0
@@ -161,10 +161,12 @@ def parse_choice(layers: Any, heads: Any) -> HeadChoice:
 
 
 def _listed(given: Any) -> list[Any]:
-    listed = [given] if isinstance(given, int | str) else list(given)
-    if not listed:
+    several = (
+        [given] if isinstance(given, int | str) else listed(given, "a list of heads or layers")
+    )
+    if not several:
         raise RecordError("layers or heads is an empty list; give numbers, or leave it out for all")
-    return listed
+    return several
 
 
 def _parsed(head: Any) -> Sequence[int]:

@@ -22,7 +22,7 @@ from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.storage import Finite, array_of
+from headscope.storage import Finite, array_of, local_path
 from headscope.studies._aligned_pairs import (
     AlignedPair,
     check_model,
@@ -451,7 +451,11 @@ def alignment_study(
         >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
         <AlignmentStudy of 1 sentences>
     """
-    listed = grouped_pairs(list(pairs), options.pop("groups", None))
+    if not isinstance(target_tokenizer, str):
+        from headscope.capturing import check_reader
+
+        check_reader(target_tokenizer, "alignment_study")
+    listed = grouped_pairs(pairs, options.pop("groups", None))
     named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")
@@ -472,7 +476,7 @@ def alignment_study(
             check_resumed(path, study, model, how=how, digests=digests)
             return study
 
-        fold = replace(FOLD, resume=(Path(resume), begun))
+        fold = replace(FOLD, resume=(local_path(resume), begun))
     items = [
         Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
     ]

@@ -12,15 +12,9 @@ from jaxtyping import Bool, Float
 
 from headscope.corpus import Counts
 from headscope.errors import RecordError
-from headscope.evidence import p_text, parse_groups
-from headscope.evidence.groups import group_of
-from headscope.linguistics import (
-    Mention,
-    Passage,
-    Question,
-    read_coreference,
-    source_name,
-)
+from headscope.evidence import p_text
+from headscope.evidence.groups import group_of, listed_groups
+from headscope.linguistics import Mention, Passage, Question, read_coreference, source_name
 from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
 from headscope.results import TextTable
@@ -387,7 +381,7 @@ def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage,
     if isinstance(passages, str | os.PathLike):
         data, listed = source_name(passages), read_coreference(passages, **reading)
     else:
-        data, listed = "passages", tuple(passages or ())
+        data, listed = "passages", tuple(passages if isinstance(passages, Iterable) else ())
     if not listed or not all(isinstance(each, Passage) for each in listed):
         raise RecordError(
             f"Passages were given as {type(passages).__name__}; expected a file, a folder, or a "
@@ -400,9 +394,8 @@ def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tup
     """The passages with the documents given for them."""
     if groups is None:
         return passages
-    listed = list(groups)
-    parse_groups(listed, len(passages), "passage")
     documents = []
+    listed = listed_groups(groups, len(passages), "passage")
     for passage, group in zip(passages, listed, strict=True):
         # Without a document a passage is one by itself, and is drawn by itself.
         documents.append(replace(passage, document=group_of(group) or passage.name))

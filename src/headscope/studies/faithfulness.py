@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, product
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -111,6 +112,10 @@ class Faithfulness(FoldResult):
         confidence: float = 0.95,
     ) -> None:
         how = {"layer": layer, "query": query, "counterfactual": counterfactual}
+        if not isinstance(layer, Integral) or not isinstance(query, Integral | str):
+            raise RecordError(
+                f"layer is a whole number and query one or a word, not {layer!r} and {query!r}"
+            )
         super().__init__(how, {"confidence": confidence})
         self.layer: int = layer
         self.explained: tuple[ExplainedText, ...] = ()
@@ -445,7 +450,7 @@ def faithfulness(
     from headscope.studies import _explainer
 
     # Before the run: whatever is wrong with the options is said here.
-    Faithfulness(confidence=confidence)
+    Faithfulness(layer=layer, query=query, confidence=confidence)
     how = {"layer": layer, "query": query}
     how["counterfactual"] = counterfactual or _explainer.CounterfactualAttention()
     if not isinstance(how["counterfactual"], _explainer.CounterfactualAttention):

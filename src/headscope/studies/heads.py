@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.corpus import WHOLE, Counted, Counts, Kept, RunFolder, Sums, asks_for_run
-from headscope.errors import CaptureError, HeadscopeError, RecordError
+from headscope.errors import CaptureError, HeadscopeError, RecordError, listed
 from headscope.measures import repeated_tokens
 from headscope.patterns import (
     PATTERNS,
@@ -254,7 +254,7 @@ def heads_over(
     check_heads_options(judging)
     is_related = how.pop("related", False)
     how = {
-        "patterns": tuple(options.pop("patterns", PATTERNS)),
+        "patterns": tuple(listed(options.pop("patterns", PATTERNS), "a list of patterns")),
         "stack": options.pop("stack", None),
         "battery": options.pop("battery", None) is not False,
         "position_mean": None,
@@ -300,7 +300,7 @@ def _mean_map(
     """The mean map by position over the texts, or one that was given; NaN where no text is long
     enough for a place.
     """
-    mean = np.asarray(wanted, np.float64)
+    mean = np.asarray(wanted)
     if wanted is True:
         sums = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN).sums
         total, texts = (sums.total(f"{WHOLE}{name}") for name in ("maps", "texts"))
@@ -308,6 +308,8 @@ def _mean_map(
         mean = np.full((len(total), *[max(texts.shape)] * 2), np.nan)
         inside = np.s_[:, : texts.shape[0], : texts.shape[1]]
         mean[inside] = np.divide(total, texts, out=mean[inside].copy(), where=texts > 0)
+    elif mean.dtype.kind not in "fiu" or mean.ndim != 3:
+        raise RecordError(f"position_mean is True or a map [head query key], not {wanted!r}")
     if isinstance(read, TextsInMemory):
         return mean
     RunFolder(read.folder).begin()

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.corpus import WHOLE, Counts
-from headscope.errors import RecordError
+from headscope.errors import RecordError, check_count, listed
 from headscope.evidence import interval_of_sums
 from headscope.measures import carriers
 from headscope.patterns import Pattern, QueryKeyTokens, maps_of
@@ -44,10 +44,7 @@ from headscope.patterns.neurons import (
 )
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.storage import (
-    PAIR,
-    Finite,
-)
+from headscope.storage import PAIR, Finite
 from headscope.studies.shared._fold import Fold, stack_of, told_of
 from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._folded import folded_texts, taken
@@ -99,6 +96,14 @@ def counts_of(
     return {name: np.concatenate([counts[name] for counts in layers]) for name in layers[0]}
 
 
+def _parsed(cell: Any) -> tuple[int, int]:
+    """The layer and head of a head in ``at``."""
+    numbers = listed(cell, "(layer, head) in at")
+    if len(numbers) != 2:
+        raise RecordError(f"Expected (layer, head) in at, got {cell!r}")
+    return check_count("layer", numbers[0], 0), check_count("head", numbers[1], 0)
+
+
 class Mechanism(FoldResult):
     """The neurons that carry the scores of heads; prints itself as a table, is added to others of
     the same model, saved and resumed.
@@ -141,7 +146,7 @@ class Mechanism(FoldResult):
         confidence: float = 0.95,
     ) -> None:
         if at is not None:
-            at = tuple(dict.fromkeys((int(layer), int(head)) for layer, head in at))
+            at = tuple(dict.fromkeys(map(_parsed, listed(at, "at as [(layer, head)]"))))
         carriers(np.zeros(1), share=share)
         how = {"at": at, "pattern": pattern, "stack": stack, "share": share}
         super().__init__(how, {"confidence": confidence})

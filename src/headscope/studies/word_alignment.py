@@ -21,11 +21,7 @@ from headscope.evidence import redrawn_interval
 from headscope.evidence.choice import Choices, split_error, student_reach
 from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
-from headscope.measures import (
-    aligned_words,
-    alignment_counts,
-    alignment_error_rate,
-)
+from headscope.measures import aligned_words, alignment_counts, alignment_error_rate
 from headscope.measures.alignment import Link
 from headscope.record import Layer, Record, Stack, Tokens, word_maps
 
@@ -108,6 +104,8 @@ def word_alignment(
     for name, given, known in (("by", by, BY), ("state", state, STATES)):
         if given not in known:
             raise RecordError(f"{name} is {given!r}; it may be {' or '.join(map(repr, known))}")
+    if not isinstance(record, Record):
+        raise RecordError(f"word_alignment takes a record, and was given {repr(record)[:60]}")
     chosen = record[stack]
     source, target = words_of(chosen.key), written_words_of(chosen)[state]
     maps = _map_of(chosen.layer(layer), head, by)
@@ -236,12 +234,7 @@ class Gold(NamedTuple):
 
 
 def counts_of(
-    pair: Any,
-    record: Record,
-    *,
-    stack: str = "cross",
-    special: bool = True,
-    **_: Any,
+    pair: Any, record: Record, *, stack: str = "cross", special: bool = True, **_: Any
 ) -> Counts:
     """Hits and links of one sentence (`alignment_counts`), ``[2 state by layer head_and_all]``, of
     the diagonal ``[2]``, and which layers have no norms.

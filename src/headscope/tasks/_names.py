@@ -29,8 +29,6 @@ def check_task(name: str, path: str | Path | None) -> None:
         TextError: naming the tasks, or what the file holds.
     """
     if name not in NAMES:
-        raise TextError(
-            f"There is no task {name!r}; there are {', '.join(NAMES)}, and file.py:function"
-        )
+        raise TextError(f"There is no task {name!r}; give {', '.join(NAMES)} or file.py:function")
     if path is None and name != "repeats":
         raise TextError(f"The task {name!r} needs a file of examples: {NAMES[name]}")

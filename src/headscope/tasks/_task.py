@@ -15,6 +15,7 @@ from torch import nn
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_fit, first_ids
 from headscope.errors import InterventionError
+from headscope.evidence.groups import several_groups
 from headscope.interventions import Objective
 
 Batch = Mapping[str, Any]
@@ -74,8 +75,8 @@ class Task:
         """
         if groups is None:
             return self
-        kept = tuple(each for n, each in enumerate(groups) if n not in self.left_out)
-        return replace(self, groups=kept)
+        several = enumerate(several_groups(groups))
+        return replace(self, groups=tuple(each for n, each in several if n not in self.left_out))
 
     def check(self, model: nn.Module) -> None:
         """Raise where a model is not fit for the task: an untrained head, or one that sees the word

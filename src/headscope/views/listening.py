@@ -86,7 +86,7 @@ def listening_on(port: int) -> socket.socket:
     try:
         listening.bind((HOST, port))
         listening.listen(128)
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
         raise HeadscopeError(

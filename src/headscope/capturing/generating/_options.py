@@ -203,7 +203,7 @@ def explained(model: Any, what: str) -> Generator[None]:
     except (HeadscopeError, torch.OutOfMemoryError):
         # what the caller's own processors of logits say, and what another machine could do
         raise
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot {what} like this: {why}") from error

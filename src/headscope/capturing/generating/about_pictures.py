@@ -92,6 +92,8 @@ def written_about(
     if max_new_tokens is not None:
         check_count("max_new_tokens", max_new_tokens)
     check_count("alternatives", alternatives, 0)
+    if seed is not None:
+        check_count("seed", seed, 0)
     keeping, arguments = parse_options(options, model)
     with one_at_a_time(model), at_rest(model), left_as_it_was(model):
         inputs = inputs_of(model, processor, given)

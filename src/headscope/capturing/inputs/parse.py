@@ -18,7 +18,7 @@ from headscope.capturing.media.given import (
     parse_sound_input,
     parse_video,
 )
-from headscope.errors import CaptureError, HeadscopeError, TextError
+from headscope.errors import CaptureError, HeadscopeError, TextError, listed
 from headscope.storage import (
     FIRST,
     SECOND,
@@ -239,10 +239,11 @@ def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
             )
         return replace(beside, text=parsed.text, text_pair=parsed.text_pair)
 
-    listed = [texts] if isinstance(texts, tuple) else list(several_of(texts))
-    if not listed:
+    several = [texts] if isinstance(texts, tuple) else several_of(texts)
+    several = listed(several, "a text, or a list of texts", TextError)
+    if not several:
         raise TextError("effect was given an empty list of texts; give at least one")
-    return tuple(outcome_of(joined, each) for each in listed)
+    return tuple(outcome_of(joined, each) for each in several)
 
 
 def outcome_of(parse: Callable[[Any], ParsedInput], given: Any) -> Outcome:

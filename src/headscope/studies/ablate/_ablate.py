@@ -17,8 +17,17 @@ from headscope.capturing import LOADING, LoadOptions, random_twin
 from headscope.capturing.facts import display_name
 from headscope.capturing.run import unwrapped
 from headscope.corpus import OPTIONS, WHOLE, RunOptions, asks_for_run
-from headscope.errors import HeadscopeError, InterventionError, RecordError, RunError
-from headscope.evidence.chance import CORRECTIONS
+from headscope.errors import (
+    HeadscopeError,
+    InterventionError,
+    RecordError,
+    RunError,
+    check_called,
+    check_count,
+    listed,
+)
+from headscope.evidence.chance import check_correction
+from headscope.evidence.groups import check_confidence
 from headscope.studies.ablate._examples import (
     FOLD,
     HEADS,
@@ -282,15 +291,24 @@ def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
                 f"{name} is for a run in parts; give out=, workers= or executor=, or leave it out: "
                 "the task has its examples"
             )
-        if name in ("confidence", "alpha") and not 0 < value < 1:
-            raise RecordError(f"{name} is a number between 0 and 1, not {value}")
-    if options.get("correction", "holm") not in CORRECTIONS:
-        raise RecordError(
-            f"correction is {options['correction']!r}; give {' or '.join(map(repr, CORRECTIONS))}"
-        )
+        if name in ("confidence", "alpha"):
+            check_confidence(value, name)
+    check_correction(options.get("correction", "holm"))
+    check_called(options.get("on_error"))
+    _check_cells(options)
     check_screen(options, by)
     if is_run:
         _check_run(task, options)
+
+
+def _check_cells(options: Mapping[str, Any]) -> None:
+    for name in ("heads", "layers"):
+        if not isinstance(options.get(name, True), bool):
+            for each in listed(options[name], f"a list of {name}", InterventionError):
+                for number in listed(each, "(layer, head)") if name == "heads" else [each]:
+                    check_count(f"A number of {name}", number, 0, InterventionError)
+    if not isinstance(options.get("stack") or "", str):
+        raise InterventionError(f"stack is the name of a stack, not {options['stack']!r}")
 
 
 def _check_run(task: Any, options: Mapping[str, Any]) -> None:
@@ -314,9 +332,9 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
     options.pop("resume", None)
     judging = taken(options, JUDGING)
     how = {"task": task, "by": by, "chosen": None, "means": None}
-    defaults = {"heads": True, "layers": True, "stack": None, "share": True, "masked": None}
-    for name, default in defaults.items():
-        how[name] = _settled(options.pop(name, default))
+    how |= {name: _settled(options.pop(name, True)) for name in ("heads", "layers")}
+    how |= {"stack": options.pop("stack", None), "masked": options.pop("masked", None)}
+    how["share"] = bool(options.pop("share", True))
     screen, top = options.pop("screen", None), options.pop("top", None)
     given = model, options.pop("tokenizer", None)
     texts = examples_of(options.pop("texts", None), options.pop("groups", None))

@@ -233,7 +233,7 @@ def examples_of(rows: Any, groups: Iterable[Any] | None) -> Stream:
     Raises:
         RecordError: where there are none, or a single one was given.
     """
-    if rows is None or isinstance(rows, str | Mapping):
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
         raise RecordError(
             "A run of ablate needs its examples: texts=, a list of texts, pairs or rows with labels"
         )

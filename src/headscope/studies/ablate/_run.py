@@ -37,7 +37,7 @@ from headscope.interventions import (
 from headscope.interventions.importance import gate_slopes, in_copies, may_be_copied, one_of
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import plan_on
-from headscope.storage import array_of, check_document, load_kept, reading, save_kept
+from headscope.storage import array_of, check_document, load_kept, local_path, reading, save_kept
 from headscope.studies.ablate._result import Cell
 from headscope.studies.ablate.sharing import Sharing
 from headscope.tasks import Task
@@ -67,7 +67,7 @@ class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
 
     def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, str]) -> None:
         super().__init__()
-        self._path, self._header = None if path is None else Path(path), dict(header)
+        self._path, self._header = None if path is None else local_path(path), dict(header)
         if self._path is None:
             return
         if self._path.exists():

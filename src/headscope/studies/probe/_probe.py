@@ -14,7 +14,15 @@ import numpy as np
 
 from headscope.capturing import LOADING, LoadOptions
 from headscope.corpus import OPTIONS, RunOptions, asks_for_run
-from headscope.errors import FileError, HeadscopeError, RecordError, TextError
+from headscope.errors import (
+    FileError,
+    HeadscopeError,
+    RecordError,
+    TextError,
+    check_called,
+    check_count,
+    listed,
+)
 from headscope.evidence.groups import check_confidence
 from headscope.linguistics import Sentence, read_vectors
 from headscope.record import held
@@ -263,22 +271,22 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     if unknown:
         raise RecordError(f"probe has no option {unknown}; it has {', '.join(known)}")
     plan = SimpleNamespace(**dict.fromkeys(known) | DEFAULTS | options)
+    split = listed(plan.split, "three shares as split")
+    for share in split:
+        check_confidence(share, "a share of split")
     # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
-    if len(plan.split) != 3 or min(plan.split) <= 0 or not np.isclose(sum(plan.split), 1):
+    if len(split) != 3 or not np.isclose(sum(split), 1):
         raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
-    _check_numbers(plan)
-    plan.seeds = tuple(plan.seeds)
-    return plan
-
-
-def _check_numbers(plan: SimpleNamespace) -> None:
-    if not len(plan.seeds):
+    seeds = listed(plan.seeds, "numbers as seeds")
+    plan.seeds = tuple(check_count("a seed", seed, 0) for seed in seeds)
+    if not seeds:
         raise RecordError("seeds is empty; give at least one")
     check_confidence(plan.confidence)
+    check_called(plan.on_error)
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
-        least = getattr(plan, name)
-        if least is not None and least < 1:
-            raise RecordError(f"{name} is at least 1, not {least}")
+        if getattr(plan, name) is not None or DEFAULTS.get(name) is not None:
+            check_count(name, getattr(plan, name))
+    return plan
 
 
 def _drawn(sentences: list[Sentence], plan: SimpleNamespace) -> list[Sentence]:

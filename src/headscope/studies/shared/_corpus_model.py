@@ -318,7 +318,7 @@ def with_groups(
     Raises:
         RecordError: where there are more or fewer documents than texts.
     """
-    rest, count, none = None if groups is None else iter(groups), 0, object()
+    rest, count, none = None if groups is None else iter(several_groups(groups)), 0, object()
     for count, given in enumerate(texts, 1):
         group = None if rest is None else next(rest, none)
         if group is none:

@@ -30,7 +30,7 @@ from headscope.corpus import (
     run,
     this_process,
 )
-from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RunError
+from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError, RunError
 from headscope.patterns import MissingFunction, Pattern
 from headscope.results import Result
 from headscope.storage import load_kept, save_kept
@@ -281,8 +281,8 @@ class FoldJob:
             sums = sums + Sums.of_kept(part, self.fold.what)
         failed = finished.failed
         if not len(sums):
-            first = failed[0]["error"] if failed else "there was none"
-            raise RunError(f"No text of the run could be measured: {first}")
+            first = failed[0]["error"] if failed else "none was given"
+            raise RecordError(f"No {self.fold.what} is left: {first}")
         more = {"beside": finished.part(BESIDE)} if self.beside else {}
         result = self.fold.result_of(sums, dict(self.how), {**judging, **more})
         for each in failed:
@@ -401,6 +401,9 @@ def _parse_job(
     fold: Fold, given: Readers, options: dict[str, Any], engine: Engine
 ) -> dict[str, Any]:
     """Options of a `FoldJob`, which are taken out of those of a study."""
+    for name in ("truncate", "allow_unfit"):
+        if options.get(name) not in (None, True, False):
+            raise RecordError(f"{name} is True or False, not {options[name]!r}")
     allow_unfit = options.pop("allow_unfit", False)
     needs = f"any {fold.needs}" if allow_unfit and fold.needs != "attention" else fold.needs
     model = parse_model(*given, options, engine, needs=needs)
@@ -423,11 +426,6 @@ def texts_in_parts(
     engine = engine_of(how["workers"], how["executor"])
     progress, on_error = options.pop("progress", True), options.pop("on_error", None)
     job = _parse_job(fold, given, options, engine)
-    if options:
-        raise RunError(
-            f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "
-            "out, or leave out=, workers= and executor= out"
-        )
     parts = TextsInParts(job, texts, engine, how["out"], how["part_size"], progress, on_error)
     is_temporary = again and parts.out is None
     with tempfile.TemporaryDirectory(prefix="headscope-") if is_temporary else nullcontext() as own:

@@ -8,20 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus import CorpusText, Sums, TextNames, asks_for_run
-from headscope.errors import HeadscopeError, NoSuchStackError, RecordError
+from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
+from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError, check_called
 from headscope.patterns.records import named_records
 from headscope.results import Result, check_conserved
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
-from headscope.studies.shared._source import (
-    CAPTURING,
-    LOADING,
-    Source,
-    parse_source,
-    passed,
-)
+from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source, passed
 
 KEPT_EVERY = 20
 """Texts after which a study in memory is kept that may be resumed."""
@@ -73,12 +67,12 @@ def folded(
         RunError: of a run, see `headscope.corpus.run`.
     """
     check_unique((item.name for item in items), fold.what)
+    check_options(fold, options, (*how, *judging))
     items = _with_copies(fold, items, how)
     if asks_for_run(options):
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
         with texts_in_parts(fold, given, texts, options, again=random_weights) as parts:
             return _both(parts, fold, how, judging, twin=random_weights)
-    _check_options(fold, options, (*how, *judging))
     readable, inputs, left_out = [], [], {}
     for item in items:
         try:
@@ -87,7 +81,7 @@ def folded(
         except HeadscopeError as error:
             left_out[item.name] = str(error)
     if not readable:
-        raise RecordError(f"No {fold.what} is left: {next(iter(left_out.values()))}")
+        raise RecordError(f"No {fold.what} is left: {[*left_out.values(), 'none was given'][0]}")
     # They are named in the result.
     texts = _read_in_memory(fold, given, inputs, options | {"on_error": passed})
     texts.items, texts.left_out = readable, left_out
@@ -185,14 +179,13 @@ def read_texts(
     Raises:
         HeadscopeError: as of `folded_texts`.
     """
+    check_options(fold, options, (*known, "groups"))
     if asks_for_run(options):
         stream = corpus_texts(texts, options.pop("groups", None))
         with texts_in_parts(fold, given, stream, options, again=again) as parts:
             yield parts
         return
-    read = _read_in_memory(fold, given, texts, options)
-    _check_options(fold, options, known)
-    yield read
+    yield _read_in_memory(fold, given, texts, options)
 
 
 def _read_in_memory(
@@ -221,9 +214,9 @@ def _folded_records(
     judging: Mapping[str, Any],
     twin: bool,
 ) -> Any:
+    check_options(fold, options, (*how, *judging, "groups"))
     groups = options.pop("groups", None)
     parse_source(given[0], given[1], None, options)
-    _check_options(fold, options, (*how, *judging))
     if twin:
         raise RecordError(
             f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"
@@ -283,7 +276,8 @@ class TextsInMemory:
         report = passed if place else source.report
 
         def lose(at: int, error: HeadscopeError) -> None:
-            if isinstance(error, NoSuchStackError):
+            # What is wrong whatever the text ends a run, too.
+            if isinstance(error, ModelError | NoSuchStackError):
                 raise error
             lost[self.items[left[at]].name] = str(error)
             report(left[at], error)
@@ -331,15 +325,16 @@ def _begun(fold: Fold, model: Any, *, random: bool) -> tuple[Sums, dict[str, str
     return begun.sums, dict(begun.left_out), path
 
 
-def _check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise where there is an option that is not one of reading.
+def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise where there is an option that is not one of reading, runs or the study.
 
     Raises:
         RecordError: naming it.
     """
-    unknown = [name for name in options if name not in (*CAPTURING, *LOADING)]
+    unknown = [name for name in options if name not in (*CAPTURING, *LOADING, *OPTIONS, *known)]
     if unknown:
         raise RecordError(
             f"{fold.name} has no option {unknown[0]!r}; it has {', '.join(known)}; to count fewer "
             "texts, give fewer"
         )
+    check_called(options.get("on_error"))

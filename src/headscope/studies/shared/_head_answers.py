@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import RecordError
+from headscope.errors import RecordError, check_count
 from headscope.evidence import p_text
-from headscope.evidence.chance import CORRECTIONS
+from headscope.evidence.chance import check_correction
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
 from headscope.evidence.groups import check_confidence, group_of
 from headscope.record import Record
@@ -43,12 +43,7 @@ class EvidenceOptions(TypedDict, total=False):
     """How many splits held-out numbers are means of; 10."""
 
 
-DEFAULTS: EvidenceOptions = {
-    "confidence": 0.95,
-    "correction": "holm",
-    "seed": 0,
-    "splits": SPLITS,
-}
+DEFAULTS: EvidenceOptions = {"confidence": 0.95, "correction": "holm", "seed": 0, "splits": SPLITS}
 
 
 class HeadAnswers(FoldResult):
@@ -325,14 +320,10 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
             "texts, give fewer"
         )
     all_: dict[str, Any] = {**DEFAULTS, **options}
-    correction, splits = all_["correction"], all_["splits"]
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-        raise RecordError(f"splits is {splits!r}; expected a number from 1 on")
+    check_count("splits", all_["splits"])
     check_confidence(all_["confidence"])
-    if correction not in tuple(CORRECTIONS):
-        raise RecordError(f"correction is {correction!r}; give one of {', '.join(CORRECTIONS)}")
-    if not isinstance(all_["seed"], int | np.integer) or all_["seed"] < 0:
-        raise RecordError(f"Expected a whole number from 0 on for seed, got {all_['seed']!r}")
+    check_correction(all_["correction"])
+    check_count("seed", all_["seed"], 0)
     return all_
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from headscope.errors import RecordError
-from headscope.evidence.groups import group_of, parse_groups, several_groups
+from headscope.evidence.groups import group_of, listed_groups
 from headscope.linguistics import Sentence, Treebank, read_treebank
 
 FIELDS = ("words", "heads", "relations", "upos", "xpos", "name", "written", "document")
@@ -38,8 +38,7 @@ def grouped(bank: Treebank, groups: Iterable[Any] | None) -> Treebank:
     """
     if groups is None:
         return bank
-    listed = list(several_groups(groups))
-    parse_groups(listed, len(bank), "sentence")
+    listed = listed_groups(groups, len(bank), "sentence")
     documents = [group_of(group) or "" for group in listed]
     pairs = zip(bank, documents, strict=True)
     return Treebank(

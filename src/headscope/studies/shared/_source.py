@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import CorpusText
 from headscope.errors import RecordError
-from headscope.evidence.groups import group_of, parse_groups, several_groups
+from headscope.evidence.groups import group_of, listed_groups
 from headscope.record import Record
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ class Source:
         from headscope.capturing import random_twin
 
         return replace(
-            self,
-            model=random_twin(self.model),
-            options=self.options | {"on_error": passed},
+            self, model=random_twin(self.model), options=self.options | {"on_error": passed}
         )
 
 
@@ -200,9 +198,7 @@ def _grouped(options: dict[str, Any], texts: Any, count: int) -> tuple | None:
     groups = groups_in(texts) if groups is None else groups
     if groups is None:
         return None
-    groups = tuple(several_groups(groups))
-    parse_groups(groups, count)
-    return groups
+    return tuple(listed_groups(groups, count))
 
 
 def with_copies(inputs: Sequence[Outcome], groups: tuple | None) -> tuple | None:
