@@ -87,8 +87,8 @@ def test_what_is_no_text_is_told_where_it_goes(given, advice, model, tokenizer):
         hs.capture(model, tokenizer, given)
 
 
-def test_a_long_text_has_one_message(model, tokenizer, caplog):
-    tokenizer.model_max_length = 8
+def test_a_long_text_has_one_message(model, tokenizer, caplog, monkeypatch):
+    monkeypatch.setattr(tokenizer, "model_max_length", 8)
     with caplog.at_level(logging.WARNING), pytest.raises(TextError, match="positions for 32"):
         hs.capture(model, tokenizer, "cat " * 40)
     assert not caplog.records

@@ -133,7 +133,7 @@ def test_queries_that_also_meet_positions_are_not_patched_by_half(family, tokeni
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"what": "output", "queries": [1]}, "takes positions=, the tokens that are patched"),
+        ({"what": "output", "queries": [1]}, "takes positions=, the tokens to patch"),
         ({"what": "output", "positions": [1, 2], "source": [0]}, "give as many of both"),
         ({"what": "output", "source": [0]}, "give as many of both"),
     ],

@@ -89,9 +89,7 @@ class BatchPart:
             raise RecordError(
                 f"{name} holds a batch of {size} texts; say which with example=0, example=1 ..."
             )
-        if self.example is not None:
-            check_count("example", self.example, 0)
-        if (self.example or 0) >= size:
+        if check_count("example", self.example or 0, 0) >= size:
             raise RecordError(
                 f"{name} holds a batch of {size} texts, numbered from 0; there is no {self.example}"
             )

@@ -246,11 +246,10 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Lay
         return take(parts[part], AXES[part], f"{part} of {name}")
 
     queries, output, sinks = array("queries"), array("output"), parts.get("sinks")
-    scale, cap = array("scale"), array("soft_cap")
     scales: tuple[float, ...] = ()
     if queries is not None:
         # what models take that say nothing; the weights, where there are any, hold it to that
-        scales = (queries.shape[-1] ** -0.5 if scale is None else scale.item(),)
+        scales = (queries.shape[-1] ** -0.5 if array("scale") is None else float(parts["scale"]),)
     if output is not None:
         output = np.ascontiguousarray(output.swapaxes(0, 1))
     if sinks is not None:
@@ -267,7 +266,7 @@ def _layer(number: int, name: str, parts: dict[str, Any], cut: BatchPart) -> Lay
             values=array("values"),
             output=output,
             scales=scales,
-            soft_cap=None if cap is None else cap.item(),
+            soft_cap=None if array("soft_cap") is None else float(parts["soft_cap"]),
             bias=bias,
             sinks=sinks,
             visible=visible,

@@ -155,6 +155,22 @@ def test_queries_and_keys_of_a_word_are_the_means_over_its_pieces(rng, see):
     assert figure.recipe["words"]
 
 
+@pytest.mark.parametrize("view", ["head", "matrix", "text"])
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"head": 1, "mean_heads": True}, "the mean of several heads, not of head 1"),
+        ({"heads": [1], "mean_heads": True}, "the mean of several heads, not of head 1"),
+        ({"quantity": "mine", "mean_heads": True}, "'mine' is of all heads together"),
+        ({"layer": 1, "mean_layers": [1]}, r"mean_layers=\[1\] names no layer beside layer 1"),
+    ],
+)
+def test_a_mean_that_would_change_nothing_is_refused(view, options, why, record):
+    mine = {"mine": [np.eye(6)] * 3} if "quantity" in options else None
+    with pytest.raises(FigureError, match=why):
+        hs.figure(record, view=view, quantities=mine, **options)
+
+
 def test_what_has_no_mean_is_refused(record, rng):
     with pytest.raises(RecordError, match="has layers 0 to 2, not 7"):
         hs.figure(record, view="head", mean_layers=[7])

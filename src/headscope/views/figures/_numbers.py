@@ -262,6 +262,8 @@ def shown_quantity(
             array = quantities_of(layer, given)[wanted]
             signed = signed or bool((array < 0).any())
             whole = whole or array.ndim == 2
+    if whole and combined.heads:
+        raise FigureError(f"quantity={wanted!r} is of all heads together; leave mean_heads= out")
     return DrawnQuantity(
         name=wanted,
         label=words.label,

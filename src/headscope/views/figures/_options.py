@@ -103,6 +103,12 @@ def _combined(
     means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
     _check_layers("mean_layers", means)
     others = sorted({*means} - {number})
+    if means and not others and len(stack.layers) > 1:
+        raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
+    if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
+        raise FigureError(
+            f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
+        )
     layers[number] = tuple(map(stack.layer, (number, *others)))
     return Combined(
         layers=layers,
