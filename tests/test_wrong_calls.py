@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -188,9 +189,33 @@ def test_ids_for_many_texts_are_told_where_they_go(ids, model, tokenizer):
             act(model, tokenizer, ids)
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 15, 20), (3, 12, 20), (1, 1, 12, 20)])
+def test_a_picture_of_another_shape_is_told_with_what_the_model_reads(shape):
+    with pytest.raises(CaptureError, match=r"ViTModel was given .*pixel_values.* cannot read them"):
+        hs.capture_encoded(tiny_model("vit"), None, {"pixel_values": torch.zeros(shape)})
+
+
+@pytest.mark.parametrize("ids", [[[1, 2, 3], [4, 5]], [1.5, 2.5], [], [[]], [True, False]])
+def test_what_are_no_ids_are_shown(ids, model):
+    what = re.escape(f"of one length, not {ids}")
+    with pytest.raises(CaptureError, match=f"input_ids must be token ids, whole numbers .*{what}"):
+        hs.capture_encoded(model, None, {"input_ids": ids})
+
+
+def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match="mapping such as {'image': 'cat.png'}, not NoneType$"):
+        list(hs.capture_many(model, tokenizer, [TEXT, None]))
+    calls = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}]
+    with pytest.raises(TextError, match="is a call of a tool or its answer, not rendered here"):
+        hs.capture(model, tokenizer, [{"role": "user", "content": "hi"}, *calls])
+    with pytest.raises(FileError, match=r"capture TEXT --out x\.safetensors makes one"):
+        hs.load("x.npz")
+    with pytest.raises(CaptureError, match="The sound is empty: .0.; give at least one sample"):
+        hs.capture(tiny_model("whisper"), None, sound=np.zeros(0), sampling_rate=16000)
+
+
 def test_what_is_no_encoding_and_no_argument_is_named(model, tokenizer):
-    with pytest.raises(CaptureError, match="input_ids must be token ids"):
-        hs.capture_encoded(model, None, [True, False])
     with pytest.raises(CaptureError, match="capture_encoded needs a loaded model"):
         hs.capture_encoded(None, None, [101] * 5)
     with pytest.raises(CaptureError, match="model_kwargs holds arguments .* by name.* not list"):
@@ -232,6 +257,10 @@ def test_what_is_no_file_is_named(given, model, tokenizer):
         ({"keep": [["weights"]]}, r"keep must be 'auto', .* not \[\['weights'\]\]"),
         ({"num_beams": "a"}, "GPT2LMHeadModel cannot generate like this"),
         ({"stop_strings": 3}, "GPT2LMHeadModel cannot generate like this"),
+        ({"num_beams": -7}, "GPT2LMHeadModel cannot generate like this"),
+        ({"eos_token_id": float("nan")}, "GPT2LMHeadModel cannot generate like this"),
+        ({"exponential_decay_length_penalty": (1,)}, "cannot generate like this: IndexError"),
+        ({"exponential_decay_length_penalty": {}}, "cannot generate like this: KeyError: 0"),
     ],
 )
 def test_an_option_of_a_wrong_type_is_named(option, message, model, tokenizer):

@@ -200,7 +200,9 @@ def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch
         return [str(each.message) for each in told]
 
     (line,) = heads(["the cat sat", "it ran off", "she was"])
-    assert re.fullmatch(r"3 texts are too few to tell up to \d+ scores .* \d+ are enough", line)
+    assert re.fullmatch(
+        r"3 texts are too few to tell up to \d+ scores .* the result says how many it takes", line
+    )
     (line,) = heads(["the cat sat", "it ran off", "she was"], groups=["a", "a", "b"])
     assert line.startswith("2 documents are too few to tell up to ")
     assert heads(["the cat sat"] * 40) == []

@@ -289,9 +289,9 @@ def _with_rows(encoding: Mapping[str, Any]) -> Mapping[str, Any]:
         is_no_id = made.is_floating_point() or made.dtype == torch.bool
         if not made.ndim or not made.numel() or (name in IDS and is_no_id):
             raise CaptureError(
-                f"{name} must be token ids, numbers in one row or in several of one length, not "
-                f"{type(given).__name__}; pad texts of several lengths (padding=True), and give "
-                "the attention_mask too"
+                f"{name} must be token ids, whole numbers in one row or in several of one length, "
+                f"not {given!r:.60}; pad texts of several lengths (padding=True), and give the "
+                "attention_mask too"
             )
         if made.ndim == 1 or made is not given:
             rows[name] = made[None] if made.ndim == 1 else made

@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
     token = overwriting.set(force)
     try:
         with warnings.catch_warnings():
-            shown = partial(_show_warning, warnings.showwarning)
+            shown = partial(_show_warning, warnings.showwarning, set())
             warnings.showwarning = shown  # ty: ignore[invalid-assignment]
             app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:
@@ -113,12 +113,18 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _show_warning(
-    others: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any
+    others: Callable[..., None],
+    told: set[str],
+    message: Warning | str,
+    category: type[Warning],
+    *where: Any,
 ) -> None:
-    """Print a warning of ours as a line, and any other as Python does."""
+    """Print a warning of ours as a line, once in a command, and any other as Python does."""
     # What called our command is cyclopts, so that it is named where the command itself warns.
     if category is UserWarning and any(ours in str(where[0]) for ours in (PACKAGE, CALLER)):
-        sys.stderr.write(f"headscope: {message}\n")
+        if str(message) not in told:
+            sys.stderr.write(f"headscope: {message}\n")
+        told.add(str(message))
     else:
         others(message, category, *where)
 

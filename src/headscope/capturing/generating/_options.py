@@ -204,7 +204,7 @@ def explained(model: Any, what: str) -> Generator[None]:
         # what the caller's own processors of logits say, and what another machine could do
         raise
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        why = " ".join(str(error).split())
+        why = " ".join(f"{type(error).__name__}: {error}".split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot {what} like this: {why}") from error
 

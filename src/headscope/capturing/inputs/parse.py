@@ -5,6 +5,8 @@ once.
 from __future__ import annotations
 
 import difflib
+import io
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
@@ -102,10 +104,11 @@ def parse_input(given: Any) -> ParsedInput:
     if is_conversation(given):
         return _made(given, None, {})
     if not isinstance(given, tuple | list):
+        is_file = isinstance(given, os.PathLike | io.IOBase)
+        advice = "; give a file of texts alone, not in a list" if is_file else ""
         raise CaptureError(
             "An input is a text, a pair of texts, a conversation, or a mapping such as "
-            f"{{'image': 'cat.png'}}, not {type(given).__name__}; give a file of texts alone, not "
-            "in a list"
+            f"{{'image': 'cat.png'}}, not {type(given).__name__}{advice}"
         )
     if len(given) not in (1, 2):
         raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
@@ -361,7 +364,7 @@ def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
     role, content = given["role"], given["content"]
     if role == "tool" or given.get("tool_calls") or given.get("function_call"):
         raise TextError(
-            f"{name} is of a tool, whose calls are not rendered here; give the text that "
+            f"{name} is a call of a tool or its answer, not rendered here; give the text that "
             "apply_chat_template(messages, tools=..., tokenize=False) makes"
         )
     if role not in ROLES:

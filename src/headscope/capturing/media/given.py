@@ -326,7 +326,9 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
             "A sound is one list of floats, and a list of lists of several lengths was given; give "
             "one sound a call, or capture_many dicts with sound="
         ) from None
-    if samples.ndim != 1 or samples.dtype.kind != "f" or not samples.size:
+    if not samples.size:
+        raise CaptureError(f"The sound is empty: {list(samples.shape)}; give at least one sample")
+    if samples.ndim != 1 or samples.dtype.kind != "f":
         raise CaptureError(
             f"A sound must be floats with one axis [sample], not {samples.dtype} "
             f"{list(samples.shape)}; average its channels, and divide whole numbers by their "

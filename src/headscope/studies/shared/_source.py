@@ -286,7 +286,7 @@ def too_few_texts(source: Source, options: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not hold; "
-        f"{needed} are enough"
+        "the result says how many it takes"
     )
 
 

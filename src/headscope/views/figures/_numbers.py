@@ -218,14 +218,14 @@ def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
     """Raise where a layer does not have a quantity."""
     if wanted == "score":
         return  # reading scores that were not kept raises, and says what to keep
-    for layer in stack:
-        names = ["weight", *seen_names(layer, given)]
-        if wanted not in names:
-            listed = ", ".join(map(repr, names))
-            raise FigureError(
-                f"quantity={wanted!r}: layer {layer.layer} has {listed}; capture with "
-                "keep='norms' to have contributions, or give it with quantities="
-            )
+    names = {layer.layer: ["weight", *seen_names(layer, given)] for layer in stack}
+    lacking = [number for number in names if wanted not in names[number]]
+    if lacking:
+        where = f"stack {stack.name!r}" if len(lacking) == len(names) else f"layer {lacking[0]}"
+        raise FigureError(
+            f"quantity={wanted!r}: {where} has {', '.join(map(repr, names[lacking[0]]))}; capture "
+            "with keep='norms' to have contributions, or give it with quantities="
+        )
 
 
 def shown_quantity(
