@@ -296,6 +296,7 @@ def test_an_interrupt_that_python_wraps_is_no_fault(here, capsys, monkeypatch):
     assert capsys.readouterr().err == "headscope: interrupted\n"
 
 
+@pytest.mark.filterwarnings("always")
 def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
     assert run(["capture", "[CLS] the cat [SEP]", "--model", folder, "--out", "a.safetensors"]) == 0
     assert capsys.readouterr().err.count("are read once, not twice") == 1
@@ -303,8 +304,8 @@ def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
     refused = {
         "compare a.safetensors b.safetensors": "or give less to hs.compare(..., least=)",
         "figure a.safetensors --layer 1 --quantity nope --out a.svg": "stack 'self' has 'weight'",
-        "export nothere --out a.csv": "headscope capture TEXT --out nothere.safetensors makes one",
-        f"generate a b --model {writer} --out c.safetensors": "--out is a folder for 2 prompts",
+        "export nothere --out a.csv": "headscope capture --out nothere.safetensors makes one",
+        f"generate a b --model {writer} --out c.safetensors": "Expected a folder for --out of several",
     }
     for line, why in refused.items():
         assert run(line.split()) == 1

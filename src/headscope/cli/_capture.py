@@ -172,8 +172,6 @@ def generate(
     options |= {"heads": files.parse_heads(keep_heads)}
     given = _prompts_of(prompts, texts, chat)
     in_folder = texts is not None or len(given) > 1
-    if in_folder and out.suffix == files.RECORD:
-        raise FileError(f"--out is a folder for {len(given)} prompts, not {out.name}")
     if in_folder:
         files.check_folder(out)
     else:

@@ -188,6 +188,8 @@ def check_folder(folder: Path) -> None:
     Raises:
         FileError: saying why.
     """
+    if folder.suffix == RECORD:
+        raise FileError(f"Expected a folder for --out of several, got the name of a file, {folder}")
     if folder.exists() and not folder.is_dir():
         raise FileError(f"Expected a folder for --out, got the file {folder}")
     if not folder.exists():

@@ -434,15 +434,19 @@ def _length(values: Float[np.ndarray, "row head"]) -> int:
     return int(np.nan_to_num(np.fmax.reduce(values[-1], initial=np.nan)))
 
 
+def _checked(pattern: Pattern) -> Pattern:
+    if not isinstance(pattern, Pattern):
+        raise RecordError(f"patterns holds {pattern!r}; give a list of Pattern")
+    return pattern
+
+
 def row_names(patterns: tuple[Pattern, ...]) -> tuple[str, ...]:
     """Names of the rows of values of one text.
 
     Raises:
         RecordError: where two patterns share a name.
     """
-    if strange := [each for each in patterns if not isinstance(each, Pattern)]:
-        raise RecordError(f"patterns holds {strange[0]!r}; give a list of Pattern")
-    names = [pattern.name for pattern in patterns]
+    names = [_checked(pattern).name for pattern in patterns]
     if len(set(names)) < len(names):
         raise RecordError(f"Patterns need names of their own; given were {', '.join(names)}")
     kinds = ["", *(f":{baseline}" for baseline in BASELINES)]

@@ -31,9 +31,7 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
         raise RecordError(f"{name} was given a {type(records).__name__}; {WANTED}")
     for record in records:
         if not isinstance(record, Record):
-            raise RecordError(
-                f"{name} was given a {type(record).__name__} among the records; {WANTED}"
-            )
+            raise RecordError(f"{name} got a {type(record).__name__} among the records; {WANTED}")
         yield record
 
 
