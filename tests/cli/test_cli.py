@@ -305,7 +305,7 @@ def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
         "compare a.safetensors b.safetensors": "or give less to hs.compare(..., least=)",
         "figure a.safetensors --layer 1 --quantity nope --out a.svg": "stack 'self' has 'weight'",
         "export nothere --out a.csv": "headscope capture --out nothere.safetensors makes one",
-        f"generate a b --model {writer} --out c.safetensors": "Expected a folder for --out of several",
+        f"generate a b --model {writer} --out c.safetensors": "Expected a folder for --out",
     }
     for line, why in refused.items():
         assert run(line.split()) == 1

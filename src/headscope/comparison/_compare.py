@@ -230,10 +230,7 @@ def compare(
         <Comparison: 6 heads, 1 text, ranking only>
     """
     of_results = isinstance(a, Result) and isinstance(b, Result)
-    nulls: list[Pair] = []
-    for pair in listed(spread, "pairs of records as spread"):
-        both = listed(pair, "a pair of records in spread")
-        nulls += _pairs(both[:1], both[1:])
+    nulls = _nulls(spread)
     given: dict[str, Any] = {"stack": stack, "heads": heads, "least": least, "spread": tuple(nulls)}
     for name, value in (given | over).items():
         if name not in UNASKED:
@@ -250,8 +247,6 @@ def compare(
     pairs = _pairs(a, b)
     options = UNASKED | given | over
     check_confidence(options["confidence"])
-    if not isinstance(least, Real) or not 0 <= least <= 1:
-        raise RecordError(f"least is the part of the tokens in both, 0 to 1, not {least!r}")
     parse_groups(options["groups"], len(pairs), "record")
     names = _stack_names(pairs[0], stack)
     stacks = {each[0]: _compared(pairs, nulls, each, options) for each in names}
@@ -303,9 +298,11 @@ def _compared(
 
 
 def _grids(pairs: list[Pair], names: tuple[str, str], options: dict[str, Any]) -> list[Grid]:
-    several = len(pairs) > 1
+    several, least = len(pairs) > 1, options["least"]
+    if not isinstance(least, Real) or not 0 <= least <= 1:
+        raise RecordError(f"least is the part of the tokens in both, 0 to 1, not {least!r}")
     return [
-        grid_of(pair, names, least=options["least"], where=f"Pair {number}: " * several)
+        grid_of(pair, names, least=least, where=f"Pair {number}: " * several)
         for number, pair in enumerate(pairs)
     ]
 
@@ -371,6 +368,12 @@ def _pairs(a: Any, b: Any) -> list[Pair]:
             "one"
         )
     return list(zip(firsts, seconds, strict=True))
+
+
+def _nulls(spread: Any) -> list[Pair]:
+    """The pairs of records whose differences say nothing."""
+    given = [listed(each, "a pair in spread") for each in listed(spread, "pairs as spread")]
+    return [pair for each in given for pair in _pairs(each[:1], each[1:])]
 
 
 def _stack_names(pair: Pair, stack: str | tuple[str, str] | None) -> list[tuple[str, str]]:

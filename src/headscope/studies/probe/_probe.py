@@ -277,6 +277,11 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
     if len(split) != 3 or not np.isclose(sum(split), 1):
         raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
+    _check_numbers(plan)
+    return plan
+
+
+def _check_numbers(plan: SimpleNamespace) -> None:
     seeds = listed(plan.seeds, "numbers as seeds")
     plan.seeds = tuple(check_count("a seed", seed, 0) for seed in seeds)
     if not seeds:
@@ -286,7 +291,6 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
         if getattr(plan, name) is not None or DEFAULTS.get(name) is not None:
             check_count(name, getattr(plan, name))
-    return plan
 
 
 def _drawn(sentences: list[Sentence], plan: SimpleNamespace) -> list[Sentence]:

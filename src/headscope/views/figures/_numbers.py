@@ -228,6 +228,17 @@ def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
         )
 
 
+def _signed_and_whole(stack: Stack, wanted: str, given: Given) -> tuple[bool, bool]:
+    """Whether a quantity has numbers below 0, and is one map for all heads together."""
+    signed, whole = is_signed(wanted), False
+    if wanted not in (*BUILT_IN, CONTRIBUTION):
+        for layer in stack:
+            array = quantities_of(layer, given)[wanted]
+            signed = signed or bool((array < 0).any())
+            whole = whole or array.ndim == 2
+    return signed, whole
+
+
 def shown_quantity(
     record: Record,
     stack: Stack,
@@ -256,12 +267,7 @@ def shown_quantity(
     if wanted not in BUILT_IN or quantities:
         given = given_quantities(record, quantities or {})[stack.name]
     _check_there(stack, wanted, given)
-    signed, whole = is_signed(wanted), False
-    if wanted not in (*BUILT_IN, CONTRIBUTION):
-        for layer in stack:
-            array = quantities_of(layer, given)[wanted]
-            signed = signed or bool((array < 0).any())
-            whole = whole or array.ndim == 2
+    signed, whole = _signed_and_whole(stack, wanted, given)
     if whole and combined.heads:
         raise FigureError(f"quantity={wanted!r} is of all heads together; leave mean_heads= out")
     return DrawnQuantity(

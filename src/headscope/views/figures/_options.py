@@ -103,18 +103,26 @@ def _combined(
     means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
     _check_layers("mean_layers", means)
     others = sorted({*means} - {number})
-    if means and not others and len(stack.layers) > 1:
-        raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
-    if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
-        raise FigureError(
-            f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
-        )
+    _check_means(stack, number, heads, options)
     layers[number] = tuple(map(stack.layer, (number, *others)))
     return Combined(
         layers=layers,
         words=(stack.query.whole_words, stack.key.whole_words) if options.get("words") else None,
         heads=heads if options.get("mean_heads") else (),
     )
+
+
+def _check_means(
+    stack: Stack, number: int, heads: tuple[int, ...], options: Mapping[str, Any]
+) -> None:
+    """Raise where a mean would be of one thing alone."""
+    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
+    if means and not {*means} - {number} and len(stack.layers) > 1:
+        raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
+    if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
+        raise FigureError(
+            f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
+        )
 
 
 def check_values(options: Mapping[str, Any]) -> None:
