@@ -426,30 +426,41 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
     Raises:
         CaptureError: in place of what the model raised.
     """
-    missing = MEDIA.intersection(arguments_of(model))
     try:
         yield
     except HeadscopeError:
         raise
-    except IndexError as error:
-        shapes = {n: list(each.shape) for n, each in arguments.items() if hasattr(each, "shape")}
-        raise CaptureError(
-            f"{type(model).__name__} was given {shapes} and has no row for one of their numbers "
-            f"({error}); encode the text with the tokenizer of this model"
-        ) from error
-    except (RuntimeError, NotImplementedError) as error:
-        explained = _weights_error(model, error)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, RuntimeError):
+            explained = _weights_error(model, error)
+        else:
+            explained = _input_error(model, arguments, error)
         if explained is None:
             raise
         raise explained from error
-    except (AttributeError, TypeError, ValueError) as error:
+
+
+def _input_error(model: Any, arguments: Mapping[str, Any], error: Exception) -> CaptureError | None:
+    """What is wrong with what a model was given, where it stopped; None where that is not known."""
+    missing, name = MEDIA.intersection(arguments_of(model)), type(model).__name__
+    shapes = {n: list(each.shape) for n, each in arguments.items() if hasattr(each, "shape")}
+    if isinstance(error, IndexError):
+        return CaptureError(
+            f"{name} was given {shapes} and has no row for one of their numbers ({error}); encode "
+            "the text with the tokenizer of this model"
+        )
+    if missing and not missing & set(arguments):
         # What models say where pixel_values is None, such as that it has no shape, helps nobody.
-        if not missing or missing & set(arguments):
-            raise
-        raise CaptureError(
-            f"{type(model).__name__} stopped at a text alone ({str(error).splitlines()[0]}); give "
-            f"it {_wanted(set(arguments_of(model)) - {'input_ids'})}, too"
-        ) from error
+        return CaptureError(
+            f"{name} stopped at a text alone ({str(error).splitlines()[0]}); give it "
+            f"{_wanted(set(arguments_of(model)) - {'input_ids'})}, too"
+        )
+    if isinstance(error, ValueError):
+        return CaptureError(
+            f"{name} was given {shapes} and cannot read them ({error}); give what the tokenizer or "
+            "processor of this model makes"
+        )
+    return None
 
 
 def _weights_error(model: Any, error: BaseException) -> CaptureError | None:
