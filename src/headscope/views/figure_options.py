@@ -47,7 +47,8 @@ class FigurePlaces(TypedDict, total=False):
     key: int | str
     """Key token, likewise; view ``pair`` needs it."""
     mean_layers: Sequence[int]
-    """Layers of which the mean is drawn together with ``layer``; by default that layer alone."""
+    """Layers of which the mean is drawn, together with ``layer`` where it is given; by default
+    one layer alone."""
     mean_heads: Annotated[bool, Default(False)]
     """Whether the mean of the chosen heads is drawn, and not each of them."""
 

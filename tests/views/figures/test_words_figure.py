@@ -93,6 +93,15 @@ def test_means_of_layers_and_heads(record, see):
     )
 
 
+def test_layers_of_a_mean_are_those_that_were_named(record):
+    figure = hs.figure(record, view="matrix", mean_layers=[1, 2])
+    assert figure.recipe["layers"] == figure.recipe["mean_layers"] == [1, 2]
+    both = hs.figure(record, view="matrix", mean_layers=[2], layer=0)
+    assert both.recipe["layers"] == [0, 2]
+    with pytest.raises(FigureError, match=r"mean_layers=\[1\] names no layer beside layer 1"):
+        hs.figure(record, view="matrix", mean_layers=1)
+
+
 def test_layers_and_heads_are_one_number_several_or_true_for_all(record):
     def recipe(**options):
         return hs.figure(record, view="head", layer=0, **options).recipe
@@ -183,4 +192,4 @@ def test_what_has_no_mean_is_refused(record, rng):
     tokens = Tokens(pieces=PIECES)
     other = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)})
     with pytest.raises(FigureError, match="Layers 0, 1 have no mean head by head"):
-        hs.figure(other, view="matrix", mean_layers=[1])
+        hs.figure(other, view="matrix", mean_layers=[0, 1])

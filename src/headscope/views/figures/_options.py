@@ -51,7 +51,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """
     view = check_names(options)
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
-    number = options.get("layer", stack.layers[0].layer)
+    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
+    _check_layers("mean_layers", means)
+    number = options.get("layer", min(means, default=stack.layers[0].layer))
     heads = _heads(stack.layer(number), view, options)
     combined = _combined(stack, number, heads, options)
     wanted, given = str(options.get("quantity", "weight")), options.get("quantities")
@@ -101,7 +103,6 @@ def _combined(
     grid = _layers(stack, options.get("layers"))
     layers: dict[int, tuple[Layer, ...]] = {each.layer: (each,) for each in grid}
     means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
-    _check_layers("mean_layers", means)
     others = sorted({*means} - {number})
     _check_means(stack, number, heads, options)
     layers[number] = tuple(map(stack.layer, (number, *others)))
