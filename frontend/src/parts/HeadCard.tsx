@@ -25,7 +25,7 @@ export function HeadCard({ store }: { store: Store }) {
   if (!evidence) return null;
   const head = store.peeked.value ?? store.full.value;
   return (
-    <aside class="card head-card" aria-label="Evidence" data-head-card={headName(evidence, head)}>
+    <aside class="card head-card slim" aria-label="Evidence" data-head-card={headName(evidence, head)}>
       <OneHead store={store} evidence={evidence} head={head} />
       <p class="fine">{method(evidence)}</p>
     </aside>

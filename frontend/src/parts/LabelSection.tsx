@@ -48,7 +48,7 @@ export function LabelSection({ label, mark, says, against, caution, sure, childr
         )}
       </h2>
       <span
-        class="strip"
+        class="strip relative"
         role="img"
         aria-label={`${name} ${number(score)}, ${sure && `from ${number(low)} to ${number(high)}, `}${between}`}
         style={{ "--color": mark?.color ?? "var(--muted)" }}

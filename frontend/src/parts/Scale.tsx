@@ -13,7 +13,7 @@ export function Scale({ ramp, ticks, label }: ScaleProps) {
     <span class="scale stack muted" data-scale>
       <span class="scale-label">{label}</span>
       <span class="scale-bar" aria-hidden="true" style={{ "--ramp": rampGradient(ramp) }} />
-      <span class="scale-ticks">
+      <span class="scale-ticks relative">
         {[...new Map(ticks.map(([part, text]) => [text, part]))].map(([text, part]) => (
           <span key={text} style={{ left: `${100 * part}%` }}>
             {text}

@@ -30,7 +30,7 @@ export function TokenColumn({ side, tokens, pictures, pair }: TokenColumnProps) 
   // The same element again and again, so that nothing of it is rendered twice.
   return useMemo(
     () => (
-      <div class="column" data-column={side}>
+      <div class="column relative" data-column={side}>
         {pair && <TextMarks segments={tokens.segments} />}
         <div class="tokens" role="listbox" aria-label={side === "query" ? "Query tokens" : "Key tokens"}>
           {tokens.labels.map((label, token) => (

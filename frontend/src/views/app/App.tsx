@@ -46,7 +46,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       {store.stack.value.kinds && <Story store={store} />}
       {store.searching.value && <Search store={store} />}
       {generation && tells() && <Written store={store} written={generation} />}
-      <div class={children ? "with-live stack" : undefined}>
+      <div class={children ? "with-live stack top" : undefined}>
         {children}
         <div>
           {view === "overview" && (
@@ -57,7 +57,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
             </section>
           )}
           {view === "compare" && (
-            <section id="view" class="card stage" role="tabpanel" aria-label="Compare">
+            <section id="view" class="card stage slim" role="tabpanel" aria-label="Compare">
               <CompareView store={store} room={left} />
             </section>
           )}

@@ -160,7 +160,7 @@ function More({ store, children }: { store: Store; children: ComponentChildren }
   const several = now.query.length > 1 || now.key.length > 1;
   const changed = now.words || now.filter !== "all" || now.hide_special || !now.sinks || now.quantity !== "weight";
   return (
-    <details class="more" data-changed={changed || undefined}>
+    <details class="more relative" data-changed={changed || undefined}>
       <summary
         class="icon stack muted"
         data-menu

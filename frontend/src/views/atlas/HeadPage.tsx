@@ -110,7 +110,7 @@ interface EverythingProps {
 
 function Everything({ view, at, said, texts }: EverythingProps) {
   return (
-    <div class="atlas-page stack">
+    <div class="atlas-page stack top">
       <Where view={view} at={at} said={said} />
       <section class="card atlas-card" aria-label="Labels">
         <h2>Labels, with their evidence</h2>
@@ -225,7 +225,7 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
   return (
     <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>
       <h2>Where its attention goes</h2>
-      <div class="atlas-where-body stack">
+      <div class="atlas-where-body stack top">
         <figure class="atlas-mean">
           <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
           <figcaption>
@@ -306,9 +306,12 @@ export function Curve({ distances, shares, said, size, twin = false, children }:
         <text x={0} y={HEIGHT + 13}>
           ← before
         </text>
-        <text x={shown.length * BAR} y={HEIGHT + 13} text-anchor="end">
-          after →
-        </text>
+        {/* Heads that see nothing after themselves have no room for it, and no use. */}
+        {first + shown.length - itself > 3 && (
+          <text x={shown.length * BAR} y={HEIGHT + 13} text-anchor="end">
+            after →
+          </text>
+        )}
       </svg>
       <figcaption>{children(most)}</figcaption>
     </figure>

@@ -40,7 +40,7 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
       <Sentence view={view} find={find} />
       <Chips view={view} find={find} />
       {index.caution && <p class="caution">{index.caution}</p>}
-      <div class="atlas-body stack">
+      <div class="atlas-body stack top">
         <section class="card atlas-all" aria-label="All heads">
           <p class="atlas-says muted" role="status">
             {looking

@@ -141,7 +141,7 @@ interface ExampleProps {
 /** A text as a head sees it, small: its score, its links, its words. */
 export function Example({ dark, text, href, score, children }: ExampleProps) {
   return (
-    <a class="atlas-example stack" href={href}>
+    <a class="atlas-example stack top" href={href}>
       {children}
       <span class="atlas-example-score number">{score}</span>
       <MiniLines text={text} />
@@ -214,7 +214,7 @@ interface TextPageProps {
 export function TextPage({ dark, text, title, score, kept, head: [layer, head, side], children }: TextPageProps) {
   const [from, setFrom] = useState<number | null>(null);
   return (
-    <div class="atlas-page atlas-text stack">
+    <div class="atlas-page atlas-text stack top">
       <section class="card atlas-card" aria-label="Text">
         <h2>
           {title} <small>{score}</small>

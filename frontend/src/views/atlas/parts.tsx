@@ -63,7 +63,7 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
   const held = tile.labels.filter(({ holds }) => holds);
   return (
     <a
-      class="atlas-tile"
+      class="atlas-tile relative slim"
       href={href ?? headAddress(tile.layer, tile.head, text, view.side)}
       // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}

@@ -139,7 +139,7 @@ function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }
   const said = [...words.slice(1), more].filter(Boolean).join(" · ");
   return (
     <section
-      class="tray-picture"
+      class="tray-picture slim"
       role="listitem"
       style={{ "--kind": kind ? kindColor(kind, store.dark.value) : undefined }}
       data-picture={line}

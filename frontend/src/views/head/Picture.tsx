@@ -89,7 +89,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
               pictures={store.pictures.value}
               pair={pair}
             />
-            <div class="lines" aria-hidden="true">
+            <div class="lines relative" aria-hidden="true">
               <canvas data-canvas="all" />
               <canvas data-canvas="token" />
             </div>

@@ -122,7 +122,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
         onBlur={() => parts.store.preview({})}
       >
         <span aria-hidden="true">{hit ? "✓" : "✗"}</span>
-        <span class="links-words">
+        <span class="links-words slim">
           <span class="spoken">{hit ? "hit: " : "miss: "}</span>
           <b>{name(word)}</b> <small>{readable(label).text}</small> <span class="spoken">of</span>{" "}
           <span aria-hidden="true">→</span> {gold.map((at, place) => [place > 0 && " / ", name(at)])}
@@ -178,7 +178,7 @@ function Arcs({ parts, choices, side }: ArcsProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
     <div class="links-scroll" role="img" aria-label="The same as arcs over and under the words" tabIndex={0}>
-      <div class="links-arcs" style={{ "--color": store.color.value }} data-active={active >= 0 || undefined}>
+      <div class="links-arcs relative" style={{ "--color": store.color.value }} data-active={active >= 0 || undefined}>
         <Half arcs={gold} middles={middles.value} step={GOLD_STEP} active={active} />
         <div class="links-row flex" ref={row} dir="auto" onPointerLeave={() => store.preview({})}>
           {links.words.map(({ label }, word) => (

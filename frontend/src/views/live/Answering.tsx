@@ -104,5 +104,5 @@ function Heat({ html }: { html: string }) {
     if (next.length !== chosen.length) return;
     for (const [at, input] of next.entries()) input.checked = chosen[at];
   }, [html]);
-  return <div ref={place} class="live-answer" data-answered />;
+  return <div ref={place} class="live-answer slim" data-answered />;
 }

@@ -139,7 +139,7 @@ export function ChangeMaker({ live, store }: LiveParts) {
       )}
       {asking.value && (
         <form
-          class="live-from flex"
+          class="live-from flex top"
           onSubmit={(event) => {
             event.preventDefault();
             if (asking.value && text.value.trim()) make(asking.value, text.value.trim());

@@ -148,7 +148,7 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
   return (
     <div class="live-fields stack" role="group" aria-label="Conversation">
       {messages.map(({ role, content }, at) => (
-        <div class="live-turn stack" key={at}>
+        <div class="live-turn stack top" key={at}>
           <select
             aria-label={`Who speaks in turn ${at + 1}`}
             value={role}
@@ -222,7 +222,7 @@ export function FileField({ name, facts, lead, chosen, onChoose, onProblem }: Fi
     }
   };
   return (
-    <label class="choice live-file row muted wrap">
+    <label class="choice live-file row muted wrap slim">
       <span>{lead ?? FILES[name].label}</span>
       <input
         type="file"

@@ -168,7 +168,7 @@ export function liveApp(live: Live, keys: EventTarget = document) {
     });
     return (
       <App store={store} room={room}>
-        <div ref={bar} class="live-place">
+        <div ref={bar} class="live-place slim">
           <LiveBar live={live} store={store} />
         </div>
       </App>

@@ -27,7 +27,12 @@ export function OutputPanel({ live, store }: LiveParts) {
   if (!output) return null;
   const places = placesShown(output, store);
   return (
-    <section class="live-output stack" aria-label="What the model says" aria-live="polite" data-output={output.kind}>
+    <section
+      class="live-output stack slim"
+      aria-label="What the model says"
+      aria-live="polite"
+      data-output={output.kind}
+    >
       {places.map((place) => (
         <Place key={place.at} place={place} kind={output.kind} live={live} />
       ))}

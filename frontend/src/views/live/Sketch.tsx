@@ -29,7 +29,7 @@ export function Sketch({ live, store }: LiveParts) {
   };
   const { atlas } = live.facts;
   return (
-    <div class="live-sketch stack">
+    <div class="live-sketch stack top">
       <div class="live-legend row wrap">
         {atlas > 0 && (
           <Segmented

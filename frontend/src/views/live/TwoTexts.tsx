@@ -24,7 +24,7 @@ export function TwoTexts({ live, store }: LiveParts) {
   return (
     <>
       <form
-        class="live-from flex"
+        class="live-from flex top"
         onSubmit={(event) => {
           event.preventDefault();
           void show(text.value);

@@ -58,10 +58,10 @@ export function LongText({ store, room }: ViewParts) {
   }, [chosen, shown, looked.value]);
   const share = (token: number) => `${(100 * token) / tokens.labels.length}%`;
   return (
-    <div class="long-text flex">
+    <div class="long-text flex slim">
       <section
         ref={box}
-        class="text-scroll words"
+        class="text-scroll words slim"
         aria-label="The text"
         dir={directionOf(tokens)}
         style={{ height: `${height}px` }}

@@ -46,9 +46,13 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
   const every = Math.ceil(LEAST / (side.value / rows.length));
   const pitch = side.value / rows.length;
   return (
-    <div class="sentence-map stack" ref={root} data-sentences={rows.length}>
+    <div class="sentence-map stack slim" ref={root} data-sentences={rows.length}>
       <div class="sentence-plane flex">
-        <div class="sentence-names muted" aria-hidden="true" style={{ width: `${named}px`, height: `${side.value}px` }}>
+        <div
+          class="sentence-names muted relative"
+          aria-hidden="true"
+          style={{ width: `${named}px`, height: `${side.value}px` }}
+        >
           {rows.map((_, sentence) =>
             (sentence % every === 0 && Math.abs(sentence - row) * pitch >= LEAST) || sentence === row ? (
               <span
@@ -62,7 +66,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           )}
         </div>
         <div
-          class="sentence-cells"
+          class="sentence-cells relative"
           role="group"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from sentence to sentence here
           tabIndex={0}

@@ -94,7 +94,7 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
         {!names && <Axis side="key" tokens={stack.key} view={view} size={size} store={store} />}
         {named.value > 0 && <Axis side="query" tokens={stack.query} view={view} size={size} store={store} />}
         <div
-          class="matrix-plane"
+          class="matrix-plane relative"
           role="group"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows, plus and minus work here
           tabIndex={0}
@@ -188,7 +188,7 @@ function Axis({ store, side, tokens, view, size }: AxisProps) {
   const shown = labelled(first, cell, pixels, tokens.labels.length, LEAST);
   if (at !== null && !shown.includes(at)) shown.push(at);
   return (
-    <div class={`axis axis-${side}`} aria-hidden="true">
+    <div class={`axis axis-${side} relative`} aria-hidden="true">
       {shown.map((token) => {
         const { text, standIn } = readable(tokens.labels[token]);
         const place = `${(token + 0.5 - first) * cell}px`;
@@ -251,10 +251,10 @@ function Status({ store }: { store: Store }) {
   const { name, label } = store.quantity.value;
   const further = name !== "weight" && name !== "score";
   if (!stack || query === null || key === null || !values) {
-    return <span class="status flex muted">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
+    return <span class="status flex muted slim">Point at a cell; click to pin it, drag to move, + and − to zoom.</span>;
   }
   return (
-    <span class="status flex muted" aria-live="polite" data-status>
+    <span class="status flex muted slim" aria-live="polite" data-status>
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
       <b>{toldText(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}

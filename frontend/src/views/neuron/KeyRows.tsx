@@ -57,7 +57,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
   const band = cell * now.features;
   return (
     <div
-      class="key-rows"
+      class="key-rows relative slim"
       ref={root}
       data-further={now.further !== null || undefined}
       style={{
@@ -122,7 +122,11 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
       data-pinned={pinned || undefined}
       style={{ top: `${token * PITCH}px` }}
     >
-      <span class="key-name row" data-special={key.special[token] || undefined} data-stand-in={standIn || undefined}>
+      <span
+        class="key-name row slim"
+        data-special={key.special[token] || undefined}
+        data-stand-in={standIn || undefined}
+      >
         <button
           class="plus muted"
           aria-expanded={pinned}
@@ -165,7 +169,7 @@ function Further({ store, table, value }: { store: Store; table: NeuronTable; va
 function SignedBar({ value, most }: { value: number; most: number }) {
   const part = most > 0 ? (50 * Math.abs(value)) / most : 0;
   return (
-    <span class="signed-bar" title={signedNumber(value)}>
+    <span class="signed-bar relative" title={signedNumber(value)}>
       <i data-negative={value < 0 || undefined} style={{ left: `${value < 0 ? 50 - part : 50}%`, width: `${part}%` }} />
     </span>
   );

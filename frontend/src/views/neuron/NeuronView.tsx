@@ -119,7 +119,7 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
         query
       </small>
       <div
-        class="query-scroll"
+        class="query-scroll relative"
         role="listbox"
         aria-label="Query tokens"
         aria-multiselectable="true"

@@ -157,7 +157,7 @@ function PairCell({ store, tile, row, head }: { store: Store; tile: PairTile | n
   return (
     <button
       role="gridcell"
-      class="pair-cell"
+      class="pair-cell slim"
       data-pair-cell={name}
       aria-selected={store.full.value === at}
       aria-label={`Head ${name}: ${text}`}

@@ -60,13 +60,13 @@ export function OneHead({ store, room }: ViewParts) {
   const queries = store.stack.value.query.labels.length;
   const beside = view === "matrix" && queries >= FEW_QUERIES && !store.stack.value.query.areas;
   return (
-    <div class="body stack" data-view={view}>
-      <div class="beside stack">
+    <div class="body stack top" data-view={view}>
+      <div class="beside stack slim">
         <HeadMap store={store} />
         {!VIEWS_WITH.wide.includes(view) && (long ? <SentenceCard store={store} /> : <PinCard store={store} />)}
         <HeadCard store={store} />
       </div>
-      <section class="card stage" id="view" role="tabpanel" aria-label="One head">
+      <section class="card stage slim" id="view" role="tabpanel" aria-label="One head">
         <Headline store={store}>
           <DrawingChoice store={store} />
         </Headline>

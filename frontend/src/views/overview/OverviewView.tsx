@@ -130,14 +130,14 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
     <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined} onClick={sheet.raise}>
       {width.value > 0 && (
         <div
-          class="overview-cards stack"
+          class="overview-cards stack relative"
           style={{
             "--tiles": `${places.value.width + PADDING}px`,
             gap: `${GAP}px`,
             minHeight: height.value && `${height.value}px`,
           }}
         >
-          <section class="card tiles-card flex" aria-label="All heads">
+          <section class="card tiles-card flex slim" aria-label="All heads">
             <TilesBar store={store} heat={places.value.heat} />
             <Tiles
               store={store}
@@ -214,7 +214,7 @@ interface FullHeadProps {
 function FullHead({ store, room, raised, children }: FullHeadProps) {
   const drawing = useComputed(() => usualDrawing(store.stack.value));
   return (
-    <section class="card full-head flex" aria-label="One head in full" data-raised={raised.value || undefined}>
+    <section class="card full-head flex slim" aria-label="One head in full" data-raised={raised.value || undefined}>
       <button
         class="sheet-grip"
         aria-label="Raise or lower the head"
@@ -299,7 +299,7 @@ function PlateStrip({ store, tall }: PlateStripProps) {
       {clearest.map(({ kind, head }) => (
         <button
           key={kind}
-          class="plate-head flex"
+          class="plate-head flex slim"
           data-plate={kind}
           style={{ "--kind": kindColor(kind, store.dark.value) }}
           title={headWords(kinds, head).does}
@@ -337,7 +337,7 @@ function Plate({ store, head, kind }: { store: Store; head: number; kind: KindNa
     putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: size, height: size });
   });
   return (
-    <span class="plate-lines" ref={root} aria-hidden="true">
+    <span class="plate-lines relative" ref={root} aria-hidden="true">
       <canvas data-canvas="plate" data-square={square || undefined} />
     </span>
   );

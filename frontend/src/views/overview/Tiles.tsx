@@ -51,7 +51,7 @@ export function Tiles({ store, places, thumbs, opens, moved }: TilesProps) {
   const { cells, width, height } = places.value;
   return (
     <div
-      class="tiles"
+      class="tiles relative"
       ref={root}
       role="group"
       aria-label="All heads"

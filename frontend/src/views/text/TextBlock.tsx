@@ -143,7 +143,7 @@ function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
   };
   return (
     <span
-      class="patches pictured stack"
+      class="patches pictured stack relative"
       data-coarse={Math.max(width, height) < COARSE || undefined}
       data-bright={greyOf(raster, part)[0] > 127 || undefined}
       data-frame={tokens.frames?.[pictureOf(tokens, first) - 1]}

@@ -142,8 +142,8 @@ function Scrolling({ store, heat, long, height, children }: ScrollingProps) {
   });
   if (!long) return <>{children}</>;
   return (
-    <div class="text-frame flex" ref={root}>
-      <section class="text-scroll" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
+    <div class="text-frame flex relative" ref={root}>
+      <section class="text-scroll slim" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
         {children}
       </section>
       <Minimap

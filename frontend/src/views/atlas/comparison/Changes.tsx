@@ -26,7 +26,7 @@ export function Changes({ view, pair }: ChangesProps) {
   const names = [...new Set(index.differences.map(([, name]) => name))];
   return (
     <section class="card atlas-card" aria-label="What changed most">
-      <div class="twin-bar flex wrap">
+      <div class="twin-bar flex wrap top">
         <h2>{pair === undefined ? "What changed most" : "Scores of both heads"}</h2>
         {pair === undefined && (
           <label class="choice row muted">

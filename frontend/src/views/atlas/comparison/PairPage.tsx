@@ -57,7 +57,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
           {failure}
         </p>
       )}
-      <div class="atlas-page twin-page stack">
+      <div class="atlas-page twin-page stack top">
         {a.said && b.said && <PairWhere view={view} pair={pair} a={a.said} b={b.said} />}
         <Changes view={view} pair={number} />
         <Similarity view={view} number={number} />
@@ -85,7 +85,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
 
 function SideTitle({ name, children }: { name: string; children: ComponentChildren }) {
   return (
-    <div class="twin-of">
+    <div class="twin-of slim">
       <p class="twin-name muted">
         <bdi>{name}</bdi>
       </p>
@@ -213,7 +213,7 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
   const { index } = view;
   const [before, after] = index.names;
   return (
-    <section class="card atlas-card atlas-where twin-where stack" aria-label="Where their attention goes">
+    <section class="card atlas-card atlas-where twin-where stack top" aria-label="Where their attention goes">
       <h2>Where their attention goes</h2>
       <div class="twin-means stack">
         <figure>

@@ -63,7 +63,7 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
 
 function Everything({ view, at, said }: { view: TreeView; at: number; said: TreeHead }) {
   return (
-    <div class="atlas-page tree-page stack">
+    <div class="atlas-page tree-page stack top">
       <section class="card atlas-card" aria-label="Metrics">
         <h2>Metrics</h2>
         <Metrics view={view} at={at} />

@@ -70,7 +70,7 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
     return (
       <a
         key={at}
-        class="tree-tile stack"
+        class="tree-tile stack slim"
         href={headAddress(layer, head)}
         data-tile={`${layer}-${head}`}
         data-unknown={value === null || undefined}
