@@ -296,8 +296,9 @@ def _going_on(
         return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in pieces)
     goes_on, last = [], "special"
     for piece, label, alone in zip(pieces, labels, special, strict=True):
-        kind = "special" if alone else "word" if any(map(str.isalnum, label)) else "mark"
+        kind = "word" if any(map(str.isalnum, label)) else "mark"
         kind = "letter" if stands_alone(label[:1]) else kind
+        kind = "special" if alone else kind
         is_same = kind == last != "letter" or last == "space"
         # Marks on a letter, and further bytes of one, are of what is before them.
         if category(label[:1] or JOINER) in ("Mn", "Mc", "Me", "Cf"):
