@@ -94,70 +94,47 @@ def sink_times(text: Float[np.ndarray, "token patch"]) -> Float[np.ndarray, " pa
     return text.shape[1] * np.sort(parts, axis=0)[least]
 
 
-@dataclass(frozen=True)
-class HeadChoice:
-    """Heads that were asked for.
-
-    Args:
-        layers: numbers; None for all.
-        numbers: of heads, in each of the layers; None for all.
-        cells: layer and head of each, in place of both.
-    """
-
-    layers: tuple[int, ...] | None = None
-    numbers: tuple[int, ...] | None = None
-    cells: tuple[Cell, ...] = ()
-
-    def of(self, stack: Stack) -> tuple[Cell, ...]:
-        """Layer and head of those that were asked for.
-
-        Raises:
-            RecordError: where the model does not have one of them.
-        """
-        there = {(layer.layer, head) for layer in stack for head in layer.head_numbers}
-        asked = self.cells or self._cells_in(there)
-        missing = next((cell for cell in asked if cell not in there), None)
-        if missing is not None:
-            raise RecordError(
-                f"The model has no head {missing[0]}-{missing[1]} among those kept; stack "
-                f"{stack.name!r} has layers {_range({layer for layer, _ in there})} and heads "
-                f"{_range({head for _, head in there})}"
-            )
-        return tuple(dict.fromkeys(asked))
-
-    def _cells_in(self, there: Collection[Cell]) -> tuple[Cell, ...]:
-        layers = self.layers
-        if layers is None:
-            layers = tuple(sorted({layer for layer, _ in there}))
-        asked: list[Cell] = []
-        for layer in layers:
-            heads = self.numbers
-            if heads is None:
-                # A layer that does not exist has one head that does not exist, so that this is
-                # reported.
-                heads = tuple(sorted(head for at, head in there if at == layer)) or (0,)
-            asked += [(layer, head) for head in heads]
-        return tuple(asked)
-
-
-def parse_choice(layers: Any, heads: Any) -> HeadChoice:
-    """Heads as they are given: numbers, pairs of layer and head, or ``"12-7"``.
+def parse_choice(layers: Any, heads: Any) -> tuple[list[int] | None, list[Sequence[int]] | None]:
+    """Layers, and heads as their number, or layer and head, such as ``"12-7"``; None for all.
 
     Raises:
         RecordError: where they are none of these, a list is empty, or pairs stand among layers.
     """
-    wanted = None if layers is None else tuple(_parsed(layer)[-1] for layer in _listed(layers))
-    if heads is None:
-        return HeadChoice(wanted)
-    given = [_parsed(head) for head in _listed(heads)]
-    cells = [head for head in given if len(head) == 2]
-    if not cells:
-        return HeadChoice(wanted, tuple(head[0] for head in given))
-    if wanted is not None or len(cells) < len(given):
+    wanted = None if layers is None else [_parsed(layer)[-1] for layer in _listed(layers)]
+    given = None if heads is None else [_parsed(head) for head in _listed(heads)]
+    sizes = {len(head) for head in given or ()}
+    if 2 in sizes and (wanted is not None or len(sizes) > 1):
         raise RecordError(
             "heads holds pairs of layer and head; leave out layers and heads without a layer"
         )
-    return HeadChoice(cells=tuple((head[0], head[1]) for head in cells))
+    return wanted, given
+
+
+def cells_of(
+    stack: Stack, layers: Sequence[int] | None, heads: Sequence[Sequence[int]] | None
+) -> tuple[Cell, ...]:
+    """Layer and head of those that were asked for, see `parse_choice`.
+
+    Raises:
+        RecordError: where the model does not have one of them.
+    """
+    there = [(layer.layer, head) for layer in stack for head in layer.head_numbers]
+    asked: list[Cell] = [(head[0], head[1]) for head in heads or () if len(head) == 2]
+    if not asked:
+        for layer in layers or sorted({at for at, _ in there}):
+            numbers = [head for head, *_ in heads or ()]
+            # A layer that does not exist has one head that does not exist, so that this is told.
+            numbers = numbers or sorted(head for at, head in there if at == layer) or [0]
+            asked += [(layer, head) for head in numbers]
+    missing = next((cell for cell in asked if cell not in there), None)
+    if missing is not None:
+        every, of = ([part[at] for part in there] for at in (0, 1))
+        ends = f"layers {min(every)} to {max(every)} and heads {min(of)} to {max(of)}"
+        raise RecordError(
+            f"The model has no head {missing[0]}-{missing[1]} among those kept; stack "
+            f"{stack.name!r} has {ends}"
+        )
+    return tuple(dict.fromkeys(asked))
 
 
 def _listed(given: Any) -> list[Any]:
@@ -183,7 +160,3 @@ def _parsed(head: Any) -> Sequence[int]:
     if len(numbers) in (1, 2):
         return numbers
     raise RecordError(f"Expected a head such as 7, (12, 7) or '12-7', got {head!r}")
-
-
-def _range(numbers: Collection[int]) -> str:
-    return f"{min(numbers)} to {max(numbers)}"
