@@ -70,8 +70,6 @@ def test_a_folder_keeps_a_run_and_the_same_command_goes_on(folder, here, capsys)
     again, err = capsys.readouterr()
     assert again == out
     assert "Going on: 1 parts are finished, 1 are left" in err
-    assert run([*given, "--resume", "b.safetensors"]) == 1
-    assert "the folder of a run resumes by itself" in capsys.readouterr().err
 
 
 def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
@@ -79,12 +77,10 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
     assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given]) == 0
     whole = capsys.readouterr().out
     assert run(["align", "--pairs", "a.jsonl", *given, "--save", "a.safetensors"]) == 0
-    assert run(["align", "--pairs", "b.jsonl", *given, "--resume", "b.safetensors"]) == 0
+    assert run(["align", "--pairs", "b.jsonl", *given, "--save", "b.safetensors"]) == 0
     capsys.readouterr()
     assert run(["align", "--add", "b.safetensors", "a.safetensors"]) == 0  # nothing runs
     assert whole == capsys.readouterr().out + "cipher ran on cpu, float32, sdpa attention\n"
-    assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given, "--resume", "b.safetensors"]) == 0
-    assert capsys.readouterr().out == whole
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
 @made_from(
     "headscope.studies:alignment_study",
     "headscope.studies:AlignmentStudy",
-    takes="special confidence resume random_weights",
+    takes="special confidence random_weights",
 )
 def align(
     asked: Study,
@@ -347,7 +347,7 @@ def align(
         from_one: Links count words from 1, not from 0.
         special: Whether the most attended token may be one that belongs to no word, such as the end
             of the source.
-        add: Results of other sentences, saved with --save or --resume, to add to this one.
+        add: Results of other sentences, saved with --save, to add to this one.
         **options: Of `headscope.studies.alignment_study`.
     """
     from headscope.studies import AlignmentStudy, read_aligned_pairs
@@ -355,7 +355,6 @@ def align(
     confidence = options.pop("confidence", 0.95)
     # Made only to check the confidence level before any long work.
     AlignmentStudy(confidence=confidence)
-    files.check_suffix("--resume", options.get("resume"), (files.RECORD,))
     parts = [AlignmentStudy.load(path) for path in add]
     left_out.begin("sentence")
     listed = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -244,39 +243,3 @@ def grouped_pairs(given: Iterable[Any], groups: Iterable[Any] | None) -> list[Al
         return pairs
     own = listed_groups(groups, len(pairs), "pair")
     return [replace(pair, group=group) for pair, group in zip(pairs, own, strict=True)]
-
-
-def digest_of(pair: AlignedPair) -> str:
-    """A short name of what a pair says."""
-    text = repr((pair.source, pair.target, sorted(pair.sure), sorted(pair.possible)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def check_resumed(
-    path: Path, study: Any, model: Any, *, how: Mapping[str, Any], digests: dict[str, str]
-) -> None:
-    """Raise where what was kept is of another model, other options or sentences; what these say is
-    added to ``digests``.
-
-    Raises:
-        RecordError: naming what differs.
-    """
-    from headscope.capturing.facts import display_name, weights_name
-
-    name, what = display_name(model), ""
-    options = [f"{own}={value!r}" for own, value in study.how.items() if value != how[own]]
-    said = study.judging["digests"].items()
-    other = [
-        kept for kept, digest in said if digests.get(kept, digest) != digest and study.knows(kept)
-    ]
-    if study.model and study.model != name:
-        what = f"of the model {study.model}, and this one is {name}"
-    elif study.sums.facts.get("weights", weights_name(model)) != weights_name(model):
-        what = f"of {name} with other weights"
-    elif options or other:
-        what = f"with {options[0]}" if options else f"of another sentence {other[0]!r}"
-    if what:
-        raise RecordError(
-            f"{path} keeps a study {what}; resume with the same, or name another file"
-        )
-    digests |= study.judging["digests"]

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.corpus import asks_for_run
-from headscope.errors import RecordError, RunError
+from headscope.errors import RecordError
 from headscope.evidence import p_text, redrawn_ratios
 from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.storage import Finite, array_of, local_path
+from headscope.storage import array_of
 from headscope.studies._aligned_pairs import (
     AlignedPair,
     check_model,
-    check_resumed,
-    digest_of,
     given_of,
     grouped_pairs,
     input_of,
@@ -78,7 +72,6 @@ class AlignmentStudy(FoldResult):
         stack: which stack of the records.
         special: see `headscope.word_alignment`.
         confidence: of the intervals.
-        digests: a short name of what each sentence says, of a study that may be resumed.
 
     Example:
         >>> AlignmentStudy()
@@ -87,18 +80,11 @@ class AlignmentStudy(FoldResult):
 
     KIND: ClassVar[str] = "alignment study"
     HOW: ClassVar[dict[str, Any]] = {"stack": str, "special": bool}
-    JUDGING: ClassVar[dict[str, Any]] = {"confidence": Finite, "digests": {str: str}}
 
     def __init__(
-        self,
-        *,
-        stack: str = "cross",
-        special: bool = True,
-        confidence: float = 0.95,
-        digests: Mapping[str, str] | None = None,
+        self, *, stack: str = "cross", special: bool = True, confidence: float = 0.95
     ) -> None:
-        judging = {"confidence": confidence, "digests": dict(digests or {})}
-        super().__init__({"stack": stack, "special": special}, judging)
+        super().__init__({"stack": stack, "special": special}, {"confidence": confidence})
 
     def update(
         self,
@@ -134,16 +120,6 @@ class AlignmentStudy(FoldResult):
             return
         gold = Gold(frozenset(sure), frozenset(possible))
         self._add_text(Item(name, group_of(group), gold), record)
-
-    def __add__(self, other: AlignmentStudy) -> AlignmentStudy:
-        """The sentences of both.
-
-        Raises:
-            RecordError: where they share a sentence, or models or options differ.
-        """
-        both = super().__add__(other)
-        both.judging["digests"] = self.judging["digests"] | other.judging["digests"]
-        return both
 
     @property
     def sentences(self) -> int:
@@ -408,7 +384,6 @@ def alignment_study(
     pairs: Iterable[AlignedPair],
     *,
     target_tokenizer: Any = None,
-    resume: str | os.PathLike[str] | None = None,
     random_weights: bool = False,
     **options: Any,
 ) -> AlignmentStudy:
@@ -427,9 +402,6 @@ def alignment_study(
         tokenizer: of the model; None where that is named.
         pairs: sentences with their translations and links.
         target_tokenizer: of the target side, where it is another: loaded, or its name.
-        resume: a file that what was counted is kept in, every 20 sentences; where it is there
-            already, go on from it. What is counted with random weights is saved next to it
-            (``study.random.safetensors``).
         random_weights: whether the same architecture with random weights reads them, too:
             ``control`` of the result.
         **options: ``groups``, the document of each pair where it does not say so itself;
@@ -445,7 +417,6 @@ def alignment_study(
         TextError: where the tokenizer does not know most of what is in the sentences.
         RecordError: where no sentence is left, two have one name, or what was kept is of another
             model, other weights, other options or other sentences.
-        FileError: where the file to resume is none of ours, or cannot be written.
 
     Example:
         >>> alignment_study(model, tokenizer, [AlignedPair.of("das Haus", "the house", "0-0 1-1")])
@@ -460,28 +431,14 @@ def alignment_study(
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")
     how = {"stack": options.pop("stack", "cross"), "special": options.pop("special", True)}
-    judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95), "digests": {}}
+    judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95)}
     # Before the run: whatever is wrong with the options is said here.
     AlignmentStudy(**how, **judging)
-    fold = FOLD
-    if resume is not None:
-        if asks_for_run(options):
-            raise RunError("resume and a run were given; the folder of a run resumes by itself")
-        if model is None or isinstance(model, str | Path):
-            raise RecordError("resume compares the weights of a loaded model; load it first")
-        judging["digests"] = digests = dict(zip(named, map(digest_of, listed), strict=True))
-
-        def begun(path: Path, model: Any) -> AlignmentStudy:
-            study = AlignmentStudy.load(path)
-            check_resumed(path, study, model, how=how, digests=digests)
-            return study
-
-        fold = replace(FOLD, resume=(local_path(resume), begun))
     items = [
         Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
     ]
     return folded(
-        fold,
+        FOLD,
         (model, tokenizer),
         items,
         options,

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,8 +144,6 @@ class Fold:
         beside: what is measured once, beside the texts: ``beside(readers, how)``, fields and arrays
             that ``judging`` has as ``"beside"``; none by default.
         stage: what progress is of, where a call makes several folds.
-        resume: a file that the result is kept in on the way, and what reads the one that is there
-            for a model; that of random weights is kept beside it, as ``.random``.
     """
 
     name: str
@@ -165,7 +162,6 @@ class Fold:
     check: Callable[..., None] | None = None
     beside: Callable[[Readers, Mapping[str, Any]], Kept] | None = None
     stage: str = ""
-    resume: tuple[Path, Callable[[Path, Any], Any]] | None = None
 
     def counted(self, item: Any, record: Any, **how: Any) -> Counted:
         """What is counted of one text.

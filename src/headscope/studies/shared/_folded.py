@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
@@ -16,9 +15,6 @@ from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
 from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source, passed
-
-KEPT_EVERY = 20
-"""Texts after which a study in memory is kept that may be resumed."""
 
 
 def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -270,59 +266,30 @@ class TextsInMemory:
         """
         source = self.source.random_twin() if random else self.source
         readers = source.model, source.tokenizer
-        sums, lost, path = _begun(fold, source.model, random=random)
-        known = {item.name for item in self.items if item.name in sums} | lost.keys()
-        left = [at for at, item in enumerate(self.items) if item.name not in known]
+        sums, lost = Sums(fold.what), {}
         report = passed if place else source.report
 
         def lose(at: int, error: HeadscopeError) -> None:
             # What is wrong whatever the text ends a run, too.
             if isinstance(error, ModelError | NoSuchStackError):
                 raise error
-            lost[self.items[left[at]].name] = str(error)
-            report(left[at], error)
+            lost[self.items[at].name] = str(error)
+            report(at, error)
 
-        def result() -> Any:
-            made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
-            made.left_out.update(self.left_out | lost)
-            return made
-
-        before = len(sums) + len(lost)
-        items, reading = (
-            [self.items[number] for number in left],
-            source.options | {"on_error": lose},
-        )
-        whats = [item.what for item in items]
-        counted = fold.counts(readers, source.some(left), whats, how=how, reading=reading)
-        for count, (at, values) in enumerate(counted, 1):
-            values.add_to(sums, items[at].name, items[at].unit)
-            if path is not None and count % KEPT_EVERY == 0:
-                result().save(path)
+        whats = [item.what for item in self.items]
+        reading = source.options | {"on_error": lose}
+        given = source.parsed
+        for at, values in fold.counts(readers, given, whats, how=how, reading=reading):
+            values.add_to(sums, self.items[at].name, self.items[at].unit)
         if not len(sums):
             raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
-        check_conserved(len(left), len(sums) + len(lost) - before, 0, f"{fold.what}s")
-        return _finished(result(), len(sums), fold.what, path)
-
-
-def _finished(made: Any, count: int, what: str, path: Path | None) -> Any:
-    if path is not None:
-        made.save(path)
-    if isinstance(made, Result):
-        made.conserved(count + len(made.left_out), count, len(made.left_out), f"{what}s")
-    return made
-
-
-def _begun(fold: Fold, model: Any, *, random: bool) -> tuple[Sums, dict[str, str], Path | None]:
-    """What was counted and left out before, and the file that it is kept in."""
-    if fold.resume is None:
-        return Sums(fold.what), {}, None
-    path, load = fold.resume
-    # Of another model, and so another file.
-    path = path.with_name(f"{path.stem}.random{path.suffix}") if random else path
-    if not path.exists():
-        return Sums(fold.what), {}, path
-    begun = load(path, model)
-    return begun.sums, dict(begun.left_out), path
+        check_conserved(len(self.items), len(sums), len(lost), f"{fold.what}s")
+        made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
+        made.left_out.update(self.left_out | lost)
+        if isinstance(made, Result):
+            count = len(self.items) + len(self.left_out)
+            made.conserved(count, len(sums), len(made.left_out), f"{fold.what}s")
+        return made
 
 
 def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -71,11 +71,12 @@ class Source:
         """Whether there are pictures or sounds."""
         return any(getattr(given, "has_media", False) for given in self.inputs)
 
-    def some(self, numbers: Sequence[int]) -> Any:
-        """Some of the inputs, as `headscope.capturing` takes them."""
+    @property
+    def parsed(self) -> Any:
+        """The inputs, as `headscope.capturing` takes them."""
         from headscope.capturing import ParsedInputs
 
-        return ParsedInputs([self.inputs[number] for number in numbers], len(numbers))
+        return ParsedInputs(list(self.inputs), len(self.inputs))
 
     def random_twin(self) -> Source:
         """The same texts for the same architecture with random weights, which is silent on texts it
