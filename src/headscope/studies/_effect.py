@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +93,19 @@ def effect(
         check_not_loaded(model, loading)
     if not anyway:
         _check_fit(model, tokenizer, inputs)
-    reading = _TextReader((model, tokenizer), options, top, 1.0 if anyway else MOST_UNKNOWN)
-    runs = reading.all(inputs, (interventions, *controls), on_error)
+    most_unknown = 1.0 if anyway else MOST_UNKNOWN
+
+    def read(given: ParsedInput) -> Runs:
+        """An input as it is and under each change."""
+        own = Runs((model, tokenizer), given, options, top)
+        ids = own.inputs.arguments.get("input_ids")
+        if ids is not None and own.tokenizer is not None:
+            check_known(own.tokenizer, ids.reshape(-1).tolist(), "the text", most_unknown)
+        for change in (interventions, *controls):
+            own.run(change)
+        return own
+
+    runs = _all(inputs, read, on_error)
     if groups is not None:
         # Documents of texts that could not be run go with them.
         groups = [groups[number] for number in runs]
@@ -132,59 +142,31 @@ def _effect_of(
     )
 
 
-@dataclass(frozen=True)
-class _TextReader:
-    """How inputs are read: one that cannot be run costs itself alone.
+def _all(
+    inputs: Sequence[Outcome], read: Callable[[ParsedInput], Runs], on_error: OnError | None
+) -> dict[int, Runs]:
+    """The inputs that can be run, by number; one that cannot costs itself alone.
 
-    Args:
-        loaded: the model and its tokenizer.
-        options: of `headscope.capture`.
-        top: how many guesses to keep.
-        most_unknown: largest share of unknown tokens in a text.
+    Raises:
+        HeadscopeError: why the first cannot, where none can.
     """
-
-    loaded: tuple[Any, Any]
-    options: Any
-    top: int
-    most_unknown: float
-
-    def all(
-        self,
-        inputs: Sequence[Outcome],
-        changes: Sequence[Sequence[Intervention]],
-        on_error: OnError | None,
-    ) -> dict[int, Runs]:
-        """The inputs that can be run as they are and under each change, by number.
-
-        Raises:
-            HeadscopeError: why the first cannot, where none can.
-        """
-        runs: dict[int, Runs] = {}
-        failed: dict[int, HeadscopeError] = {}
-        for number, given in enumerate(inputs):
-            if isinstance(given, HeadscopeError):
-                failed[number] = given
-                continue
-            try:
-                runs[number] = self._one(given, changes)
-            except InterventionError:
-                raise  # of the change, which is the same for all texts
-            except OF_ONE_INPUT as error:
-                failed[number] = reason_of(error)
-        if not runs:
-            raise next(iter(failed.values()))
-        for number, error in failed.items():
-            (on_error or _warn)(number, error)
-        return runs
-
-    def _one(self, given: ParsedInput, changes: Sequence[Sequence[Intervention]]) -> Runs:
-        runs = Runs(self.loaded, given, self.options, self.top)
-        ids = runs.inputs.arguments.get("input_ids")
-        if ids is not None and runs.tokenizer is not None:
-            check_known(runs.tokenizer, ids.reshape(-1).tolist(), "the text", self.most_unknown)
-        for change in changes:
-            runs.run(change)
-        return runs
+    runs: dict[int, Runs] = {}
+    failed: dict[int, HeadscopeError] = {}
+    for number, given in enumerate(inputs):
+        if isinstance(given, HeadscopeError):
+            failed[number] = given
+            continue
+        try:
+            runs[number] = read(given)
+        except InterventionError:
+            raise  # of the change, which is the same for all texts
+        except OF_ONE_INPUT as error:
+            failed[number] = reason_of(error)
+    if not runs:
+        raise next(iter(failed.values()))
+    for number, error in failed.items():
+        (on_error or _warn)(number, error)
+    return runs
 
 
 def _control(runs: Sequence[Runs], intact: list[Record], number: int) -> Comparison:

@@ -207,15 +207,24 @@ class TextExplainer:
         self._query = at[1] % len(text)
         self._seen: dict[tuple[int, ...], torch.Tensor] = {}
         self._check()
-        self._rows, layers = self._attention()
+        record = capture(model, tokenizer, text.given, truncate=True, keep=("weights", "alti"))
+        self._stack = next(iter(record.stacks.values()))
+        if len(self._stack.query) != len(text):
+            raise ModelError(
+                f"The attention is of {len(self._stack.query)} tokens and the text has {len(text)}"
+            )
+        layers = len(self._stack)
         if not -layers <= at[0] < layers:
             raise InterventionError(f"The model has layers 0 to {layers - 1}, not {at[0]}")
-        self._layer = at[0] % layers
+        layer = self._stack.layers[at[0]]
+        self._layer = layer.layer
+        weights = np.asarray(layer.weights_of(), np.float32)
+        self._row = torch.from_numpy(weights[:, self._query].copy())
 
     def run(self, how: CounterfactualAttention, seed: int) -> ExplainedText:
         """All that is asked of the text."""
         self._generator.manual_seed(seed)
-        row = self._rows[self._layer].mean(0)
+        row = self._row.mean(0)
         own = self._probabilities([range(len(self._text))])[0]
         flowing, missing = self._flowing()
         signals = {
@@ -268,46 +277,15 @@ class TextExplainer:
 
     def _flowing(self) -> tuple[dict[str, Row], dict[str, str]]:
         """The query's row by the signals that need values, and why any of them cannot be had."""
-        length = len(self._text)
-        record = capture(
-            self._model, self._tokenizer, self._text.given, truncate=True, keep=("weights", "alti")
-        )
-        stack = next(iter(record.stacks.values()))
-        if len(stack.query) != length:
-            raise ModelError(
-                f"The attention is of {len(stack.query)} tokens and the text has {length}"
-            )
         signals, missing = {}, {}
         for name, map_of in FLOWING.items():
             try:
-                signals[name] = np.asarray(map_of(stack, self._layer), float)[
+                signals[name] = np.asarray(map_of(self._stack, self._layer), float)[
                     self._query, self._ranked
                 ]
             except RecordError as error:
                 missing[name] = str(error)
         return signals, missing
-
-    def _attention(self) -> tuple[list[torch.Tensor], int]:
-        """Rows ``[head key]`` of the query in each layer."""
-        # Read where attention is given from outside: what is given back is what came, unchanged.
-        rows: dict[int, torch.Tensor] = {}
-
-        def keep(layer: int) -> Callable[[torch.Tensor], torch.Tensor]:
-            def kept(weights: torch.Tensor) -> torch.Tensor:
-                rows[layer] = weights[:, self._query].detach().cpu()
-                return weights
-
-            return kept
-
-        with intervene(self._model) as session:
-            self._run([range(len(self._text))])
-            places = session.plan.places if session.plan is not None else ()
-        numbers = [place.layer for place in places]
-        with intervene(
-            self._model, *(SetWeights(weights=keep(number), layer=number) for number in numbers)
-        ):
-            self._run([range(len(self._text))])
-        return [rows[number] for number in numbers], len(numbers)
 
     def _run_erased(self, signals: Iterable[Row]) -> None:
         """Run all texts that erasure asks about, those of one length together.
@@ -398,9 +376,9 @@ class TextExplainer:
         """The row's weights on the ranked tokens that the query may look at shuffled, in all heads
         alike.
         """
-        looked_at = (self._rows[self._layer] > 0).any(0).numpy()
+        looked_at = (self._row > 0).any(0).numpy()
         ranked = torch.from_numpy(self._ranked[looked_at[self._ranked]])
-        rows = self._rows[self._layer].repeat(count, 1, 1)
+        rows = self._row.repeat(count, 1, 1)
         for row in rows:
             row[:, ranked] = row[:, ranked[torch.randperm(len(ranked), generator=self._generator)]]
         at_once = max(1, AT_ONCE // len(self._text))
@@ -411,7 +389,7 @@ class TextExplainer:
     def _adversarial(
         self, own: torch.Tensor, steps: int, within: float, starts: int = 5
     ) -> float | None:
-        base = self._rows[self._layer].to(self._device)
+        base = self._row.to(self._device)
         seen = base > 0
         noise = torch.randn(starts, *base.shape, generator=self._generator).to(self._device)
         # So low that no step brings a key back that may not be looked at.

@@ -17,7 +17,7 @@ from headscope.record import Record
 from headscope.storage import RECORDS, IndexLine, RecordFolder, local_path, save, write_index
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Readers, Reading, captured
-from headscope.studies.shared._fold_run import Stream, texts_in_parts
+from headscope.studies.shared._fold_run import Stream, hashable, texts_in_parts
 
 SHARDS = 3
 """Digits of the name of a file that name its folder: of a million files, 244 lie together."""
@@ -170,7 +170,7 @@ def _settled(given: dict[str, Any]) -> dict[str, Any]:
     """
     from headscope.capturing import parse_keep
 
-    held = {name: _hashable(option) for name, option in given.items()}
+    held = {name: hashable(option) for name, option in given.items()}
     choice = parse_keep(**held)
     keep = held.get("keep", "auto")
     names = ("precision", "rows", "top", "routers")
@@ -178,18 +178,3 @@ def _settled(given: dict[str, Any]) -> dict[str, Any]:
         "keep": (keep,) if isinstance(keep, str) and keep != "auto" else keep,
         "heads": held.get("heads"),
     }
-
-
-def _hashable(option: Any) -> Any:
-    """An option as a job holds it: jobs are compared and hashed, and their options go to JSON."""
-    if isinstance(option, str) or not isinstance(option, Iterable):
-        return option
-    # Neither names of what is kept nor chosen heads have an order that would change anything.
-    return tuple(sorted(_name_or_head(part) for part in option))
-
-
-def _name_or_head(part: Any) -> Any:
-    if isinstance(part, str) or not isinstance(part, Iterable):
-        return part
-    # A head may be of NumPy's numbers, which JSON does not take.
-    return tuple(value if isinstance(value, str) else int(value) for value in part)

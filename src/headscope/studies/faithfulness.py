@@ -353,12 +353,6 @@ def _check_fit(readers: Readers, *_: Any, allow_unfit: bool, **__: Any) -> None:
         check_fit(readers[0], CLASS)
 
 
-def _classifier(name: Any, **loading: Any) -> tuple[Any, Any]:
-    from headscope.capturing import load_classifier, load_tokenizer
-
-    return load_classifier(name, **loading), load_tokenizer(name, **loading)
-
-
 FOLD = Fold(
     name="faithfulness",
     what="text",
@@ -367,7 +361,6 @@ FOLD = Fold(
     records_of=_records_of,
     told_of=_told_of,
     needs="classifier",
-    load=_classifier,
     check=_check_fit,
 )
 

@@ -37,8 +37,8 @@ from headscope.studies.shared._fold import (
     stack_of,
 )
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
-from headscope.studies.shared._folded import TextsInMemory, read_texts, taken
-from headscope.studies.shared._source import parse_source, warn_of_few
+from headscope.studies.shared._folded import read_texts, taken
+from headscope.studies.shared._source import TextsInMemory, parse_source, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"
@@ -271,9 +271,9 @@ def heads_over(
             how |= _related_of(read, how["patterns"])
         if isinstance(read, TextsInMemory):
             # Before the model is run, which may take hours.
-            warn_of_few(read.source, how | judging)
+            warn_of_few(read, how | judging)
             # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
-            how["battery"] &= not read.source.has_media
+            how["battery"] &= not read.has_media
         if has_mean:
             how["position_mean"] = _mean_map(read, position_mean, how["stack"])
         if random_weights is True:
@@ -291,7 +291,7 @@ def _related_of(
     """Options for patterns of related words."""
     if isinstance(read, TextsInParts):
         return {"related": RelatedWords(read.job["model"])}
-    return {"patterns": patterns + related_patterns(input_embeddings(read.source.model))}
+    return {"patterns": patterns + related_patterns(input_embeddings(read.model))}
 
 
 def _mean_map(

@@ -41,7 +41,7 @@ from headscope.studies.ablate._examples import (
 )
 from headscope.studies.ablate._result import Ablation, Cell
 from headscope.studies.ablate._run import MEANS, By, DisabledHeads, means_of, undisturbed
-from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, texts_in_parts
+from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, hashable, texts_in_parts
 from headscope.studies.shared._folded import taken
 from headscope.tasks import Task, check_task, parse_task
 
@@ -332,7 +332,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
     options.pop("resume", None)
     judging = taken(options, JUDGING)
     how = {"task": task, "by": by, "chosen": None, "means": None}
-    how |= {name: _settled(options.pop(name, True)) for name in ("heads", "layers")}
+    how |= {name: hashable(options.pop(name, True)) for name in ("heads", "layers")}
     how |= {"stack": options.pop("stack", None), "masked": options.pop("masked", None)}
     how["share"] = bool(options.pop("share", True))
     screen, top = options.pop("screen", None), options.pop("top", None)
@@ -371,12 +371,3 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
             result = replace(result, control=control)
             parts.keep(result)
     return result
-
-
-def _settled(chosen: Any) -> Any:
-    """Heads or layers as a job holds them: in one order, and hashable."""
-    if isinstance(chosen, str | bool | None):
-        return chosen
-    return tuple(
-        sorted(tuple(map(int, one)) if isinstance(one, Iterable) else one for one in chosen)
-    )

@@ -205,6 +205,16 @@ class HeldBatches(Sequence[Any]):
         return made
 
 
+def filled(arrays: Sequence[np.ndarray], nothing: float = 0) -> Tensor:
+    """Arrays of several sizes in one tensor, filled up; numbers in float32."""
+    size = np.max([array.shape for array in arrays], axis=0)
+    kind = np.float32 if arrays[0].dtype.kind == "f" else arrays[0].dtype
+    whole = np.full((len(arrays), *size), nothing, kind)
+    for row, array in zip(whole, arrays, strict=True):
+        row[tuple(map(slice, array.shape))] = array
+    return torch.from_numpy(whole)
+
+
 @dataclass(frozen=True)
 class Training:
     """How a probe is trained.

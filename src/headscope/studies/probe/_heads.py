@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from headscope.linguistics import control_heads, offset_heads
 from headscope.linguistics.probes import attached, best_offset, head_distances
 from headscope.studies.probe import _data
-from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
+from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, filled, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
 
 TASK, UAS = "head of each word", "UAS"
@@ -238,29 +238,16 @@ def batch_of(
     numbers: Sequence[int],
 ) -> SentenceBatch:
     """Some of the sentences, with the heads that are wanted and maps times their scale."""
-    items = [all_items[number] for number in numbers]
-    longest, count, maps = max(map(len, items)), len(items), len(scale)
-    filled: dict[str, np.ndarray] = {
-        "maps": np.zeros((count, maps, longest, longest), np.float32),
-        "ends": np.zeros((count, maps, 2, 2, longest), np.float32),
-        "distances": np.zeros((count, longest + 1, longest, 8), np.float32),
-        "wanted": np.full((count, longest), NO_WORD),
-        "there": np.zeros((count, longest + 1), bool),
-    }
-    words = [item.vectors for item in items]
-    if words[0] is not None:
-        filled["vectors"] = np.zeros((count, longest, words[0].shape[1]), np.float32)
-    for number, item in enumerate(items):
-        size = len(item)
-        filled["maps"][number, :, :size, :size] = item.maps * scale[:, None, None]
-        filled["ends"][number, ..., :size] = item.ends * scale[:, None, None, None]
-        filled["distances"][number, : size + 1, :size] = head_distances(size)
-        filled["wanted"][number, :size] = heads_of(item) + 1
-        filled["there"][number, : size + 1] = True
-        if "vectors" in filled:
-            filled["vectors"][number, :size] = words[number]
-    tensors: dict[str, Any] = {name: torch.from_numpy(each) for name, each in filled.items()}
-    return SentenceBatch(**tensors)
+    items, scales = [all_items[number] for number in numbers], scale[:, None, None]
+    vectors = [item.vectors for item in items if item.vectors is not None]
+    return SentenceBatch(
+        maps=filled([item.maps * scales for item in items]),
+        ends=filled([item.ends * scales[..., None] for item in items]),
+        distances=filled([head_distances(len(item)) for item in items]),
+        wanted=filled([heads_of(item) + 1 for item in items], NO_WORD),
+        there=filled([np.ones(len(item) + 1, bool) for item in items]),
+        vectors=filled(vectors) if vectors else None,
+    )
 
 
 def _loss(module: nn.Module, batch: SentenceBatch) -> Tensor:

@@ -16,7 +16,7 @@ from headscope.errors import RecordError
 from headscope.linguistics import control_tree, tree_depths, tree_distances
 from headscope.linguistics.probes import depth_ranks, distance_ranks, edges_hit, root_hit
 from headscope.studies.probe import _data
-from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
+from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, filled, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
 
 DISTANCE, DEPTH = "distance in the tree", "depth in the tree"
@@ -125,15 +125,11 @@ def batch_of(
     items: Sequence[ProbeItem], layer: int, *, control: bool = False
 ) -> tuple[Tensor, ...]:
     """States, distances and depths of sentences, filled up, and which words there are."""
-    longest, features = max(map(len, items)), items[0].states_shape[-1]
-    states = np.zeros((len(items), longest, features), np.float32)
-    distances = np.zeros((len(items), longest, longest), np.float32)
-    depths, there = np.zeros((2, len(items), longest), np.float32)
-    for number, item in enumerate(items):
-        size = len(item)
-        _, distances[number, :size, :size], depths[number, :size] = _tree(item, control=control)
-        states[number, :size], there[number, :size] = item.word_states(layer), 1
-    return tuple(map(torch.from_numpy, (states, distances, depths, there)))
+    trees = [_tree(item, control=control)[1:] for item in items]
+    distances, depths = ([each[at] for each in trees] for at in (0, 1))
+    states = [item.word_states(layer) for item in items]
+    there = [np.ones(len(item)) for item in items]
+    return tuple(map(filled, (states, distances, depths, there)))
 
 
 def loss_of(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -140,23 +140,29 @@ def state_of(path: str | Path) -> tuple[tuple[str, int, int], ...]:
 def _loaded(model: NamedModel) -> tuple[Any, Any]:
     from transformers.utils import logging
 
-    from headscope.capturing import load_model, load_tokenizer, random_twin
+    from headscope.capturing import random_twin
 
     # Bars of all workers would be written over each other, and over how far the run is.
     shows = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        loading: dict[str, Any] = dict(model.loading)
-        loading |= own_device(loading)
-        if model.needs != "attention":
-            tokenizer = load_tokenizer(model.name, **loading)
-            loaded = _with_head(model, tokenizer, loading)
-        else:
-            loaded, tokenizer = load_model(model.name, **loading)
+        loading = dict(model.loading) | own_device(dict(model.loading))
+        loaded, tokenizer = load_named(replace(model, loading=tuple(loading.items())))
     finally:
         if shows:
             logging.enable_progress_bar()
     return (random_twin(loaded) if model.random else loaded), tokenizer
+
+
+def load_named(model: NamedModel) -> tuple[Any, Any]:
+    """A model with what it needs, and its tokenizer."""
+    from headscope.capturing import load_model, load_tokenizer
+
+    loading: dict[str, Any] = dict(model.loading)
+    if model.needs == "attention":
+        return load_model(model.name, **loading)
+    tokenizer = load_tokenizer(model.name, **loading)
+    return _with_head(model, tokenizer, loading), tokenizer
 
 
 def own_device(loading: Mapping[str, Any]) -> dict[str, str]:

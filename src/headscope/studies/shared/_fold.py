@@ -137,7 +137,6 @@ class Fold:
         records_of: what reads the texts: gives number and record of each that could be read.
         told_of: see the function of this name, the default.
         needs: what the model must have, see `headscope.studies.shared._corpus_model.NamedModel`.
-        load: how a named model is loaded in memory, by default for its attention.
         reads_texts: whether most of the tokens must be known to the tokenizer.
         check: raises where a model cannot be studied: ``check(readers, given, how, allow_unfit=)``,
             with some of what it reads; ``allow_unfit`` is the user's.
@@ -157,7 +156,6 @@ class Fold:
     records_of: Callable[..., Iterator[tuple[int, Any]]] = captured
     told_of: Callable[[Any, Mapping[str, Any]], tuple[int, dict[str, Any]]] = told_of
     needs: str = "attention"
-    load: Callable[..., tuple[Any, Any]] | None = None
     reads_texts: bool = True
     check: Callable[..., None] | None = None
     beside: Callable[[Readers, Mapping[str, Any]], Kept] | None = None
@@ -178,6 +176,10 @@ class Fold:
             return record
         counts = self.counts_of(item, record, **how)
         return Counted(counts, *self.told_of(record, how))
+
+    def needed(self, *, allow_unfit: bool) -> str:
+        """What the model must have."""
+        return f"any {self.needs}" if allow_unfit and self.needs != "attention" else self.needs
 
     def measured_beside(self, readers: Readers, how: Mapping[str, Any]) -> dict[str, Kept]:
         """What is measured beside the texts, as ``judging`` has it."""

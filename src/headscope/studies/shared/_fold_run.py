@@ -74,6 +74,22 @@ def said(value: Any) -> Any:
     return name_and_code(value) if callable(value) else type(value).__name__
 
 
+def hashable(option: Any) -> Any:
+    """An option as a job holds it, compared and hashed; neither names nor chosen heads and layers
+    have an order that would change anything.
+    """
+    if isinstance(option, str) or not isinstance(option, Iterable):
+        return option
+    parts = []
+    for part in option:
+        if isinstance(part, str) or not isinstance(part, Iterable):
+            parts.append(part)
+        else:
+            # A head may be of NumPy's numbers, which JSON does not take.
+            parts.append(tuple(value if isinstance(value, str) else int(value) for value in part))
+    return tuple(sorted(parts))
+
+
 @dataclass(frozen=True)
 class KeptArrays:
     """Arrays in a file, since they are too large to travel with every part.
@@ -405,7 +421,7 @@ def _parse_job(
         if options.get(name) not in (None, True, False):
             raise RecordError(f"{name} is True or False, not {options[name]!r}")
     allow_unfit = options.pop("allow_unfit", False)
-    needs = f"any {fold.needs}" if allow_unfit and fold.needs != "attention" else fold.needs
+    needs = fold.needed(allow_unfit=allow_unfit)
     model = parse_model(*given, options, engine, needs=needs)
     together = {name: options.pop(name, None) for name in TOGETHER}
     return {

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
-from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError, check_called
+from headscope.errors import HeadscopeError, RecordError, check_called
 from headscope.patterns.records import named_records
-from headscope.results import Result, check_conserved
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
-from headscope.studies.shared._source import CAPTURING, LOADING, Source, parse_source, passed
+from headscope.studies.shared._source import (
+    CAPTURING,
+    LOADING,
+    TextsInMemory,
+    parse_source,
+    passed,
+)
 
 
 def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -189,16 +194,16 @@ def _read_in_memory(
 ) -> TextsInMemory:
     """Texts, and the model that is to read them."""
     anyway = options.get("allow_unfit", False)
-    source = parse_source(*given, texts, options, load=fold.load)
-    assert source is not None, "texts were given"
+    needs = fold.needed(allow_unfit=anyway)
+    read = parse_source(*given, texts, options, needs=needs)
+    assert read is not None, "texts were given"
     if fold.check is not None:
-        readers = source.model, source.tokenizer
-        fold.check(readers, source.inputs, {}, allow_unfit=anyway, truncate=False)
-    names, items = TextNames(), []
-    for number in range(len(source.inputs)):
-        text = source.text(number)
-        items.append(Item(names.of(text), text.document, None))
-    return TextsInMemory(source, items, {})
+        readers = read.model, read.tokenizer
+        fold.check(readers, read.inputs, {}, allow_unfit=anyway, truncate=False)
+    names = TextNames()
+    listed = map(read.text, range(len(read.inputs)))
+    read.items = [Item(names.of(text), text.document, None) for text in listed]
+    return read
 
 
 def _folded_records(
@@ -223,73 +228,6 @@ def _folded_records(
     if not len(sums):
         raise RecordError(f"{fold.name} was given no record; capture at least one text")
     return fold.result_of(sums, how, judging)
-
-
-@dataclass
-class TextsInMemory:
-    """Texts that are folded in this process, as often as it takes.
-
-    Args:
-        source: of them.
-        items: their names and documents.
-        left_out: by name, why others cannot be read.
-    """
-
-    source: Source
-    items: Sequence[Item]
-    left_out: dict[str, str]
-
-    def keep(self, result: Any) -> None:
-        """Nothing: there is no folder."""
-
-    def folded(
-        self,
-        fold: Fold,
-        how: Mapping[str, Any],
-        judging: Mapping[str, Any],
-        *,
-        random: bool = False,
-        place: str = "",
-    ) -> Any:
-        """The result of a study over the texts.
-
-        Args:
-            fold: the study.
-            how: options that the counts depend on.
-            judging: options that they do not depend on.
-            random: whether random weights read them.
-            place: of a fold that is made before or after that of the study, which tells of no text
-                that is left out.
-
-        Raises:
-            RecordError: where no text is left.
-        """
-        source = self.source.random_twin() if random else self.source
-        readers = source.model, source.tokenizer
-        sums, lost = Sums(fold.what), {}
-        report = passed if place else source.report
-
-        def lose(at: int, error: HeadscopeError) -> None:
-            # What is wrong whatever the text ends a run, too.
-            if isinstance(error, ModelError | NoSuchStackError):
-                raise error
-            lost[self.items[at].name] = str(error)
-            report(at, error)
-
-        whats = [item.what for item in self.items]
-        reading = source.options | {"on_error": lose}
-        given = source.parsed
-        for at, values in fold.counts(readers, given, whats, how=how, reading=reading):
-            values.add_to(sums, self.items[at].name, self.items[at].unit)
-        if not len(sums):
-            raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
-        check_conserved(len(self.items), len(sums), len(lost), f"{fold.what}s")
-        made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
-        made.left_out.update(self.left_out | lost)
-        if isinstance(made, Result):
-            count = len(self.items) + len(self.left_out)
-            made.conserved(count, len(sums), len(made.left_out), f"{fold.what}s")
-        return made
 
 
 def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.corpus import CorpusText
-from headscope.errors import RecordError
+from headscope.corpus import CorpusText, Sums
+from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.record import Record
+from headscope.results import Result, check_conserved
+from headscope.studies.shared._fold import Fold, Item
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
 
 CAPTURING = ("truncate", "batch_tokens", "batch_size", "progress", "on_error", "allow_unfit")
-LOADING = (
-    "device",
-    "dtype",
-    "revision",
-    "device_map",
-    "quantization_config",
-    "attn_implementation",
-    "trust_remote_code",
-)
+LOADING = ("device", "dtype", "revision", "device_map", "quantization_config")
+LOADING += ("attn_implementation", "trust_remote_code")
 """Names of `headscope.capturing.LoadOptions`, for studies of records, which do without torch."""
 FEW = "are too few to tell up to"
 """The words about too few texts, before the number of scores."""
@@ -34,9 +29,9 @@ LOOKED_AT = 256
 """So many texts are looked at for unknown tokens before any is run."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """A model with texts that it can be run on as often as it takes.
+@dataclass
+class TextsInMemory:
+    """A model with texts that are folded in this process, as often as it takes.
 
     Args:
         model: loaded.
@@ -44,13 +39,17 @@ class Source:
         inputs: texts, pairs of them, pictures or sounds, or why one of them cannot be read.
         options: of `headscope.capture_many`.
         groups: the document that each text is of; None where none was given.
+        items: their names and documents.
+        left_out: by name, why others cannot be read.
     """
 
     model: Any
     tokenizer: Any
     inputs: tuple[Outcome, ...]
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any]
     groups: tuple | None = None
+    items: Sequence[Item] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def text(self, number: int) -> CorpusText:
         """A text as a run knows it: by what it says, and its document; by its place where it is no
@@ -62,31 +61,64 @@ class Source:
         return CorpusText(plain_of(given) if is_text else number, group)
 
     @property
-    def report(self) -> Callable[[int, Any], Any]:
-        """What is called with a text that is left out."""
-        return self.options.get("on_error") or warn_of_left_out
-
-    @property
     def has_media(self) -> bool:
         """Whether there are pictures or sounds."""
         return any(getattr(given, "has_media", False) for given in self.inputs)
 
-    @property
-    def parsed(self) -> Any:
-        """The inputs, as `headscope.capturing` takes them."""
-        from headscope.capturing import ParsedInputs
+    def keep(self, result: Any) -> None:
+        """Nothing: there is no folder."""
 
-        return ParsedInputs(list(self.inputs), len(self.inputs))
+    def folded(
+        self,
+        fold: Fold,
+        how: Mapping[str, Any],
+        judging: Mapping[str, Any],
+        *,
+        random: bool = False,
+        place: str = "",
+    ) -> Any:
+        """The result of a study over the texts.
 
-    def random_twin(self) -> Source:
-        """The same texts for the same architecture with random weights, which is silent on texts it
-        cannot read.
+        Args:
+            fold: the study.
+            how: options that the counts depend on.
+            judging: options that they do not depend on.
+            random: whether random weights read them.
+            place: of a fold that is made before or after that of the study, which tells of no text
+                that is left out.
+
+        Raises:
+            RecordError: where no text is left.
         """
-        from headscope.capturing import random_twin
+        from headscope.capturing import ParsedInputs, random_twin
 
-        return replace(
-            self, model=random_twin(self.model), options=self.options | {"on_error": passed}
-        )
+        readers = random_twin(self.model) if random else self.model, self.tokenizer
+        sums, lost = Sums(fold.what), {}
+        # Random weights are silent on texts that they cannot read.
+        report = self.options.get("on_error") or warn_of_left_out
+        report = passed if place or random else report
+
+        def lose(at: int, error: HeadscopeError) -> None:
+            # What is wrong whatever the text ends a run, too.
+            if isinstance(error, ModelError | NoSuchStackError):
+                raise error
+            lost[self.items[at].name] = str(error)
+            report(at, error)
+
+        whats = [item.what for item in self.items]
+        reading = self.options | {"on_error": lose}
+        given = ParsedInputs(list(self.inputs), len(self.inputs))
+        for at, values in fold.counts(readers, given, whats, how=how, reading=reading):
+            values.add_to(sums, self.items[at].name, self.items[at].unit)
+        if not len(sums):
+            raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
+        check_conserved(len(self.items), len(sums), len(lost), f"{fold.what}s")
+        made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
+        made.left_out.update(self.left_out | lost)
+        if isinstance(made, Result):
+            count = len(self.items) + len(self.left_out)
+            made.conserved(count, len(sums), len(made.left_out), f"{fold.what}s")
+        return made
 
 
 def warn_of_left_out(number: int, error: Any) -> None:
@@ -104,8 +136,8 @@ def parse_source(
     texts: Any,
     options: dict[str, Any],
     *,
-    load: Callable[..., tuple[Any, Any]] | None = None,
-) -> Source | None:
+    needs: str = "attention",
+) -> TextsInMemory | None:
     """A model and its texts; None where records were given.
 
     Options that belong to capturing and loading, and ``groups`` of texts, are taken out of
@@ -117,7 +149,7 @@ def parse_source(
         texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for
             records.
         options: all that was given.
-        load: how a named model is loaded; takes `headscope.capturing.LoadOptions`.
+        needs: what a named model must have, see `NamedModel`.
 
     Raises:
         RecordError: where a tokenizer or options of capturing were given without texts, or there is
@@ -144,7 +176,7 @@ def parse_source(
     inputs = parse_texts(texts)
     # Documents are counted before a model is loaded, which may take minutes.
     groups = with_copies(inputs, _grouped(options, texts, len(inputs)))
-    model, tokenizer = _ready(records, tokenizer, inputs, load=load, loading=loading)
+    model, tokenizer = _ready(records, tokenizer, inputs, needs=needs, loading=loading)
     if not inputs:
         raise RecordError(
             f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
@@ -152,7 +184,7 @@ def parse_source(
         )
     anyway = capturing.pop("allow_unfit", False)
     capturing["max_unknown"] = 1.0 if anyway else check_texts(tokenizer, inputs)
-    return Source(model, tokenizer, inputs, capturing, groups)
+    return TextsInMemory(model, tokenizer, inputs, capturing, groups)
 
 
 def _check_only_records(tokenizer: Any, options: list[str]) -> None:
@@ -169,12 +201,22 @@ def _ready(
     tokenizer: Any,
     inputs: tuple[Outcome, ...],
     *,
-    load: Callable[..., tuple[Any, Any]] | None,
+    needs: str,
     loading: dict[str, Any],
 ) -> tuple[Any, Any]:
-    """The model, loaded where it was named, and its tokenizer."""
+    """The model, loaded where it was named, and its tokenizer, or its processor where the first of
+    its inputs holds a picture or a sound.
+    """
+    from headscope.capturing import load_for
+    from headscope.studies.shared._corpus_model import NamedModel, load_named
+
     if model is None or isinstance(model, str | Path):
-        model, own = _loaded(model, inputs, load, loading)
+        first: Any = inputs[0] if inputs else None
+        if needs == "attention" and getattr(first, "has_media", False):
+            model, own = load_for(model, first, **loading)
+        else:
+            name = None if model is None else str(model)
+            model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
         tokenizer = own if tokenizer is None else tokenizer
     else:
         from headscope.capturing import check_not_loaded
@@ -261,55 +303,31 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
     return MOST_UNKNOWN
 
 
-def too_few_texts(source: Source, options: Mapping[str, Any]) -> str:
-    """That there are too few texts for any label of a head; empty where there are enough, or one,
-    which gives none.
+def warn_of_few(read: TextsInMemory, options: Mapping[str, Any]) -> None:
+    """Warn before the work where there are too few texts for any label of a head; of one text
+    alone there is none.
 
     Args:
-        source: whose texts, or the documents that they are of, are counted.
+        read: whose texts, or the documents that they are of, are counted.
         options: of `headscope.patterns.heads`.
     """
     from headscope.patterns import PATTERNS
     from headscope.patterns.label import texts_needed
 
-    config = getattr(source.model, "config", None)
+    config = getattr(read.model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
     # Chance is estimated over documents: many texts of one, and copies, count once.
-    count = len({source.text(number).unit for number in range(len(source.inputs))})
+    count = len({read.text(number).unit for number in range(len(read.inputs))})
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
-        return ""
+        return
     scores = layers * heads * len(options.get("patterns", PATTERNS))
     needed = texts_needed(scores, options.get("alpha", 0.05), options.get("correction", "holm"))
-    what = "texts" if count == len(source.inputs) else "documents"
-    if count >= needed:
-        return ""
-    return (
-        f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not hold; "
-        "the result says how many it takes"
-    )
-
-
-def warn_of_few(source: Source, options: Mapping[str, Any]) -> None:
-    """Warn before the work where there are too few texts for any label of a head."""
-    message = too_few_texts(source, options)
-    if message:
-        warnings.warn(message, stacklevel=3)
-
-
-def _loaded(
-    name: str | Path | None,
-    inputs: tuple[Outcome, ...],
-    load: Callable[..., tuple[Any, Any]] | None,
-    loading: dict[str, Any],
-) -> tuple[Any, Any]:
-    """A named model and what it reads with: its processor where the first of its inputs holds a
-    picture or a sound.
-    """
-    from headscope.capturing import ParsedInput, load_for, load_model
-
-    first = inputs[0] if inputs else None
-    if isinstance(first, ParsedInput) and first.has_media and load is None:
-        return load_for(name, first, **loading)
-    return (load or load_model)(name, **loading)
+    what = "texts" if count == len(read.inputs) else "documents"
+    if count < needed:
+        message = (
+            f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not "
+            "hold; the result says how many it takes"
+        )
+        warnings.warn(message, stacklevel=2)
