@@ -235,7 +235,8 @@ def _changes_of(model: Any) -> Iterator[str]:
     for name, module in model.named_modules():
         for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
             said = name_and_code(getattr(hook, "func", hook))
-            if not said.startswith("headscope."):
+            # transformers hooks a model when its hidden states are first asked for.
+            if not said.startswith(("headscope.", "transformers.")):
                 yield f"a hook on {name or 'the model'}: {said}"
         own = {key: value for key, value in vars(module).items() if isinstance(value, float)}
         numbers |= {f"{name}.{key}": value for key, value in own.items()}
