@@ -85,7 +85,7 @@ def test_a_model_that_writes_comes_back_as_it_was(tokenizer):
         ({"stack": "cross"}, "This model has the stacks 'self', not 'cross'"),
         ({"by": "nil"}, "by is 'nil'; give 'zero', 'uniform', 'mean attention', 'mean output'"),
         ({"alpha": 2}, "alpha is a number between 0 and 1, not 2"),
-        ({"correction": "none"}, "correction is 'none'; give 'holm' or 'benjamini-hochberg'"),
+        ({"correction": "none"}, "correction is 'none'; give one of holm, benjamini-hochberg"),
         ({"head": 1}, "ablate has no option 'head'; it has heads, layers"),
     ],
 )
