@@ -461,3 +461,102 @@ def test_a_page_shows_every_stack(name):
     inputs = clip_inputs(1, 1) if name == "clip" else {"pixel_values": picture_of(model)}
     page = str(hs.page(capture_ids(model, **inputs)[0]).html)
     assert "r2c1" in page
+
+
+class Patches(torch.nn.Module):
+    """A vision transformer of one layer that does something to its patches first."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+        self.cut = torch.nn.Conv2d(3, 24, 4, 4)
+        self.project = torch.nn.Linear(48, 24)
+        self.cls_token = torch.nn.Parameter(torch.randn(1, 1, 24))
+        self.pos = torch.nn.Parameter(torch.randn(1, 15, 24))
+        self.attend = torch.nn.MultiheadAttention(24, 3, batch_first=True)
+
+    def forward(self, pixels):
+        patches = self.change(self, pixels)
+        if patches.shape[1] == self.pos.shape[1]:
+            patches = patches + self.pos
+        states = torch.cat([self.cls_token.expand(len(pixels), -1, -1), patches], 1)
+        return self.attend(states, states, states, need_weights=False)[0]
+
+
+def plain(model, pixels):
+    return model.cut(pixels).flatten(2).mT
+
+
+def mean_first(model, pixels):
+    patches = plain(model, pixels)
+    return torch.cat([patches.mean(1, keepdim=True), patches[:, :14]], 1)
+
+
+def smaller(model, pixels):
+    return plain(model, torch.nn.functional.interpolate(pixels, scale_factor=0.5))
+
+
+def gathered(model, pixels):
+    index = torch.tensor([14, 3, 7, 0])[None, :, None].expand(len(pixels), -1, 24)
+    return plain(model, pixels).gather(1, index)
+
+
+GRID = tuple(f"r{row}c{column}" for row in range(3) for column in range(5))
+NUMBERS = tuple(map(str, range(1, 16)))
+UNKNOWN, PARTLY = "cannot be followed back", "not all there"
+CHANGED = {
+    "unshuffled": (
+        lambda model, pixels: model.project(
+            torch.nn.functional.pixel_unshuffle(pixels, 4).flatten(2).mT
+        ),
+        NUMBERS,
+        UNKNOWN,
+    ),
+    "mean": (mean_first, ("1", *GRID[:14]), UNKNOWN),
+    "smaller": (smaller, NUMBERS[:2], UNKNOWN),
+    "pairs": (
+        lambda model, pixels: (plain(model, pixels)[:, :14:2] + plain(model, pixels)[:, 1::2]) / 2,
+        NUMBERS[:7],
+        UNKNOWN,
+    ),
+    "gathered": (gathered, NUMBERS[:4], PARTLY),
+    "column left out": (
+        lambda model, pixels: model.cut(pixels)[..., :4].flatten(2).mT,
+        NUMBERS[:12],
+        PARTLY,
+    ),
+    "edge cut off": (lambda model, pixels: plain(model, pixels[..., 4:, 4:]), NUMBERS[:8], PARTLY),
+}
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("change", CHANGED)
+def test_patches_that_are_not_known_are_numbered(change, batch):
+    act, names, why = CHANGED[change]
+    with (
+        pytest.warns(UserWarning, match=f"numbered: .*{why}"),
+        hs.watch(model := Patches(act), batch=batch) as seen,
+    ):
+        model(drawn(batch, 3, 12, 20))
+    for record in seen.records:
+        assert record["self"].query.labels == ("[CLS]", *names)
+        assert bool(record["self"].query.grids) == (change == "mean")
+
+
+def test_patches_keep_their_names_where_all_are_there(recwarn):
+    with hs.watch(model := Patches(plain)) as seen:
+        model(drawn(1, 3, 12, 20))
+    assert seen.record["self"].query.labels == ("[CLS]", *GRID)
+    assert seen.record["self"].query.grids == ((3, 5),)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_places_of_masked_patches_are_those_of_the_whole_picture(seed):
+    """Or there are none."""
+    model = tiny_model("vit_mae", mask_ratio=0.75)
+    torch.manual_seed(seed)
+    with pytest.warns(UserWarning, match=PARTLY):
+        (record,) = capture_ids(model, pixel_values=drawn(1, 3, 12, 20))
+    assert record["self"].query.labels == ("[CLS]", "1", "2", "3")
+    assert record["self"].query.grids == ()

@@ -24,7 +24,7 @@ from headscope.capturing.building.layers import SPACE, TIME, StackKey, group_of,
 from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.media._pictures import tokens_from_marks
+from headscope.capturing.media._pictures import are_whole, tokens_from_marks
 from headscope.capturing.media._pixels import lie_within
 from headscope.capturing.media.input_positions import (
     AUDIO,
@@ -427,21 +427,24 @@ class _MarkedTokens:
         if known not in self._known:
             texts = {TEXT: self.inputs.source, TARGET: self.inputs.target}.get(kind)
             positions = [np.flatnonzero(row) for row in kept]
-            tokens = tuple(
-                tokens_from_marks(row[at], self.input_positions, None)
-                if texts is None
-                else tokens_from_marks(row, self.input_positions, texts[example]).take(at.tolist())
-                for example, (row, at) in enumerate(zip(marks, positions, strict=True))
-            )
+            tokens, fits = [], []
+            for example, (row, at) in enumerate(zip(marks, positions, strict=True)):
+                whole = are_whole(row, self.input_positions)
+                text = None if texts is None else texts[example]
+                # Of a text the tokenizer gives the padding, too.
+                own = row[at] if text is None else row
+                side = tokens_from_marks(own, self.input_positions, text, whole=whole)
+                tokens.append(side if text is None else side.take(at.tolist()))
+                if example < len(self.inputs.pictures):
+                    pictures = self.inputs.pictures[example]
+                    is_drawn = not side.grids or lie_within(row[at], self.input_positions, pictures)
+                    fits.append(is_drawn and not side.numbered)
             device = call.context.device
-            fits = tuple(
-                not side.grids or lie_within(row[at], self.input_positions, pictures)
-                for side, row, at, pictures in zip(
-                    tokens, marks, positions, self.inputs.pictures, strict=False
-                )
-            )
             self._known[known] = SideTokens(
-                tokens, tuple(torch.from_numpy(at).to(device) for at in positions), kind, fits
+                tuple(tokens),
+                tuple(torch.from_numpy(at).to(device) for at in positions),
+                kind,
+                tuple(fits),
             )
         return self._known[known]
 

@@ -14,7 +14,7 @@ from typing import Any, Generic
 
 from torch import nn
 
-from headscope.capturing.building._side_tokens import PADDING
+from headscope.capturing.building._side_tokens import NOT_GIVEN
 from headscope.capturing.building.layers import Seen, SeenLayer, SeenStack, stacks_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import ChosenHeads
@@ -102,7 +102,7 @@ def warn_of_gaps(
         unread: names of inputs that the model does not read.
         unattended: kinds of inputs, of which no attention was seen.
         lost: what `lost_tokens` found.
-        numbered: whether positions without names are a gap; padding among them always is.
+        numbered: whether positions are a gap that were numbered because no names were given.
     """
     gaps = []
     if record.unseen:
@@ -116,8 +116,11 @@ def warn_of_gaps(
         gaps.append(f"No attention was seen that works on its {' and '.join(unattended)}")
     if lost:
         gaps.append(f"Tokens of the input are in no stack: {', '.join(lost)}")
-    if record.numbered and (numbered or PADDING in record.numbered):
-        gaps.append(f"Some positions have no names and are numbered: {record.numbered}")
+    reasons = dict.fromkeys(record.numbered.split("; "))
+    for nothing in ("", "" if numbered else NOT_GIVEN):
+        reasons.pop(nothing, None)
+    if reasons:
+        gaps.append(f"Some positions have no names and are numbered: {'; '.join(reasons)}")
     if gaps:
         warnings.warn(". ".join(gaps), stacklevel=5)
 

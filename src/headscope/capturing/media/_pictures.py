@@ -13,17 +13,29 @@ from typing import Any
 import numpy as np
 
 from headscope.capturing.media.given import PADDED, times_of
-from headscope.capturing.media.input_positions import AUDIO, OBJECT, SERIES, VISION, InputPositions
+from headscope.capturing.media.input_positions import (
+    AUDIO,
+    KINDS,
+    OBJECT,
+    SERIES,
+    VISION,
+    InputPositions,
+)
 from headscope.record import Tokens
 
-UNKNOWN = "[?]"
+UNKNOWN = "some positions cannot be followed back to one element of the input each"
+PARTLY = "the patches of a picture are not all there, so that their places are not known"
 TOKEN_NAME = re.compile(r"_?(tokens?|embeddings?|embeds?|param)$")
 Place = tuple[int, int]
 """Row and column."""
 
 
 def tokens_from_marks(
-    marks: np.ndarray, input_positions: InputPositions, texts: Tokens | None
+    marks: np.ndarray,
+    input_positions: InputPositions,
+    texts: Tokens | None,
+    *,
+    whole: bool = True,
 ) -> Tokens:
     """Tokens of positions with these marks.
 
@@ -31,10 +43,11 @@ def tokens_from_marks(
         marks: of every position.
         input_positions: what the marks are the numbers of.
         texts: the tokens of the text among them, padding included; None where there is none.
+        whole: whether the patches are those of whole pictures, see `are_whole`.
     """
     if _are_chosen(marks, input_positions):
         return Tokens(pieces=tuple(f"{OBJECT} {number}" for number in range(len(marks))))
-    meanings, fields = _read(marks, input_positions)
+    meanings, fields = _read(marks, input_positions, whole=whole)
     worded = _is_worded(marks, input_positions)
     if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
         return _within_text(texts, meanings, fields)
@@ -45,9 +58,11 @@ def tokens_from_marks(
         if texts is not None and worded[position]:
             piece, label, mask = texts.pieces[at], texts.labels[at], texts.special[at]
         else:
-            piece = label = own or names[position]
+            piece = label = own or names[position] or str(position)
             is_named = own is not None or label.startswith(OBJECT)
             mask = not is_named or label.endswith(PADDED)
+            if label == str(position):
+                mask, fields["numbered"] = False, UNKNOWN if whole else PARTLY
         pieces.append(piece)
         labels.append(label)
         special.append(mask)
@@ -92,7 +107,7 @@ def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray
 
 
 def _read(
-    marks: np.ndarray, input_positions: InputPositions
+    marks: np.ndarray, input_positions: InputPositions, *, whole: bool
 ) -> tuple[list[str | None], dict[str, Any]]:
     """What marks say about positions that stand for no text: what to call each, None where there is
     nothing to say, and arguments of `Tokens`.
@@ -114,7 +129,7 @@ def _read(
         # One of the two is the same for all frames, so the sum tells them apart and orders them.
         middles = np.where(heard, rows + columns, -1)
         fields["times"], labels = times_of(middles, input_positions.seconds)
-    if seen.any():
+    if seen.any() and whole:
         items = np.where(seen, input_positions.item[marks - 1], -1)
         fields |= _patches(items, rows, columns)
         if VISION in input_positions.kinds:
@@ -205,6 +220,42 @@ def _patches(items: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> dict[s
     return {"places": tuple(places), "pictures": tuple(pictures), "grids": tuple(grids)}
 
 
+def are_whole(marks: np.ndarray, input_positions: InputPositions) -> bool:
+    """Whether the rows and columns of patches lie evenly over each picture: where patches were left
+    out, nothing shows how many rows and columns there were.
+
+    Args:
+        marks: of all positions, padding included.
+        input_positions: what the marks are the numbers of.
+    """
+    seen = marks[input_positions.come_from(marks, VISION)] - 1
+    if input_positions.whole or not len(seen):
+        return True
+    sides = input_positions.row, input_positions.column
+    every = np.flatnonzero(input_positions.kind == KINDS.index(VISION))
+    for item in np.unique(input_positions.item[seen]):
+        at, own = (each[input_positions.item[each] == item] for each in (seen, every))
+        lines = [(np.unique(side[at]), int(side[own].max()) + 1) for side in sides]
+        # One position may stand for all places.
+        if len(at) > 1 and not _are_even(lines):
+            return False
+    return True
+
+
+def _are_even(lines: Sequence[tuple[np.ndarray, int]]) -> bool:
+    """Whether these middles of rows, and of columns, lie evenly over so many pixels each, with no
+    room for one more before or after them.
+    """
+    steps = [int(line[1] - line[0]) for line, _ in lines if len(line) > 1]
+    for line, size in lines:
+        # A picture one patch high or wide is cut by squares.
+        step = int(line[1] - line[0]) if len(line) > 1 else max([size // 2 + 1, *steps])
+        is_even = bool((np.diff(line) == step).all())
+        if not is_even or line[0] >= step or line[-1] + step + step // 2 < size:
+            return False
+    return True
+
+
 def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:
     """A name for every position that is a parameter, such as ``[CLS]``; those of one parameter are
     counted, and queries of objects are ``object 0``, ``object 1`` ...
@@ -218,7 +269,7 @@ def _learned(marks: np.ndarray, input_positions: InputPositions) -> list[str]:
     counts, seen = Counter(names), Counter()
     for position, name in enumerate(names):
         number = f" {seen[name] + 1}" if counts[name] > 1 else ""
-        own = f"[{name}{number}]" if name else UNKNOWN
+        own = f"[{name}{number}]" if name else ""
         names[position] = f"{OBJECT} {seen[name]}" if name == OBJECT else own
         seen[name] += 1
     return names

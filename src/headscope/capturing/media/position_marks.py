@@ -207,16 +207,20 @@ class PositionMarks(TorchFunctionMode):
 
     def _kept(self, given: Iterable[Any], result: torch.Tensor) -> torch.Tensor | None:
         """The marks of arguments of the result's shape: elements of the input go before learned
-        tokens, the first before the others.
+        tokens, and what is made of several elements has none.
 
         Where none has that shape, marks are stretched along axes on which they are all the same,
         such as features.
         """
-        marks = [
-            mark
-            for tensor in given
-            if (mark := self._own(tensor)) is not None and mark.ndim == result.ndim > 1
-        ]
+        tensors = [each for each in given if isinstance(each, torch.Tensor) and each.ndim > 1]
+        # A learned tensor that is added to others, such as one of positions, is none of them.
+        computed = any(
+            each.shape == result.shape and not self._is_learned(each) for each in tensors
+        )
+        if computed:
+            tensors = [each for each in tensors if not self._is_learned(each)]
+        owned = [self._own(each) for each in tensors]
+        marks = [mark for mark in owned if mark is not None and mark.ndim == result.ndim]
         fitting = [mark for mark in marks if mark.shape == result.shape]
         if not fitting:
             stretched = (_stretched(mark, result.shape) for mark in marks)
@@ -224,8 +228,12 @@ class PositionMarks(TorchFunctionMode):
         kept = fitting[0]
         for mark in fitting[1:]:
             if mark is not kept:
-                kept = _first(kept, mark)
+                kept = _first(kept, mark, apart=0)
         return kept
+
+    def _is_learned(self, tensor: torch.Tensor) -> bool:
+        """Whether it is a parameter, or a view of one."""
+        return tensor.is_floating_point() and tensor.untyped_storage().data_ptr() in self._learned
 
     def _write(self, target: torch.Tensor, where: Any, source: Any) -> None:
         given = marks_of(source) if isinstance(source, torch.Tensor) else None
@@ -304,13 +312,23 @@ def _stretched(mark: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
     return mark.expand(shape)
 
 
-def _first(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def _first(one: torch.Tensor, other: torch.Tensor, apart: int | None = None) -> torch.Tensor:
+    """The marks of one, and of the other where these say more.
+
+    Args:
+        one: goes first.
+        other: of the same shape.
+        apart: the mark where both are of different elements; by default that of one.
+    """
     shape = one.shape
     if one.ndim and one.stride(-1) == 0 and other.stride(-1) == 0:
         # Features of a token share its mark: one is compared, and the outcome spread over them.
         one, other = one[..., :1], other[..., :1]
     takes = (one == 0) | ((one < 0) & (other > 0))
-    return torch.where(takes, other, one).expand(shape)
+    first = torch.where(takes, other, one)
+    if apart is not None:
+        first = first.masked_fill((one > 0) & (other > 0) & (one != other), apart)
+    return first.expand(shape)
 
 
 def _along_rows(left: Any, result: torch.Tensor) -> torch.Tensor | None:
@@ -342,7 +360,9 @@ def _of_windows(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
         else:
             before = _of_axis(padding, axis)
         places = torch.arange(result.shape[axis + 2], device=mark.device)
-        middles = places * step - before + reach // 2
+        # Of the two middles of an even window that moves by one, its padding makes the second the
+        # place itself.
+        middles = places * step - before + (reach + (step == 1)) // 2
         # The middle of a window may lie in the padding; the nearest real entry stands for it then.
         mark = mark.index_select(axis + 2, middles.clamp(0, mark.shape[axis + 2] - 1))
     return mark.expand(result.shape)
