@@ -123,7 +123,7 @@ def test_it_is_kept_and_loaded_and_goes_on(folder, wanted, tmp_path):
 def test_it_says_what_is_wrong(folder, wanted):
     with pytest.raises(RecordError, match="An atlas is made over texts"):
         hs.atlas(folder)
-    with pytest.raises(RunError, match="atlas over a corpus has no option 'depth'; leave it out"):
+    with pytest.raises(RecordError, match="atlas has no option 'depth'; it has patterns"):
         over(folder, ["a cat"], depth=3)
     with pytest.raises(RecordError, match="There is no head 9-9; heads go from 0-0 to"):
         wanted.head(9, 9)

@@ -235,8 +235,8 @@ def test_a_run_does_not_go_on_with_what_was_changed_around_the_model(name, tmp_p
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"workers": 2, "patern": 1}, RunError, "no option 'patern'"),
-        ({"workers": 2, "correction": "bonferroni"}, RecordError, "correction .holm, benj"),
+        ({"workers": 2, "patern": 1}, RecordError, "no option 'patern'"),
+        ({"workers": 2, "correction": "bonferroni"}, RecordError, "give one of holm, benj"),
         ({"workers": 0}, RunError, "from 1 on, not 0"),
         ({"out": "run", "groups": ["a"]}, RecordError, "1 groups were given for"),
     ],

@@ -150,7 +150,7 @@ def test_sentences_are_drawn_by_the_first_seed(tiny, sentences):
         ({"split": (0.5, 0.5, 0.5)}, "split is three shares above 0 that sum to 1"),
         ({"seeds": ()}, "seeds is empty"),
         ({"confidence": 2.0}, "confidence is a number between 0 and 1, not 2.0"),
-        ({"epochs": 0}, "epochs is at least 1, not 0"),
+        ({"epochs": 0}, "epochs must be a whole number from 1 on, not 0"),
         ({"kind": "structural", "layer": 9}, "layer is 9; the model's hidden states are 0 to 2"),
     ],
 )
