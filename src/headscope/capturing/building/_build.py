@@ -259,7 +259,7 @@ class Builder:
         query, key = (side.tokens[example] for side in entry.sides)
         return {"query": query, "key": key}
 
-    def _inventory(self) -> Inventory[SeenLayer]:
+    def _inventory(self) -> Inventory:
         """The layers that were seen, which cannot be parts of each other."""
         check_joined([self.seen[number].made for number in sorted(self.seen)])
         seen, heads = self.seen.values(), self._keeping.heads

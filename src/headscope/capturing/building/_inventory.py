@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic
+from typing import Any
 
 from torch import nn
 
 from headscope.capturing.building._side_tokens import NOT_GIVEN
-from headscope.capturing.building.layers import Seen, SeenLayer, SeenStack, stacks_of
+from headscope.capturing.building.layers import SeenLayer, SeenStack, stacks_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import ChosenHeads
 from headscope.capturing.walk import BlockPlace, arguments_of, block_of, place_of
@@ -31,7 +31,7 @@ LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Inventory(Generic[Seen]):
+class Inventory:
     """The attention that ran.
 
     Args:
@@ -40,7 +40,7 @@ class Inventory(Generic[Seen]):
         unseen: names of further modules whose attention ran and is not kept.
     """
 
-    stacks: tuple[SeenStack[Seen], ...]
+    stacks: tuple[SeenStack, ...]
     others: tuple[dict[int, str], ...]
     unseen: str
 
@@ -52,10 +52,10 @@ class Inventory(Generic[Seen]):
 
 def inventory_of(
     model: nn.Module,
-    seen: Collection[Seen],
+    seen: Collection[SeenLayer],
     left_out: Sequence[str],
     wanted: ChosenHeads | None = None,
-) -> Inventory[Seen]:
+) -> Inventory:
     """The inventory of a capture.
 
     Args:

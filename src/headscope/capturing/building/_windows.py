@@ -17,6 +17,9 @@ from headscope.capturing.calls.call import Call
 from headscope.errors import CaptureError
 
 LOW = torch.finfo(torch.float32).min
+ALONG = dict.fromkeys(("query", "key", "value", "query_before", "key_before"), 2)
+ALONG |= dict.fromkeys(("context", "added"), 1)
+"""Tensors of a call with an entry for each position, and the axis of the positions."""
 
 
 def joined(calls: Sequence[Call]) -> Call:
@@ -31,33 +34,17 @@ def joined(calls: Sequence[Call]) -> Call:
             f"{first.name} attends to batches of pieces one by one; such models cannot be "
             "captured yet"
         )
-    known = [call.weights for call in calls if call.weights is not None]
-    weights = _diagonal(known, 0.0) if len(known) == len(calls) else None
-    masks = [_added(call) for call in calls]
-    added = None
-    if first.added is not None:
-        added = torch.cat([_given(call) for call in calls], dim=1)
-    query = _end_to_end([call.query for call in calls])
-    key = _end_to_end([call.key for call in calls])
+    parts = {}
+    for name, axis in ALONG.items():
+        seen = [piece for call in calls if (piece := getattr(call, name)) is not None]
+        parts[name] = torch.cat(seen, dim=axis) if len(seen) == len(calls) else None
     # With only one of them, other code would assume that the scores can be recomputed.
-    if query is None or key is None:
-        query, key = None, None
-    value = torch.cat([call.value for call in calls], dim=2)
-    context = torch.cat([call.context for call in calls], dim=1)
-    return replace(
-        first,
-        query=query,
-        key=key,
-        value=value,
-        context=context,
-        added=added,
-        weights=weights,
-        mask=_diagonal(masks, LOW),
-        bias=None,
-        causal=False,
-        query_before=_end_to_end([call.query_before for call in calls]),
-        key_before=_end_to_end([call.key_before for call in calls]),
-    )
+    if parts["query"] is None or parts["key"] is None:
+        parts["query"] = parts["key"] = None
+    weights = [call.weights for call in calls if call.weights is not None]
+    parts["weights"] = _diagonal(weights, 0.0) if len(weights) == len(calls) else None
+    mask = _diagonal([_added(call) for call in calls], LOW)
+    return replace(first, **parts, mask=mask, bias=None, causal=False)
 
 
 def laid_out(call: Call, layouts: Sequence[np.ndarray]) -> Call:
@@ -72,30 +59,19 @@ def laid_out(call: Call, layouts: Sequence[np.ndarray]) -> Call:
             f"{call.name} attends within windows and to sinks; such models cannot be captured yet"
         )
     windows = _Windows(layouts, call.context.device)
-    weights, output, added = call.weights, call.output, call.added
-    if weights is not None:
-        weights = windows.between(weights, 0.0)
-    # In these two, heads come after positions, or there are none.
-    if output is not None:
-        flat = output.reshape(*call.context.shape[:2], -1)
-        output = windows.along(flat[:, None])[:, 0]
-    if added is not None:
-        added = windows.along(added.transpose(1, 2)).transpose(1, 2)
-    return replace(
-        call,
-        query=windows.along_if_seen(call.query),
-        key=windows.along_if_seen(call.key),
-        value=windows.along(call.value),
-        context=windows.along(call.context.transpose(1, 2)).transpose(1, 2),
-        added=added,
-        output=output,
-        weights=weights,
-        mask=windows.between(_added(call), LOW),
-        bias=None,
-        causal=False,
-        query_before=windows.along_if_seen(call.query_before),
-        key_before=windows.along_if_seen(call.key_before),
-    )
+    parts: dict[str, torch.Tensor | None] = {}
+    for name, axis in ALONG.items():
+        tensor = getattr(call, name)
+        if tensor is not None:
+            tensor = windows.along(tensor.transpose(axis, 2)).transpose(axis, 2)
+        parts[name] = tensor
+    if call.output is not None:
+        flat = call.output.reshape(*call.context.shape[:2], -1)
+        parts["output"] = windows.along(flat[:, None])[:, 0]
+    if call.weights is not None:
+        parts["weights"] = windows.between(call.weights, 0.0)
+    mask = windows.between(_added(call), LOW)
+    return replace(call, **parts, mask=mask, bias=None, causal=False)
 
 
 class _Windows:
@@ -120,10 +96,6 @@ class _Windows:
             examples.append(pad(example, (0, 0, 0, self.longest - len(layout))))
         return torch.stack(examples)
 
-    def along_if_seen(self, tensor: torch.Tensor | None) -> torch.Tensor | None:
-        """The same for a tensor that was not seen in all models."""
-        return None if tensor is None else self.along(tensor)
-
     def between(self, tensor: torch.Tensor, elsewhere: float) -> torch.Tensor:
         """``[window head position position]`` to ``[example head slot slot]``."""
         shape = (len(self._layouts), tensor.shape[1], self.longest, self.longest)
@@ -136,15 +108,6 @@ class _Windows:
                 one = tensor[row if tensor.shape[0] > 1 else 0].to(whole.dtype)
                 whole[example, :, to[:, None], to] = one[:, position[:, None], position]
         return whole
-
-
-def _end_to_end(pieces: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    seen = [piece for piece in pieces if piece is not None]
-    return torch.cat(seen, dim=2) if len(seen) == len(pieces) else None
-
-
-def _given(call: Call) -> torch.Tensor:
-    return torch.zeros_like(call.context) if call.added is None else call.added
 
 
 def _diagonal(blocks: Sequence[torch.Tensor], elsewhere: float) -> torch.Tensor:

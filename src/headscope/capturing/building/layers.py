@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -128,11 +128,8 @@ class SeenLayer:
         return layer | _of_heads(layer, HeldHeads(self.chosen, self.heads, self.kv_heads), heads)
 
 
-Seen = TypeVar("Seen", bound=SeenLayer)
-
-
 @dataclass(frozen=True)
-class SeenStack(Generic[Seen]):
+class SeenStack:
     """The layers of a stack.
 
     Args:
@@ -143,10 +140,10 @@ class SeenStack(Generic[Seen]):
 
     name: str
     group: StackKey
-    layers: dict[int, Seen]
+    layers: dict[int, SeenLayer]
 
     @property
-    def first(self) -> Seen:
+    def first(self) -> SeenLayer:
         """The layer that was seen first."""
         return next(iter(self.layers.values()))
 
@@ -162,7 +159,7 @@ class SeenStack(Generic[Seen]):
         return tuple(layers)
 
 
-def stacks_of(seen: Iterable[Seen], wanted: ChosenHeads | None = None) -> list[SeenStack[Seen]]:
+def stacks_of(seen: Iterable[SeenLayer], wanted: ChosenHeads | None = None) -> list[SeenStack]:
     """The stacks of layers, in the order in which they were seen.
 
     Args:
