@@ -75,10 +75,9 @@ class Rotations:
 
     def _leads_all(self, call: Call, sides: Sides, within: float) -> bool:
         """Whether the rotation of the first text is that of all, none of which has padding."""
-        if any(len(at) != call.size[2] for side in sides for at in side.positions):
-            return False
         pairs = _pairs(call)
-        if pairs[0][0].shape[2] != call.size[2]:  # of a generation
+        seen = pairs[0][0].shape[2]  # of a generation, what the first step read
+        if {len(at) for side in sides for at in side.positions} != {seen}:
             return False
         # ``[text side token feature]`` of the first head of queries and of keys
         before, after = (

@@ -84,15 +84,13 @@ class Masks:
         text = 0 if source is None or len(source) == 1 else example
         key = (id(source), text, *(id(side.positions[example]) for side in sides))
         if key not in self._read:
-            mask = self._found(call.name, visibility, sides, example)
+            mask = self._found(call, visibility, sides, example)
             shared = None if mask is None else self._alike.setdefault(mask, mask)
             # The tensor is kept with its mask, so that no other tensor can get its id.
             self._read[key] = source, shared
         return self._read[key][1]
 
-    def _found(self, name: str, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
-        query, key = (side.places[example] for side in sides)
-        sizes = [len(side.positions[example]) for side in sides]
+    def _found(self, call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
         if visibility.causal:
             mask = _causal(sides, example)
         elif visibility.visible is None:
@@ -100,16 +98,14 @@ class Masks:
         else:
             whole = self._on_cpu(visibility.visible)
             dense = whole[example if len(whole) > 1 else 0]
-            rows, columns = (
-                slice(None) if size == 1 else place
-                for size, place in zip(dense.shape[1:], (query, key), strict=True)
-            )
-            dense = cut(dense, rows, columns)
+            query, key = (side.places[example] for side in sides)
+            dense = cut(np.broadcast_to(dense, (len(dense), *call.size[2:])), query, key)
             if len(dense) > 1 and not (dense == dense[:1]).all():
                 raise CaptureError(
-                    f"{name}: each head has a mask of its own; such models cannot be captured yet"
+                    f"{call.name}: each head has a mask of its own; such models cannot be captured "
+                    "yet"
                 )
-            mask = Mask.of(np.broadcast_to(dense[0], sizes))
+            mask = Mask.of(dense[0])
         return None if mask.is_full else mask
 
     def _on_cpu(self, visible: torch.Tensor) -> np.ndarray:
