@@ -213,7 +213,7 @@ class RowStatistics:
         if marks.ids:
             looking, own = marks.ids
             equal = looking[texts, None, rows, None] == own[texts, None, None, :keys]
-            columns[SAME] = weights.where(equal, 0).sum(-1)
+            columns[SAME] = (weights * equal).sum(-1)  # a third of the time of where
             if not marks.is_cross:  # both are sums in single precision
                 columns[SAME].sub_(columns[ITSELF]).clamp_(min=0)
         if marks.is_padded:

@@ -288,7 +288,7 @@ def _softmax(
     if measured:
         largest = weights.amax(-1)
         # With s - max s for s it is ln sum(e^s) - sum(p s), and e^0 / sum(e^s) is the largest p.
-        entropy = (-largest.log() - (weights * scores).sum(-1)).clamp_(min=0)
+        entropy = (-largest.log() - scores.mul_(weights).sum(-1)).clamp_(min=0)
         measures = RowMeasures(entropy, largest, torch.ones_like(largest))
     if left is None:
         return weights, measures
