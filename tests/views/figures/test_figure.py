@@ -346,3 +346,14 @@ def test_what_is_neither_true_nor_false_is_refused(given):
     (name,) = given
     with pytest.raises(FigureError, match=f"{name} must be True or False, not "):
         hs.figure(random_record(), view="matrix", **given)
+
+
+@pytest.mark.parametrize("dpi", [96, 110, 120, 300])
+def test_no_line_is_cut_at_any_resolution(dpi):
+    """What stands below the grid fills its lines to the edge."""
+    given = {"effect": [np.ones((12, 10, 10))] * 6}
+    even = [np.full((12, 10, 10), 0.1, np.float32)] * 6
+    record = hs.from_weights(even, [f"t{number}" for number in range(10)])
+    figure = hs.figure(record, view="model", quantity="effect", quantities=given, width=170)
+    picture = Image.open(io.BytesIO(figure.to_bytes("png", dpi=dpi))).convert("L")
+    assert (np.asarray(picture)[-picture.height // 10 :, -2:] > 250).all()
