@@ -39,9 +39,9 @@ or sounds; where one can be padded, every second one was shorter and padded.
   and those that it returns itself under eager attention, with a remark where these are not all
   (LLaVA and its like return those of the text only) or not each head's (WavLM returns the mean over
   heads, which is compared with ours); `-` where it returns none, where asking for them changes its
-  output (Falcon made with sdpa: asked with `output_attentions` it looks ahead, and its plain forward,
-  which is captured, does not; made with eager it returns what is captured), or where it returns
-  something else (SqueezeBERT: scores; Swin: windows of the last layer of each stage).
+  output (Falcon made with sdpa: asked with `output_attentions` it looks ahead, and its plain
+  forward, which is captured, does not; made with eager it returns what is captured), or where it
+  returns something else (SqueezeBERT: scores; Swin: windows of the last layer of each stage).
 
 Models that read pictures or sounds with text were given text alone where a made-up picture did
 not fit their small configuration; what reads the pictures then stands under its own type. Large

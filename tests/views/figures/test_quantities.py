@@ -101,11 +101,11 @@ def test_what_the_record_has_not_is_refused(record):
     plain = hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ["a", "b"])
     with pytest.raises(
         FigureError,
-        match=r"quantity='contribution': layer 0 has 'weight'; capture with keep='norms'",
+        match=r"quantity='contribution': stack 'self' has 'weight'; capture with keep='norms'",
     ):
         hs.figure(plain, quantity="contribution")
     with pytest.raises(
-        FigureError, match=r"quantity='nothing': layer 0 has 'weight', .*'contribution'"
+        FigureError, match=r"quantity='nothing': stack 'self' has 'weight', .*'contribution'"
     ):
         hs.figure(record, quantity="nothing")
     with pytest.raises(PageError, match="expected finite"):
