@@ -88,7 +88,7 @@ def test_other_tasks(folder, here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("--task poetry", "There is no task 'poetry'; there are next-word, masked-word"),
+        ("--task poetry", "There is no task 'poetry'; give next-word, masked-word"),
         ("--task next-word", "The task 'next-word' needs a file of examples"),
         ("--task next-word --data gone.txt", "gone.txt does not exist"),
         (

@@ -49,7 +49,7 @@ def test_steps_queries_and_tokens_are_told_apart():
         ({"reads": (3, 1, 1)}, "5 tokens were read, but a prompt of 4 and 3 written make 6, for"),
         ({"prompt": 0}, "a prompt of 0"),
         ({"tokens": Tokens(pieces=())}, "no token was written"),
-        ({"stop": "bored"}, "stop must be one of end, length, criterion, not 'bored'"),
+        ({"stop": "bored"}, "stop is one of end, length, criterion, not 'bored'"),
         ({"ranks": (1, 2)}, "2 ranks for 3 tokens; give one for each"),
         ({"ranks": (1, 0, 1)}, "the rank 0 is none"),
         ({"probabilities": (0.5, 1.5, 1.0)}, "the probability 1.5 is none"),

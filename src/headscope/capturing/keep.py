@@ -165,7 +165,9 @@ class ChosenHeads:
             counts = [layers[layer] for layers in stacks if layer in layers]
             if not counts:
                 numbers = sorted(set().union(*stacks))
-                raise NoSuchHeadsError(f"{given}: the layers are {', '.join(map(str, numbers))}")
+                raise NoSuchHeadsError(
+                    f"{given}: there are the layers {', '.join(map(str, numbers))}"
+                )
             # A head without a stack is looked for in all stacks, and must exist in at least one.
             if head >= max(counts):
                 raise NoSuchHeadsError(f"{given}: layer {layer} has heads 0 to {max(counts) - 1}")

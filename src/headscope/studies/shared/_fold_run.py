@@ -442,6 +442,11 @@ def texts_in_parts(
     engine = engine_of(how["workers"], how["executor"])
     progress, on_error = options.pop("progress", True), options.pop("on_error", None)
     job = _parse_job(fold, given, options, engine)
+    if options:
+        raise RunError(
+            f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "
+            "out, or leave out=, workers= and executor= out"
+        )
     parts = TextsInParts(job, texts, engine, how["out"], how["part_size"], progress, on_error)
     is_temporary = again and parts.out is None
     with tempfile.TemporaryDirectory(prefix="headscope-") if is_temporary else nullcontext() as own:
