@@ -78,7 +78,7 @@ class Tokens:
     times: tuple[tuple[float, float] | None, ...] | None = None
     roles: tuple[str | None, ...] | None = None
     frames: tuple[tuple[int, int] | None, ...] = ()
-    numbered: str = ""
+    numbered: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for position, piece in enumerate(self.pieces):

@@ -98,9 +98,8 @@ def _in_one_process(
                 child.kill()
                 break
             # JSON knows lists only.
-            values = json.loads(line)
-            for field in ("routes", "stacks"):
-                values[field] = tuple(values[field])
+            read = json.loads(line).items()
+            values = {name: tuple(v) if isinstance(v, list) else v for name, v in read}
             done.put(Support(**values))
     return left
 

@@ -407,8 +407,10 @@ def _words(
         is_word = written.isalnum() or any(map(str.isalnum, written.strip(" ") or here))
         alone = begins if stands_alone(here) else None
         mark = (segment, number, bisect_right(starts[segment], begins), is_word, alone)
-        if not last or not _goes_on(texts[segment], begins):
-            word += mark != last
+        goes_on = bool(last) and _goes_on(texts[segment], begins)
+        word += not goes_on and mark != last
+        # A tokenizer may begin another word at the letter behind a mark on the one before it.
+        if is_word or not goes_on:
             last = mark
         words.append(word)
     return tuple(words)

@@ -144,7 +144,17 @@ def _ways(
     use = recent[number]
     modules = _made_by(use, recent)
     if modules and use.output is not None and use.output.ndim >= 2:
-        for heads in _heads_of(_piece(use.output, start, after.shape[2]), after, call):
+        output = _piece(use.output, start, after.shape[2])
+        # With as many heads as tokens the shape does not tell which come first; what a norm took of
+        # a matrix lies there token by token.
+        if (
+            use.given is not None
+            and output.shape == after.shape
+            and after.shape[1] == after.shape[2]
+        ):
+            by_token = use.given.ndim == 4 and use.given.stride(1) > use.given.stride(2)
+            output = output.transpose(1, 2) if by_token else output
+        for heads in _heads_of(output, after, call):
             yield UnrotatedVectors(heads, modules, number)
 
 

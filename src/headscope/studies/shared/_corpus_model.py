@@ -224,6 +224,8 @@ def _changes_of(model: Any) -> Iterator[str]:
     """What changes a model beside its weights and its config: interventions, hooks, and numbers of
     its modules, such as a scale.
     """
+    from torch.nn.modules import module as global_hooks
+
     from headscope.capturing.run import unwrapped
     from headscope.capturing.seam import sessions
     from headscope.interventions.session import ModelSession
@@ -231,7 +233,12 @@ def _changes_of(model: Any) -> Iterator[str]:
     for session in sessions():
         if isinstance(session, ModelSession) and session.model is unwrapped(model):
             yield from map(repr, session.interventions)
-    numbers = {}
+    numbers: dict[str, Any] = {}
+    for hook in (
+        *global_hooks._global_forward_pre_hooks.values(),
+        *global_hooks._global_forward_hooks.values(),
+    ):
+        yield f"a hook on all modules: {name_and_code(hook)}"
     for name, module in model.named_modules():
         for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
             said = name_and_code(getattr(hook, "func", hook))
@@ -239,8 +246,10 @@ def _changes_of(model: Any) -> Iterator[str]:
             if not said.startswith(("headscope.", "transformers.")):
                 yield f"a hook on {name or 'the model'}: {said}"
         own = {key: value for key, value in vars(module).items() if isinstance(value, float)}
+        own["class"] = type(module).__qualname__
+        own["forward"] = "forward" in vars(module)
         numbers |= {f"{name}.{key}": value for key, value in own.items()}
-    yield f"numbers of its modules {_digest(numbers)}"
+    yield f"its modules and their numbers {_digest(numbers)}"
 
 
 def name_and_code(function: Any) -> str:
