@@ -99,7 +99,9 @@ def _in_one_process(
                 break
             # JSON knows lists only.
             read = json.loads(line).items()
-            values = {name: tuple(v) if isinstance(v, list) else v for name, v in read}
+            values: dict[str, Any] = {
+                name: tuple(v) if isinstance(v, list) else v for name, v in read
+            }
             done.put(Support(**values))
     return left
 

@@ -255,7 +255,8 @@ def followed(
         yield dict(arguments), lambda function: function
         return
     marks = input_positions.marks
-    with PositionMarks(model.parameters()) as follow:
+    starts = [int(each[each > 0].min()) for each in marks.values()]
+    with PositionMarks(model.parameters(), starts) as follow:
         yield (
             {
                 name: marked(given, marks[name]) if name in marks else given

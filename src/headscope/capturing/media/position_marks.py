@@ -13,7 +13,7 @@ learned token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,14 +93,15 @@ class PositionMarks(TorchFunctionMode):
     Args:
         learned: parameters that may stand among tokens, such as a class token; the first is
             numbered -1.
+        starts: the first mark of each argument of the model, rising.
 
     Attributes:
         away: whether nothing is followed now.
     """
 
-    def __init__(self, learned: Iterable[torch.Tensor]) -> None:
+    def __init__(self, learned: Iterable[torch.Tensor], starts: Sequence[int] = (1,)) -> None:
         super().__init__()
-        self.away = False
+        self.away, self._starts = False, starts
         self._learned = {
             tensor.untyped_storage().data_ptr(): -number
             for number, tensor in enumerate(learned, start=1)
@@ -228,7 +229,7 @@ class PositionMarks(TorchFunctionMode):
         kept = fitting[0]
         for mark in fitting[1:]:
             if mark is not kept:
-                kept = _first(kept, mark, apart=0)
+                kept = _first(kept, mark, self._starts)
         return kept
 
     def _is_learned(self, tensor: torch.Tensor) -> bool:
@@ -312,13 +313,16 @@ def _stretched(mark: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
     return mark.expand(shape)
 
 
-def _first(one: torch.Tensor, other: torch.Tensor, apart: int | None = None) -> torch.Tensor:
+def _first(
+    one: torch.Tensor, other: torch.Tensor, starts: Sequence[int] | None = None
+) -> torch.Tensor:
     """The marks of one, and of the other where these say more.
 
     Args:
         one: goes first.
         other: of the same shape.
-        apart: the mark where both are of different elements; by default that of one.
+        starts: the first mark of each argument; what is made of two elements of one of them has
+            none then. Of a text that looks at a picture the marks are its own.
     """
     shape = one.shape
     if one.ndim and one.stride(-1) == 0 and other.stride(-1) == 0:
@@ -326,8 +330,11 @@ def _first(one: torch.Tensor, other: torch.Tensor, apart: int | None = None) -> 
         one, other = one[..., :1], other[..., :1]
     takes = (one == 0) | ((one < 0) & (other > 0))
     first = torch.where(takes, other, one)
-    if apart is not None:
-        first = first.masked_fill((one > 0) & (other > 0) & (one != other), apart)
+    if starts is not None:
+        bounds = torch.tensor(starts, device=one.device)
+        given = [torch.bucketize(each.contiguous(), bounds, right=True) for each in (one, other)]
+        apart = (one > 0) & (other > 0) & (one != other) & (given[0] == given[1])
+        first = first.masked_fill(apart, 0)
     return first.expand(shape)
 
 
@@ -360,9 +367,12 @@ def _of_windows(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
         else:
             before = _of_axis(padding, axis)
         places = torch.arange(result.shape[axis + 2], device=mark.device)
-        # Of the two middles of an even window that moves by one, its padding makes the second the
-        # place itself.
-        middles = places * step - before + (reach + (step == 1)) // 2
+        # Of the two middles of an even window its padding makes the second the place itself.
+        middles = places * step - before + (reach + (before > 0)) // 2
+        others = [each for each in range(mark.ndim) if each != axis + 2]
+        there = (mark != 0).sum(others).nonzero().flatten()
+        if step == 1 and len(there) == len(places):  # padded beforehand, such as a causal one
+            middles = there
         # The middle of a window may lie in the padding; the nearest real entry stands for it then.
         mark = mark.index_select(axis + 2, middles.clamp(0, mark.shape[axis + 2] - 1))
     return mark.expand(result.shape)
