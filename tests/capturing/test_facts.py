@@ -81,6 +81,21 @@ def test_rotations_are_those_of_each_padded_text(side, told):
     assert places == [moved, 0]
 
 
+@pytest.mark.parametrize("family", ["qwen3", "persimmon"])
+@pytest.mark.parametrize("tokens", range(2, 8))
+def test_tokens_are_not_taken_for_heads_where_there_are_as_many(family, tokens):
+    """Norms of queries work on ``[batch token head feature]``."""
+    model = tiny_model(family)
+    ids = torch.arange(5, 5 + tokens)[None]
+    (record,) = hs.capture_encoded(model, None, ids, keep=("qk", "before"))
+    for layer in record["self"]:
+        for after, before in (
+            (layer.queries, layer.queries_before),
+            (layer.keys, layer.keys_before),
+        ):
+            np.testing.assert_allclose(layer.rotary.turned(after, back=True), before, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("family", ["llama", "gptj", "qwen3"])
 def test_rotations_are_found_in_half_precision(family, dtype, tokenizer):

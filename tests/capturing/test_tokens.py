@@ -222,6 +222,8 @@ LETTERS = {
     "\U0001f4a9\U0001f600": ["\U0001f4a9", "\U0001f600"],
     "\U0001f469\u200d\U0001f4bb ab": ["\U0001f469\u200d\U0001f4bb", "ab"],
     "\uc548\ub155 a": ["\uc548\ub155", "a"],
+    "u\u0308ber! x": ["u\u0308ber", "!", "x"],
+    "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd": ["\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd"],
 }
 """Texts and their words: Latin with accents, Chinese, Arabic with its vowels, emoji, Korean."""
 

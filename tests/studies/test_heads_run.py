@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_hook
 
 import headscope as hs
 from headscope.errors import ModelError, RecordError, RunError
@@ -210,6 +211,18 @@ def scaled(attention):
         attention.scaling /= 3
 
 
+@contextmanager
+def replaced(module, by):
+    name = "intermediate_act_fn" if isinstance(by, torch.nn.Module) else "forward"
+    before = getattr(module, name)
+    setattr(module, name, by)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+        vars(module).pop("forward", None)
+
+
 CHANGES = {
     "autocast": lambda model: torch.autocast("cpu", torch.bfloat16),
     "interventions": lambda model: hs.intervene(model, hs.Zero(layer=0)),
@@ -217,6 +230,11 @@ CHANGES = {
         SimpleNamespace(close=model.encoder.layer[0].register_forward_hook(halved).remove)
     ),
     "scale": lambda model: scaled(model.encoder.layer[0].attention.self),
+    "module": lambda model: replaced(model.encoder.layer[0].intermediate, torch.nn.ReLU()),
+    "forward": lambda model: replaced(model.encoder.layer[0].output.dense, torch.zeros_like),
+    "hook on all": lambda model: closing(
+        SimpleNamespace(close=register_module_forward_hook(lambda *call: None).remove)
+    ),
 }
 
 

@@ -11,7 +11,7 @@ import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.cli import run
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.testing import random_weights
+from headscope.testing import random_record, random_weights
 from headscope.views.figures._neuron import neurons_of
 from headscope.views.figures._numbers import even_of, numbers_of
 from headscope.views.figures._options import parse_options
@@ -91,6 +91,20 @@ def test_means_of_layers_and_heads(record, see):
     assert (
         "3 layers · mean of 2 heads" in see(hs.figure(record, view="model", mean_heads=True)).texts
     )
+
+
+def test_heads_of_a_mean_are_named(record, see):
+    """In the recipe of all layers, and beside the numbers of a chosen token."""
+    for view in ("model", "pair"):
+        chosen = {"query": 1, "key": 0} if view == "pair" else {}
+        three = random_record(layers=2, heads=3)
+        figure = hs.figure(three, view=view, heads=[0, 2], mean_heads=True, **chosen)
+        assert (figure.recipe["heads"], figure.recipe["mean_heads"]) == ([0, 2], True)
+    said = "numbers at tokens: mean of these heads"
+    texts = " ".join(see(hs.figure(record, view="head", heads=[0, 1], query=1)).texts)
+    assert said in texts
+    assert said not in " ".join(see(hs.figure(record, view="head", heads=[0, 1])).texts)
+    assert said not in " ".join(see(hs.figure(record, view="head", head=0, query=1)).texts)
 
 
 def test_layers_of_a_mean_are_those_that_were_named(record):

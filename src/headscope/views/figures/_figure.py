@@ -87,7 +87,8 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
     heads, means = list(plan.heads), layers if len(layers) > 1 else []
     if plan.view in (*OF_ALL_LAYERS, "scatter"):
-        layers, heads = [layer.layer for layer in plan.layers], list(range(plan.stack.heads))
+        layers = [layer.layer for layer in plan.layers]
+        heads = list(combined.heads or range(plan.stack.heads))
     shows_mean = plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1
     return _recipe(
         plan.style,

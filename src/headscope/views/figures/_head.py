@@ -361,6 +361,8 @@ def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> Sequence
         notes.append(f"strongest {lines.share} % of each row")
     if len(plan.maps) > 1:
         notes.append("at each token heads leave in order, the lowest number on top")
+        if plan.query is not None or plan.key is not None:
+            notes.append("numbers at tokens: mean of these heads")
     if plan.shown.signed and (lines.values < 0).any():
         notes.append("dashed lines are below 0")
     return [*notes, named_every(every)]
