@@ -189,7 +189,7 @@ def _writer(family: str):
 @pytest.mark.parametrize(
     ("heads", "said"),
     [
-        ([(9, 0)], r"heads=\[\(9, 0\)\]: the layers are 0, 1"),
+        ([(9, 0)], r"heads=\[\(9, 0\)\]: there are the layers 0, 1"),
         ([(0, 7)], r"layer 0 has heads 0 to 2"),
         ([("cross", 0, 0)], "has the stacks 'self'"),
         ("0-1", "give pairs of layer and head"),

@@ -165,7 +165,7 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
 )
 def test_one_text_is_not_many(texts, what, tokenizer):
     with pytest.raises(
-        hs.TextError, match=f"reads many inputs and was given {what}; give a list, such as"
+        hs.TextError, match=f"reads many inputs and was given {what}; give a list of them, such as"
     ):
         hs.capture_many(tiny_model("bert"), tokenizer, texts)
 

@@ -103,7 +103,7 @@ def test_a_part_of_another_run_is_refused_by_name(corpus, tmp_path):
     done(corpus, WordsJob(weights="b"), out=tmp_path / "two")
     part = sorted((tmp_path / "two" / "parts").iterdir())[0]
     (tmp_path / "one" / "parts" / part.name).write_bytes(part.read_bytes())
-    with pytest.raises(RunError, match=r'The part .* weights "b", now "a"'):
+    with pytest.raises(RunError, match=r'made with something else: weights "b", now "a"'):
         done(corpus, out=tmp_path / "one")
 
 

@@ -195,7 +195,7 @@ def test_a_pattern_of_ones_own_shows_pairs_where_it_is_made_of_them(records):
         name="next", says="a", source="b", threshold=0.5, score=lambda maps: maps.weights[:, 2, 3]
     )
     found = hs.heads(records, patterns=(stone, score))
-    found = Heads(found.tally, alpha=1.1)
+    found = Heads(found.tally, alpha=0.9999)
     evidence = hs.view(records[2], evidence=found).header["evidence"]
     pieces = records[2]["self"].key.pieces
     for shown in evidence["shown"]:

@@ -5,7 +5,7 @@ keeping the epoch that did best on sentences set aside.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -205,13 +205,16 @@ class HeldBatches(Sequence[Any]):
         return made
 
 
-def filled(arrays: Sequence[np.ndarray], nothing: float = 0) -> Tensor:
-    """Arrays of several sizes in one tensor, filled up; numbers in float32."""
-    size = np.max([array.shape for array in arrays], axis=0)
-    kind = np.float32 if arrays[0].dtype.kind == "f" else arrays[0].dtype
-    whole = np.full((len(arrays), *size), nothing, kind)
-    for row, array in zip(whole, arrays, strict=True):
-        row[tuple(map(slice, array.shape))] = array
+def filled(arrays: Iterable[np.ndarray], shape: tuple[int, ...], nothing: float = 0) -> Tensor:
+    """Arrays of several sizes in one tensor, filled up; numbers in float32. Each is read when it is
+    put there.
+    """
+    whole = np.zeros(0)
+    for number, array in enumerate(arrays):
+        if not number:
+            kind = np.float32 if array.dtype.kind == "f" else array.dtype
+            whole = np.full(shape, nothing, kind)
+        whole[(number, *map(slice, array.shape))] = array
     return torch.from_numpy(whole)
 
 

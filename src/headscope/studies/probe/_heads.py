@@ -239,14 +239,20 @@ def batch_of(
 ) -> SentenceBatch:
     """Some of the sentences, with the heads that are wanted and maps times their scale."""
     items, scales = [all_items[number] for number in numbers], scale[:, None, None]
-    vectors = [item.vectors for item in items if item.vectors is not None]
+    count, maps, longest = len(items), len(scale), max(map(len, items))
+    width = 0 if items[0].vectors is None else items[0].vectors.shape[1]
+    own = (item.vectors for item in items if item.vectors is not None)
     return SentenceBatch(
-        maps=filled([item.maps * scales for item in items]),
-        ends=filled([item.ends * scales[..., None] for item in items]),
-        distances=filled([head_distances(len(item)) for item in items]),
-        wanted=filled([heads_of(item) + 1 for item in items], NO_WORD),
-        there=filled([np.ones(len(item) + 1, bool) for item in items]),
-        vectors=filled(vectors) if vectors else None,
+        maps=filled((item.maps * scales for item in items), (count, maps, longest, longest)),
+        ends=filled(
+            (item.ends * scales[..., None] for item in items), (count, maps, 2, 2, longest)
+        ),
+        distances=filled(
+            (head_distances(len(item)) for item in items), (count, longest + 1, longest, 8)
+        ),
+        wanted=filled((heads_of(item) + 1 for item in items), (count, longest), NO_WORD),
+        there=filled((np.ones(len(item) + 1, bool) for item in items), (count, longest + 1)),
+        vectors=filled(own, (count, longest, width)) if width else None,
     )
 
 

@@ -129,7 +129,10 @@ def batch_of(
     distances, depths = ([each[at] for each in trees] for at in (0, 1))
     states = [item.word_states(layer) for item in items]
     there = [np.ones(len(item)) for item in items]
-    return tuple(map(filled, (states, distances, depths, there)))
+    rows = states, distances, depths, there
+    sizes = (np.max([array.shape for array in each], axis=0) for each in rows)
+    both = zip(rows, sizes, strict=True)
+    return tuple(filled(each, (len(items), *size)) for each, size in both)
 
 
 def loss_of(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:

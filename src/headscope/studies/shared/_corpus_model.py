@@ -240,15 +240,15 @@ def _changes_of(model: Any) -> Iterator[str]:
     ):
         yield f"a hook on all modules: {name_and_code(hook)}"
     for name, module in model.named_modules():
-        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
-            said = name_and_code(getattr(hook, "func", hook))
+        own = vars(module).get("forward"), *module._forward_pre_hooks.values()
+        for function in filter(None, (*own, *module._forward_hooks.values())):
+            said = name_and_code(getattr(function, "func", function))
             # transformers hooks a model when its hidden states are first asked for.
-            if not said.startswith(("headscope.", "transformers.")):
+            if not said.startswith(("headscope.", "transformers.", "accelerate.")):
                 yield f"a hook on {name or 'the model'}: {said}"
-        own = {key: value for key, value in vars(module).items() if isinstance(value, float)}
-        own["class"] = type(module).__qualname__
-        own["forward"] = "forward" in vars(module)
-        numbers |= {f"{name}.{key}": value for key, value in own.items()}
+        numbers[name] = type(module).__qualname__
+        scales = {key: value for key, value in vars(module).items() if isinstance(value, float)}
+        numbers |= {f"{name}.{key}": value for key, value in scales.items()}
     yield f"its modules and their numbers {_digest(numbers)}"
 
 
