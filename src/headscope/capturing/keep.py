@@ -116,7 +116,7 @@ def _check_rows(what: frozenset[str], rows: Any, top: Any) -> None:
             check_count(name, number, least)
 
 
-check_count = partial(checked_count, error=CaptureError)
+check_count: Callable[..., int] = partial(checked_count, error=CaptureError)
 
 
 HOW = (

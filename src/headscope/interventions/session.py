@@ -127,8 +127,8 @@ class ModelSession:
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
         self.tape: Tape | None = None
-        self.interventions, self._modules = interventions, modules
-        self._hooks = ExitStack()
+        self.interventions: Sequence[Intervention] = interventions
+        self._hooks, self._modules = ExitStack(), modules
         self._parts: dict[tuple[str, int], list[LayerChange]] = {}
         self._places: dict[str, LayerPlace] = {}
         self._bound: ModelPlan | None = None

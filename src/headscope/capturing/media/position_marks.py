@@ -101,7 +101,8 @@ class PositionMarks(TorchFunctionMode):
 
     def __init__(self, learned: Iterable[torch.Tensor], starts: Sequence[int] = (1,)) -> None:
         super().__init__()
-        self.away, self._starts = False, starts
+        self.away: bool = False
+        self._starts = starts
         self._learned = {
             tensor.untyped_storage().data_ptr(): -number
             for number, tensor in enumerate(learned, start=1)
@@ -369,8 +370,7 @@ def _of_windows(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
         places = torch.arange(result.shape[axis + 2], device=mark.device)
         # Of the two middles of an even window its padding makes the second the place itself.
         middles = places * step - before + (reach + (before > 0)) // 2
-        others = [each for each in range(mark.ndim) if each != axis + 2]
-        there = (mark != 0).sum(others).nonzero().flatten()
+        there = (mark != 0).movedim(axis + 2, 0).flatten(1).any(1).nonzero().flatten()
         if step == 1 and len(there) == len(places):  # padded beforehand, such as a causal one
             middles = there
         # The middle of a window may lie in the padding; the nearest real entry stands for it then.
