@@ -104,5 +104,7 @@ def test_what_makes_no_sense_is_refused():
     relations = hs.load(KEPT / "relations.safetensors")
     with pytest.raises(hs.RecordError, match="two results of one kind, got Heads and Relations"):
         hs.compare(heads_of(0), relations)
-    with pytest.raises(hs.RecordError, match="compare takes two results of one kind, or records"):
+    with pytest.raises(
+        hs.RecordError, match="compare takes two results, or as many records on both sides"
+    ):
         hs.compare(heads_of(0), random_record())
