@@ -2,6 +2,8 @@
 
 import builtins
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -54,6 +56,41 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(
     assert err == (
         f"headscope: this needs the package {package}, which is not installed: pip install "
         f"{wanted}\n"
+    )
+
+
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == sys.argv[1]:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Missing())
+import headscope
+try:
+    exec(sys.argv[2])
+except headscope.HeadscopeError as error:
+    print(f"headscope: {error}", file=sys.stderr)
+"""
+COMMAND = "from headscope.cli import run; run(['serve', 'run.safetensors'])"
+
+
+@pytest.mark.parametrize(
+    ("package", "code"),
+    [
+        ("torch", "headscope.capture"),
+        ("starlette", "headscope.serve"),
+        ("uvicorn", "headscope.serve"),
+        ("uvicorn", COMMAND),
+        ("anywidget", "from headscope.live import live_widget"),
+    ],
+)
+def test_in_python_it_is_an_error_of_headscope(package, code):
+    command = [sys.executable, "-c", WITHOUT, package, code]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert said == (
+        f"headscope: this needs the package {package}, which is not installed: pip install "
+        f"'headscope[{EXTRAS[package]}]'\n"
     )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import lazy_loader
 
+from headscope._missing_packages import missing_package
 from headscope._version import __version__ as __version__
+from headscope.errors import HeadscopeError
 
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted({*_names, "__version__"})  # noqa: PLE0605 -- the stub is the one list
@@ -21,7 +23,10 @@ __all__ = sorted({*_names, "__version__"})  # noqa: PLE0605 -- the stub is the o
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope has no {name!r}; it has {', '.join(__all__)}")
-    return _load(name)
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        raise HeadscopeError(missing_package(error)) from None
 
 
 class _Package(types.ModuleType):

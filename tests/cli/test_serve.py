@@ -150,15 +150,6 @@ def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
     assert options["evidence"].texts == 1
 
 
-def test_without_its_packages_it_says_what_to_install(file, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert run(["serve", file]) == 1
-    assert (
-        "serve needs the package uvicorn: pip install 'headscope[server]'"
-        in capsys.readouterr().err
-    )
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A folder with a tiny causal model, 3 layers of 5 heads, and its tokenizer."""

@@ -89,7 +89,6 @@ def serve(
     """
     from headscope.storage import load
 
-    ports.check_server()
     is_folder = record is not None and model.model is None and os.path.isdir(record)  # noqa: PTH112
     if other is not None and not is_folder:
         raise HeadscopeError(

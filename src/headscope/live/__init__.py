@@ -30,7 +30,19 @@ question of the same page came, 410 the record is no longer kept (ask again with
 
 from __future__ import annotations
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+from headscope._missing_packages import missing_package
+from headscope.errors import HeadscopeError
+
+_loaded, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _loaded(name)
+    except ModuleNotFoundError as error:
+        raise HeadscopeError(missing_package(error)) from None

@@ -6,25 +6,22 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import traitlets
 from starlette.types import Message
 
 from headscope.atlases import Atlas
-from headscope.errors import HeadscopeError, RecordError
+from headscope.errors import RecordError
 from headscope.live._facts import LIMITS, atlas_for
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
 from headscope.live.contract import LiveLimits
 from headscope.record import Record
 from headscope.views.guard import TOKEN_HEADER
-from headscope.views.listening import check_server, new_token
+from headscope.views.listening import new_token
 from headscope.views.widget_base import AnyWidget, script_of
-
-if TYPE_CHECKING:
-    from headscope.atlases import Atlas
 
 
 def live_widget(
@@ -58,13 +55,6 @@ def live_widget(
         >>> widget  # shows itself
         >>> widget.record  # what is shown now, as `headscope.capture` gives it
     """
-    check_server()
-    try:
-        from headscope.live.kernel import LiveWidget
-    except ImportError:
-        raise HeadscopeError(
-            "A widget needs anywidget: pip install 'headscope[notebook,server]'"
-        ) from None
     limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
     live = LiveModel(model, tokenizer, limits=limits, text=text)
     return LiveWidget(live, atlas_for(model, atlas))

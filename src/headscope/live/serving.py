@@ -23,13 +23,7 @@ from headscope.live._facts import LIMITS, atlas_for, check_atlas, parse_atlas
 from headscope.live._model import LiveModel
 from headscope.live._queue import StopSignal
 from headscope.live.contract import LiveLimits
-from headscope.views.listening import (
-    address_of,
-    check_server,
-    listening_on,
-    new_token,
-    quiet_server,
-)
+from headscope.views.listening import address_of, listening_on, new_token, quiet_server
 
 if TYPE_CHECKING:
     from headscope.atlases import Atlas
@@ -85,7 +79,6 @@ def serve(
     Example:
         >>> serve(model, tokenizer, "The cat sat on the mat.", open_=True)
     """
-    check_server()
     from headscope.live._server import LiveHost, live_application
 
     unknown = options.keys() - ServeOptions.__annotations__.keys()

@@ -7,33 +7,16 @@ import logging
 import secrets
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import Any
 
+import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headscope.errors import HeadscopeError
 
-if TYPE_CHECKING:
-    import uvicorn
-    from starlette.types import ASGIApp
-
-
 HOST = "127.0.0.1"
-
-
-def check_server() -> None:
-    """Raise where a package that the server needs is not installed.
-
-    Raises:
-        HeadscopeError: naming the package, and how to install it.
-    """
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise HeadscopeError(
-            f"serve needs the package {error.name}: pip install 'headscope[server]'"
-        ) from None
 
 
 def new_token() -> str:
@@ -48,10 +31,8 @@ def address_of(listening: socket.socket, token: str) -> str:
 
 def quiet_server(application: ASGIApp) -> uvicorn.Server:
     """A server that logs only errors, and closes its connections when it ends."""
-    import uvicorn
-
-    from headscope.views.listening import LimitedProtocol
-
+    # Where Ctrl-C comes before the server was awaited, Python would tell of it.
+    warnings.filterwarnings("ignore", "coroutine 'Server.serve' was never awaited")
     config = uvicorn.Config(
         application,
         http=LimitedProtocol,
