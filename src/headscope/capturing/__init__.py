@@ -6,18 +6,12 @@ in a text or a name are reported before torch is imported.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import lazy_loader
 
-for _package in ("torch", "transformers"):
-    if find_spec(_package) is None:
-        raise ModuleNotFoundError(
-            f"headscope needs {_package} to run models, and it is not installed: pip install "
-            "'headscope[capture]'",
-            name=_package,
-        )
+from headscope._missing_packages import missing_package
+from headscope.errors import HeadscopeError
 
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
@@ -26,4 +20,7 @@ __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
 def __getattr__(name: str) -> Any:
     if name not in _names:
         raise AttributeError(f"{__name__} has no {name!r}; it has {', '.join(__all__)}")
-    return _load(name)
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        raise HeadscopeError(missing_package(error)) from None
