@@ -26,9 +26,7 @@ export function TypedField({ mark, label, title, placeholder, value, wrong, onTa
         placeholder={placeholder}
         value={typed.value ?? value}
         aria-invalid={wrong}
-        onInput={(event) => {
-          typed.value = event.currentTarget.value;
-        }}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
         onChange={(event) => {
           if (onTake(event.currentTarget.value)) typed.value = null;
         }}

@@ -52,9 +52,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     /** Shows one record of the page; another one has a state of its own. */
     function show(source: Source, selection?: Partial<Selection>) {
       const store = createStore(source, selection, undefined, steps);
-      const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => {
-        store.systemDark.value = dark;
-      });
+      const stopTheme = (props.followTheme ?? followSystemTheme)((dark) => (store.systemDark.value = dark));
       const stops = [
         stopTheme,
         effect(() => props.onSelection?.(store.selection.value)),
@@ -79,9 +77,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
       shown = show(shown.store.origin.peek().given, selection);
     };
     const paper = matchMedia("print");
-    const onPaper = () => {
-      shown.store.printing.value = paper.matches;
-    };
+    const onPaper = () => (shown.store.printing.value = paper.matches);
     paper.addEventListener("change", onPaper);
     const keys = props.keys ?? root;
     const onKey = (event: Event) => viewKey(event as KeyboardEvent, shown.store, props.undo);
@@ -158,21 +154,13 @@ function styledRoot(element: HTMLElement, styles: string): HTMLElement {
 const KEYS: Readonly<Record<string, (store: Store) => void>> = {
   "[": (store) => step(store, -1),
   "]": (store) => step(store, 1),
-  "?": (store) => {
-    store.help.value = !store.help.value;
-  },
-  "/": (store) => {
-    store.searching.value = !store.searching.value;
-  },
+  "?": (store) => (store.help.value = !store.help.value),
+  "/": (store) => (store.searching.value = !store.searching.value),
   o: (store) => store.choose({ view: "overview" }),
   a: (store) => store.view.value !== "compare" && freeze(store),
   c: compareClearest,
-  f: (store) => {
-    store.show.value = "poster";
-  },
-  p: (store) => {
-    store.show.value = "film";
-  },
+  f: (store) => (store.show.value = "poster"),
+  p: (store) => (store.show.value = "film"),
   w: (store) => store.hasPieces.value && store.choose({ words: !store.selection.value.words }),
 };
 

@@ -8,9 +8,7 @@ export function useWidth(root: { readonly current: HTMLElement | null }, inside?
   useLayoutEffect(() => {
     const element = inside ? root.current?.querySelector(inside) : root.current;
     if (!element) return;
-    return followSize(element, () => {
-      width.value = element.clientWidth;
-    });
+    return followSize(element, () => (width.value = element.clientWidth));
   }, [root, inside, width]);
   return width;
 }

@@ -130,9 +130,7 @@ function kernelFetch(model: WidgetModel) {
       const id = `${Date.now()}-${Math.random()}`;
       let controller: Waiting["stream"] | undefined;
       const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-        start: (given) => {
-          controller = given;
-        },
+        start: (given) => (controller = given),
       });
       if (!controller) throw new PageError("This browser cannot read streams.");
       const asked: Waiting = { begin, stream: controller, begun: false, body: stream };

@@ -69,9 +69,7 @@ function showPage(element: HTMLElement, source: Source, extra?: Extra): MountedV
       },
     }),
     // Scroll bars of the page belong to the document, not to the view.
-    onDark: (dark) => {
-      document.documentElement.style.colorScheme = dark ? "dark" : "light";
-    },
+    onDark: (dark) => (document.documentElement.style.colorScheme = dark ? "dark" : "light"),
     onSelection: (selection) => {
       const fragment = [writeFragment(selection, defaults), extra?.write()].filter(Boolean).join("&");
       clearTimeout(later);

@@ -104,9 +104,7 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
         return await read();
       } catch (error) {
         if (!(error instanceof ModelError) || error.status !== GONE) throw error;
-        again ??= askAgain().finally(() => {
-          again = undefined;
-        });
+        again ??= askAgain().finally(() => (again = undefined));
         await again;
         return read();
       }

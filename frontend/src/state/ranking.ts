@@ -97,9 +97,7 @@ export function sketchState(live: Live) {
   async function maps(stack: string): Promise<AtlasMaps> {
     atlas ??= live.model.atlas().then((read) => ({ ...read, bytes: fromBase64(read.mean_maps) }));
     // What failed once is asked for again.
-    atlas.catch(() => {
-      atlas = undefined;
-    });
+    atlas.catch(() => (atlas = undefined));
     const known = await atlas;
     if (known.stack !== stack) throw new Error(`The atlas has the heads of the stack ${known.stack} alone.`);
     return known;

@@ -99,13 +99,9 @@ function besideState({ origin, page, fail }: Chosen, without: boolean) {
   const evidence = signal<Evidence | null>(null);
   const pictures = signal<(quantity: string) => Pictures>(() => NO_PICTURES);
   if (!without) {
-    loadEvidence(source, page.peek()).then((loaded) => {
-      evidence.value = loaded;
-    }, fail);
+    loadEvidence(source, page.peek()).then((loaded) => (evidence.value = loaded), fail);
   }
-  loadPictures(source).then((loaded) => {
-    pictures.value = loaded;
-  }, fail);
+  loadPictures(source).then((loaded) => (pictures.value = loaded), fail);
   return { evidence, pictures };
 }
 

@@ -66,8 +66,6 @@ export function chosenState(given: Source, wanted: Partial<Selection>, shared?: 
     said: signal(""),
     failure: failure as Signal<unknown>,
     /** Says in place of the view what went wrong. */
-    fail: (error: unknown) => {
-      failure.value = error;
-    },
+    fail: (error: unknown) => (failure.value = error),
   };
 }

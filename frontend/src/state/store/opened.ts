@@ -69,9 +69,7 @@ export function openedState(
     holdKinds(): void {
       held.value = kinds.peek();
       clearTimeout(quiet);
-      quiet = setTimeout(() => {
-        held.value = null;
-      }, QUIET);
+      quiet = setTimeout(() => (held.value = null), QUIET);
     },
     /** What each head of the chosen stack does on this text, as far as it is known yet. */
     kinds,

@@ -19,9 +19,7 @@ export function thumbnailState(
   { ofPieces, without }: { ofPieces: Signal<Thumbs | null>; without: boolean },
 ) {
   const ofWords = signal<Pooled | null>(null);
-  const poolWords = pooledLoader(load, (pooled) => {
-    ofWords.value = pooled;
-  });
+  const poolWords = pooledLoader(load, (pooled) => (ofWords.value = pooled));
   /** Whether they have one cell for each pair of tokens, and not for many. */
   const everyPair = computed(() => {
     const { thumbs: array, query, key } = pieceStack.value;

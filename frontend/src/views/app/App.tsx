@@ -133,9 +133,7 @@ function Search({ store }: { store: Store }) {
     const piece = store.pieceAt({ side, token });
     store.choose({ query: [], key: [], [side]: [piece] });
   };
-  const close = () => {
-    store.searching.value = false;
-  };
+  const close = () => (store.searching.value = false);
   return (
     <search class="search row">
       <input

@@ -46,9 +46,7 @@ const MARKS: readonly (readonly [mark: string, means: string])[] = [
 export function Help({ store }: { store: Store }) {
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => root.current?.focus(), []);
-  const close = () => {
-    store.help.value = false;
-  };
+  const close = () => (store.help.value = false);
   return (
     <div class="card help" ref={root} tabIndex={-1} role="dialog" aria-label="Help" data-help>
       <header>

@@ -46,18 +46,14 @@ export function Show({ store, film }: { store: Store; film: boolean }) {
   useEffect(() => {
     root.current?.focus();
     if (!film) return;
-    const timer = setInterval(() => {
-      layer.value = Math.min(layer.value + 1, layers.length - 1);
-    }, STAYS);
+    const timer = setInterval(() => (layer.value = Math.min(layer.value + 1, layers.length - 1)), STAYS);
     return () => clearInterval(timer);
   }, [film, layer, layers]);
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
     if (canvas) paint(canvas, store, frame.value);
   });
-  const close = () => {
-    store.show.value = null;
-  };
+  const close = () => (store.show.value = null);
   const name = film ? "film" : "poster";
   return (
     <div
@@ -83,11 +79,7 @@ export function Show({ store, film }: { store: Store; film: boolean }) {
       />
       <button
         data-poster-save
-        onClick={() =>
-          save(store, film).catch((error: Error) => {
-            problem.value = error.message;
-          })
-        }
+        onClick={() => save(store, film).catch((error: Error) => (problem.value = error.message))}
       >
         save as {film ? "animated WebP" : "PNG"}
       </button>

@@ -42,9 +42,7 @@ export function Title({ store }: { store: Store }) {
         data-help-open
         aria-label="Help: keys and marks (?)"
         title="Help: keys and marks (?)"
-        onClick={() => {
-          store.help.value = !store.help.value;
-        }}
+        onClick={() => (store.help.value = !store.help.value)}
       >
         ?
       </button>

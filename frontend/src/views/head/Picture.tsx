@@ -64,9 +64,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
       dir={rows.value ? directionOf(stack.query) : undefined}
       data-pair={pair || undefined}
       style={{ "--pitch": `${pitch}px`, "--height": `${height}px`, "--longest": `${longest}px` }}
-      onScroll={(event) => {
-        layout.scroll.value = scrolled(event.currentTarget, layout);
-      }}
+      onScroll={(event) => (layout.scroll.value = scrolled(event.currentTarget, layout))}
       onPointerOver={(event) => store.preview(hoverAt(placeOf(event.target)))}
       onPointerLeave={() => store.preview({})}
       onFocusIn={(event) => focusToken(event.target, store)}

@@ -132,9 +132,7 @@ export function ChangeMaker({ live, store }: LiveParts) {
           label="only at this token"
           title="Change the heads only where the pinned token looks; a cut always is at the pinned tokens"
           checked={onlyHere.value}
-          onChange={(checked) => {
-            onlyHere.value = checked;
-          }}
+          onChange={(checked) => (onlyHere.value = checked)}
         />
       )}
       {asking.value && (
@@ -152,9 +150,7 @@ export function ChangeMaker({ live, store }: LiveParts) {
             aria-label={ASKED_FOR[asking.value]}
             placeholder={ASKED_FOR[asking.value]}
             value={text.value}
-            onInput={(event) => {
-              text.value = event.currentTarget.value;
-            }}
+            onInput={(event) => (text.value = event.currentTarget.value)}
           />
           <button class="live-go" data-from-go>
             {CHANGE_WORDS[asking.value][0]}

@@ -74,9 +74,7 @@ function Files({ live }: { live: Live }) {
       facts={facts}
       chosen={input[name] !== undefined}
       onChoose={(bytes) => live.ask({ ...live.asked.peek().input, [name]: bytes })}
-      onProblem={(problem) => {
-        live.problem.value = problem;
-      }}
+      onProblem={(problem) => (live.problem.value = problem)}
     />
   ));
 }

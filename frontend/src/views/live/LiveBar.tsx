@@ -49,13 +49,7 @@ export function LiveBar({ live, store }: LiveParts) {
       <OutputPanel live={live} store={store} />
       <Switches live={live} store={store} />
       <MattersOnGrid live={live} store={store} />
-      <details
-        class="live-tools"
-        open={more.value}
-        onToggle={(event) => {
-          more.value = event.currentTarget.open;
-        }}
-      >
+      <details class="live-tools" open={more.value} onToggle={(event) => (more.value = event.currentTarget.open)}>
         <summary class="quiet muted" data-live-more>
           More changes and questions
         </summary>
@@ -69,9 +63,7 @@ export function LiveBar({ live, store }: LiveParts) {
               data-panel={name}
               aria-expanded={open.value === name}
               title={title}
-              onClick={() => {
-                open.value = open.value === name ? "" : name;
-              }}
+              onClick={() => (open.value = open.value === name ? "" : name)}
             >
               {words}
             </button>

@@ -35,9 +35,7 @@ export function Matters({ live, store }: LiveParts) {
             <select
               data-matters-to
               value={target.words}
-              onChange={(event) => {
-                chosen.value = event.currentTarget.value;
-              }}
+              onChange={(event) => (chosen.value = event.currentTarget.value)}
             >
               {choices.map(({ words }) => (
                 <option key={words}>{words}</option>
@@ -72,9 +70,7 @@ export function Matters({ live, store }: LiveParts) {
             label="colour the heads"
             title="Colour every head, wherever it stands, by what it matters"
             checked={onGrid.value}
-            onChange={(checked) => {
-              onGrid.value = checked;
-            }}
+            onChange={(checked) => (onGrid.value = checked)}
           />
         )}
         <small role="alert">{problem.value}</small>
@@ -156,13 +152,7 @@ export function MattersOnGrid({ live, store }: LiveParts) {
         {effectText(values, most)}
       </span>
       <small>{values.label}</small>
-      <button
-        class="quiet muted"
-        data-off-grid
-        onClick={() => {
-          onGrid.value = false;
-        }}
-      >
+      <button class="quiet muted" data-off-grid onClick={() => (onGrid.value = false)}>
         show the maps again
       </button>
     </div>

@@ -82,9 +82,7 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
                   class="label"
                   data-branch={guess.id}
                   title={`Go on from “${guess.label}”`}
-                  onClick={() => {
-                    live.branch.value = { at, choice: guess, guesses: after ?? before };
-                  }}
+                  onClick={() => (live.branch.value = { at, choice: guess, guesses: after ?? before })}
                 >
                   <GuessLabel guess={guess} />
                 </button>

@@ -8,9 +8,7 @@ export function TokenCount({ count, lengths }: { count: Signal<number>; lengths:
       <select
         data-token-count
         value={count.value}
-        onChange={(event) => {
-          count.value = Number(event.currentTarget.value);
-        }}
+        onChange={(event) => (count.value = Number(event.currentTarget.value))}
       >
         {lengths.map((length) => (
           <option key={length}>{length}</option>

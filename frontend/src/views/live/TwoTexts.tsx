@@ -35,9 +35,7 @@ export function TwoTexts({ live, store }: LiveParts) {
           data-other-text
           aria-label="Second text, to be shown beside the first"
           value={text.value}
-          onInput={(event) => {
-            text.value = event.currentTarget.value;
-          }}
+          onInput={(event) => (text.value = event.currentTarget.value)}
         />
         <button class="live-go" data-side-by-side disabled={waits}>
           show side by side

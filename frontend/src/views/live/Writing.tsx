@@ -33,9 +33,7 @@ export function Writing({ live }: LiveParts) {
           label="with the logit lens"
           title="Also what the model would say were it to end after each layer"
           checked={lens.value}
-          onChange={(checked) => {
-            lens.value = checked;
-          }}
+          onChange={(checked) => (lens.value = checked)}
         />
         {state.running.value ? (
           <button class="live-go" data-write-stop onClick={state.stop}>
@@ -67,9 +65,7 @@ export function Writing({ live }: LiveParts) {
               aria-expanded={open.value === at}
               aria-label={`${readable(token.token).text}, ${chance(token.probability)}: what else it might have been`}
               style={{ "--part": token.probability }}
-              onClick={() => {
-                open.value = open.value === at ? null : at;
-              }}
+              onClick={() => (open.value = open.value === at ? null : at)}
             >
               {readable(token.token, 24).text}
             </button>

@@ -95,9 +95,7 @@ export function LongText({ store, room }: ViewParts) {
         colors={colors}
         height={height}
         window={[shown, near].map(share)}
-        onGo={(part) => {
-          looked.value = { sentence: chosen, token: Math.floor(part * tokens.labels.length) };
-        }}
+        onGo={(part) => (looked.value = { sentence: chosen, token: Math.floor(part * tokens.labels.length) })}
         onDrawn={(canvas) => {
           if (store.shown.value) reportDrawn(canvas, store, store.shown.value);
         }}

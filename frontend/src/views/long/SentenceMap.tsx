@@ -72,12 +72,8 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           tabIndex={0}
           aria-label="Sentences by sentences: arrows choose the one that looks"
           style={{ width: `${side.value}px`, height: `${side.value}px` }}
-          onPointerMove={(event) => {
-            pointed.value = at(event);
-          }}
-          onPointerLeave={() => {
-            pointed.value = null;
-          }}
+          onPointerMove={(event) => (pointed.value = at(event))}
+          onPointerLeave={() => (pointed.value = null)}
           onClick={(event) => chooseSentence(store, ...at(event))}
           onKeyDown={(event) => {
             const step = ARROWS[event.key]?.[0];

@@ -84,9 +84,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
       <div
         class="key-scroll"
         style={{ height: `${height}px` }}
-        onScroll={(event) => {
-          scroll.value = event.currentTarget.scrollTop;
-        }}
+        onScroll={(event) => (scroll.value = event.currentTarget.scrollTop)}
       >
         <ol style={{ height: `${count * PITCH}px` }}>
           {Array.from({ length: end - first }, (_, at) => (

@@ -85,9 +85,10 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   useLayoutEffect(() => {
     const [view, page] = [root.current, root.current?.closest("[data-headscope]")];
     if (!page || !view) return;
-    return followSize(page, () => {
-      lost.value = Math.max(0, view.getBoundingClientRect().top - page.getBoundingClientRect().top - STORY_END);
-    });
+    return followSize(
+      page,
+      () => (lost.value = Math.max(0, view.getBoundingClientRect().top - page.getBoundingClientRect().top - STORY_END)),
+    );
   }, [lost]);
   const room = useComputed(() => Math.max(LOWEST_PICTURE, allRoom.value - lost.value));
   const stacked = useComputed(() => width.value <= STACKED);
@@ -219,9 +220,7 @@ function FullHead({ store, room, raised, children }: FullHeadProps) {
         class="sheet-grip"
         aria-label="Raise or lower the head"
         aria-expanded={raised.value}
-        onClick={() => {
-          raised.value = !raised.value;
-        }}
+        onClick={() => (raised.value = !raised.value)}
       />
       <Headline store={store} />
       {drawing.value === "head" && <Picture store={store} room={room} received onDrawn={() => {}} />}

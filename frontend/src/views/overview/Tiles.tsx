@@ -57,9 +57,7 @@ export function Tiles({ store, places, thumbs, opens, moved }: TilesProps) {
       aria-label="All heads"
       data-order={store.selection.value.order}
       style={{ width: `${width}px`, height: `${height}px`, "--tile": `${places.value.size}px` }}
-      onPointerLeave={() => {
-        store.peeked.value = null;
-      }}
+      onPointerLeave={() => (store.peeked.value = null)}
       onKeyDown={(event) => walk(event, store, places.value)}
     >
       <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
@@ -107,9 +105,7 @@ function HeatCells({ store, places: { cells, pitch }, opens }: HeatCellsProps) {
       tabIndex={0}
       data-heat
       aria-label="All heads: rows are layers, columns are heads; arrows choose one"
-      onPointerMove={(event) => {
-        store.peeked.value = at(event);
-      }}
+      onPointerMove={(event) => (store.peeked.value = at(event))}
       onClick={(event) => {
         const head = at(event);
         if (head !== null) chooseTile(store, head, opens, event.shiftKey);

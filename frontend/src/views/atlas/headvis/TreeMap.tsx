@@ -29,9 +29,7 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
               Colour by
               <select
                 value={metric.name}
-                onChange={(event) => {
-                  location.hash = metricAddress(event.currentTarget.value);
-                }}
+                onChange={(event) => (location.hash = metricAddress(event.currentTarget.value))}
               >
                 {index.metrics.map(({ name }) => (
                   <option key={name} value={name}>
