@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.comparison._alignment import by_edits, edit_distance, edit_pairs
+from headscope.comparison._alignment import by_edits, edit_pairs
 
 LISTS = st.lists(st.sampled_from("abc"), max_size=9)
 
@@ -21,7 +21,7 @@ def plain(a, b):
 
 def edges(pairs, a, b):
     replaced = sum(i is not None and j is not None and a[i] != b[j] for i, j in pairs)
-    return edit_distance(pairs, a, b), replaced
+    return replaced + sum(i is None or j is None for i, j in pairs), replaced
 
 
 @given(LISTS, LISTS)
@@ -34,11 +34,6 @@ def test_every_entry_is_used_once_and_in_order(a, b):
     pairs = edit_pairs(a, b)
     assert [i for i, _ in pairs if i is not None] == list(range(len(a)))
     assert [j for _, j in pairs if j is not None] == list(range(len(b)))
-
-
-@given(LISTS, LISTS)
-def test_the_distance_is_the_same_backwards(a, b):
-    assert edit_distance(edit_pairs(a, b), a, b) == edit_distance(edit_pairs(b, a), b, a)
 
 
 @given(LISTS, LISTS)
@@ -80,4 +75,4 @@ def test_runs_of_unequal_length_are_not_paired():
 def test_long_lists_with_little_between_are_quick():
     a = list(range(5000))
     b = [*a[:2500], -1, *a[2500:]]
-    assert edit_distance(edit_pairs(a, b), a, b) == 1
+    assert edges(edit_pairs(a, b), a, b) == (1, 0)

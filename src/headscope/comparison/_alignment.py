@@ -385,11 +385,6 @@ def edit_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Pair]:
     return pairs + [(len(a) - tail + index, len(b) - tail + index) for index in range(tail)]
 
 
-def edit_distance(pairs: Sequence[Pair], a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
-    """Number of edits of an alignment."""
-    return sum(first is None or second is None or a[first] != b[second] for first, second in pairs)
-
-
 def _equal(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     """How many entries are the same from the beginning on."""
     count = 0

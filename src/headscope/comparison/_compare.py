@@ -21,12 +21,20 @@ from headscope.comparison._grid import (
     matching_of,
 )
 from headscope.comparison._results import ACROSS, compare_results
-from headscope.comparison.stack import StackComparison, counted, joined, largest_of
+from headscope.comparison.stack import (
+    STACK,
+    StackComparison,
+    counted,
+    joined,
+    kept_of,
+    largest_of,
+    stack_of,
+)
 from headscope.errors import RecordError, listed
 from headscope.evidence.groups import check_confidence, length_text, parse_groups, several_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
-from headscope.storage import PAIR, Finite
+from headscope.storage import arrays_below, record_of, record_parts
 
 Pair = tuple[Record, Record]
 SAYS = {
@@ -40,23 +48,7 @@ SAYS = {
 ROUNDING = "give spread= (--spread), from two texts or seeds without a real difference"
 
 
-DOCUMENT: dict[str, Any] = {
-    "left_out": [str],
-    "stacks": [
-        {
-            "name": str,
-            "other": str,
-            "spread_of": str,
-            "candidates": int,
-            "changed": [PAIR],
-            "can_move": ([PAIR], None),
-            "confidence": Finite,
-            "groups": ([(str, int)], None),
-            "nulls": int,
-            "texts": int,
-        }
-    ],
-}
+DOCUMENT: dict[str, Any] = {"left_out": [str], "stacks": [STACK]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,15 +122,29 @@ class Comparison(Result):
 
     def _kept(self) -> Kept:
         """Both records with the texts they hold, and how far every head is from its other."""
-        from headscope.comparison._file import kept_of
-
-        return kept_of(self)
+        document: dict[str, Any] = {"left_out": list(self.left_out), "stacks": []}
+        arrays: dict[str, np.ndarray] = {}
+        for side, record in (("a", self.a), ("b", self.b)):
+            document[side], tensors = record_parts(record)
+            arrays |= {f"{side}.{name}": np.asarray(tensor) for name, tensor in tensors.items()}
+        for number, stack in enumerate(self.stacks.values()):
+            entry, own = kept_of(stack)
+            document["stacks"].append(entry)
+            arrays |= {f"stacks.{number}.{name}": array for name, array in own.items()}
+        return document, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Comparison:
-        from headscope.comparison._file import comparison_of
-
-        return comparison_of(document, arrays)
+        a, b = (record_of(document[side], arrays_below(arrays, f"{side}.")) for side in ("a", "b"))
+        stacks = {}
+        for number, entry in enumerate(document["stacks"]):
+            # The tokens are aligned again: that follows from the records.
+            grid = grid_of((a, b), (entry["name"], entry["other"]), least=0.0)
+            own = arrays_below(arrays, f"stacks.{number}.")
+            stacks[entry["name"]] = stack_of(entry, own, grid)
+        if not stacks:
+            raise ValueError("it has no stacks")
+        return Comparison(a=a, b=b, stacks=stacks, left_out=tuple(document["left_out"]))
 
     def _blocks(self) -> list[TextTable | str]:
         """The heads of every stack that moved most."""

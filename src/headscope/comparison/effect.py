@@ -13,6 +13,7 @@ from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
+from headscope.storage import array_of
 
 OutputKind = Literal["tokens", "classes", "states", "number"]
 Guesses = tuple[tuple[str, float], ...]
@@ -204,15 +205,29 @@ class Effect(Result):
 
     def _kept(self) -> Kept:
         """The comparison, as it is kept by itself, and the output of every text."""
-        from headscope.comparison._file import kept_of_effect
-
-        return kept_of_effect(self)
+        document, arrays = self.comparison._kept()
+        document |= {"done": list(self.done), "outputs": []}
+        for number, output in enumerate(self.outputs):
+            said = {name: getattr(output, name) for name in ("kind", "labels", "before", "after")}
+            document["outputs"].append(said | {"labels": list(output.labels)})
+            arrays[f"outputs.{number}"] = output.values
+        return document, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Effect:
-        from headscope.comparison._file import effect_of
-
-        return effect_of(document, arrays)
+        outputs = []
+        for number, said in enumerate(document["outputs"]):
+            if said["kind"] not in SAYS:
+                raise ValueError(f"an output is of the kind {said['kind']!r}")
+            labels = tuple(said["labels"])
+            values = array_of(arrays, f"outputs.{number}", "f", (len(labels),))
+            for when in ("before", "after"):
+                said[when] = tuple(tuple(map(tuple, position)) for position in said[when])
+            outputs.append(OutputChange(**(said | {"labels": labels, "values": values})))
+        if not outputs:
+            raise ValueError("it has no outputs")
+        comparison = Comparison._of_kept(document, arrays)
+        return Effect(comparison=comparison, outputs=tuple(outputs), done=tuple(document["done"]))
 
     def _blocks(self) -> list[TextTable | str]:
         blocks: list[TextTable | str] = list(self.output.guesses())

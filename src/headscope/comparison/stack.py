@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.comparison._alignment import TokenAlignment
-from headscope.comparison._grid import Cell, Grid, MatchedHeads, Side
+from headscope.comparison._grid import Cell, Grid, MatchedHeads, Side, cells_of
 from headscope.errors import RecordError
 from headscope.evidence import interval, p_text
 from headscope.measures import jensen_shannon_parts
+from headscope.results import Kept
+from headscope.storage import PAIR, Finite, array_of
 
 BASELINE = ("spread", "beyond")
 """Columns that only a baseline fills."""
@@ -280,6 +282,77 @@ class StackComparison:
                 f"{self.cells[-1]}"
             )
         return self.cells.index((layer, head))
+
+
+STACK: dict[str, Any] = {
+    "name": str,
+    "other": str,
+    "spread_of": str,
+    "candidates": int,
+    "changed": [PAIR],
+    "can_move": ([PAIR], None),
+    "confidence": Finite,
+    "groups": ([(str, int)], None),
+    "nulls": int,
+    "texts": int,
+}
+"""What a file says of a stack, beside arrays."""
+PLAIN = ("name", "spread_of", "candidates", "confidence")
+"""What of it is a field as it is."""
+
+
+def kept_of(stack: StackComparison) -> Kept:
+    """What a file holds of a stack: how far every head is from the one that it is set against."""
+    entry: dict[str, Any] = {name: getattr(stack, name) for name in PLAIN}
+    entry |= {"other": stack.grid.b.name, "changed": sorted(stack.changed), "groups": stack.groups}
+    entry["can_move"] = None if stack.can_move is None else sorted(stack.can_move)
+    entry |= {"nulls": len(stack.nulls), "texts": len(stack.matched)}
+    if stack.groups is not None:
+        # JSON has no numbers of NumPy.
+        whole = (int, np.integer)
+        entry["groups"] = [int(of) if isinstance(of, whole) else str(of) for of in stack.groups]
+    arrays = {"spread": np.asarray(stack.spread, float)}
+    arrays |= {f"nulls.{number}": np.asarray(null) for number, null in enumerate(stack.nulls)}
+    for number, matched in enumerate(stack.matched):
+        # Texts differ in length, so that their rows do not fit into one array.
+        arrays[f"distances.{number}"] = matched.distances
+        arrays[f"heads.{number}"] = np.array([matched.cells, matched.partners])
+    return entry, arrays
+
+
+def stack_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], grid: Grid) -> StackComparison:
+    """The stack of what `kept_of` gave.
+
+    Raises:
+        ValueError: where its parts do not fit each other.
+    """
+    cells = cells_of(grid.a)
+    matched, count = [], len(cells)
+    for number in range(entry["texts"]):
+        distances = array_of(arrays, f"distances.{number}", "f", (count, None))
+        sides = array_of(arrays, f"heads.{number}", "i", (2, count, 2)).tolist()
+        kept, partners = map(_cells, sides)
+        if kept != cells or not set(partners) <= set(cells_of(grid.b)):
+            raise ValueError("its heads are not those of its records")
+        matched.append(MatchedHeads(cells, partners, distances))
+    if not matched or matched[0].distances.shape[1] != len(grid.rows):
+        raise ValueError("its distances are of other rows than its records have")
+    nulls = [array_of(arrays, f"nulls.{number}", "f", (count,)) for number in range(entry["nulls"])]
+    return StackComparison(
+        **{name: entry[name] for name in PLAIN},
+        grid=grid,
+        matched=tuple(matched),
+        spread=array_of(arrays, "spread", "f", (count,)),
+        changed=frozenset(_cells(entry["changed"])),
+        groups=None if entry["groups"] is None else tuple(entry["groups"]),
+        nulls=tuple(nulls),
+        can_move=None if entry["can_move"] is None else frozenset(_cells(entry["can_move"])),
+    )
+
+
+def _cells(pairs: Sequence[Sequence[int]]) -> tuple[Cell, ...]:
+    # JSON and arrays have lists, and heads are looked up and compared as pairs.
+    return tuple((layer, head) for layer, head in pairs)
 
 
 def counted(count: int, what: str) -> str:

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups, redrawn_interval, redrawn_ratios
+from headscope.evidence.groups import check_confidence
 from headscope.linguistics.probes import LENGTHS
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of
@@ -48,15 +49,17 @@ class Score:
     @cached_property
     def value(self) -> float:
         """Over all sentences."""
-        above = [hits for hits in (self.hits, self.less) if hits is not None]
-        values = [float(self._ratio(hits, drawn=False)[0]) for hits in above]
-        return values[0] - sum(values[1:])
+        return float(self._ratio(drawn=False)[0])
 
     @cached_property
     def redrawn(self) -> Float[np.ndarray, " resample"]:
         """Over documents, or sentences where these are not known, drawn anew with replacement."""
-        drawn = self._ratio(self.hits)
-        return drawn if self.less is None else drawn - self._ratio(self.less)
+        return self._ratio(drawn=True)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over seeds; NaN for one."""
+        return float(np.std(self.seeds)) if len(self.seeds) > 1 else float("nan")
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Lower and upper end of the interval over documents or sentences; NaN for fewer than two
@@ -70,41 +73,32 @@ class Score:
         low, high = redrawn_interval(self.redrawn[:, None], sizes, confidence=confidence)[0]
         return float(low), float(high)
 
-    def minus(self, other: Score, of: str) -> Score:
-        """The difference of two scores over the same sentences.
-
-        Raises:
-            RecordError: where they are of others, or one is a difference itself.
-        """
-        mine, theirs = ((each.task, each.measure, len(each.hits)) for each in (self, other))
-        if mine != theirs or self.less is not None or other.less is not None:
-            raise RecordError(
-                f"{other.task}, {other.measure} cannot be taken off {self.task}, {self.measure}"
-            )
-        pairs = zip(self.seeds, other.seeds, strict=False)
-        return replace(self, of=of, less=other.hits, seeds=tuple(one - less for one, less in pairs))
-
-    def _ratio(
-        self, hits: Float[np.ndarray, "sentence 2"], *, drawn: bool = True
-    ) -> Float[np.ndarray, " resample"]:
+    def _ratio(self, *, drawn: bool) -> Float[np.ndarray, " resample"]:
         """The ratio of the sums, or its mean over lengths, of each draw; or of all sentences."""
         # Without lengths all sentences form one group, the mean over which is its own ratio.
-        lengths = np.zeros(len(hits), int) if self.lengths is None else self.lengths
-        first, last = (0, 0) if self.lengths is None else LENGTHS
+        lengths, first, last = np.zeros(len(self.hits), int), 0, 0
+        if self.lengths is not None:
+            lengths, (first, last) = self.lengths, LENGTHS
         member = (lengths[:, None] == np.arange(first, last + 1)).astype(np.float64)
-        above, below = hits[:, :1] * member, hits[:, 1:] * member
-        with np.errstate(invalid="ignore"):
-            if drawn:
-                ratios = redrawn_ratios(above, below, groups=self.groups)
-            else:
-                ratios = above.sum(axis=0, keepdims=True) / below.sum(axis=0, keepdims=True)
-            # A length that was not drawn has no ratio, and is left out of the mean.
-            there = ~np.isnan(ratios)
-            return np.where(there, ratios, 0).sum(axis=1) / there.sum(axis=1)
+        means = []
+        for hits in (self.hits, self.less):
+            if hits is not None:
+                above, below = hits[:, :1] * member, hits[:, 1:] * member
+                with np.errstate(invalid="ignore"):
+                    if drawn:
+                        ratios = redrawn_ratios(above, below, groups=self.groups)
+                    else:
+                        ratios = above.sum(axis=0, keepdims=True) / below.sum(axis=0, keepdims=True)
+                    # A length that was not drawn has no ratio, and is left out of the mean.
+                    there = ~np.isnan(ratios)
+                    means.append(np.where(there, ratios, 0).sum(axis=1) / there.sum(axis=1))
+        return means[0] - sum(means[1:])
 
 
 PER_LAYER = "layer"
-KEPT = ("model", "sentences", "seeds", "confidence", "words")
+KEPT = ("model", "sentences", "seeds", "confidence", "words", "facts", "left_out")
+COLUMNS = ("probe", "task", "measure", "of", "value", "low", "high", "deviation", "sentences")
+COLUMNS += ("learnt_from", "set_aside", "words")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,10 +157,11 @@ class Probing(Result):
         Raises:
             RecordError: where there is none.
         """
-        for each in (*self.scores, *self.selectivity):
+        scores = (*self.scores, *self.selectivity)
+        for each in scores:
             if each.of == of and task in (None, each.task) and measure in (None, each.measure):
                 return each
-        there = ", ".join(sorted({f"{each.of!r}" for each in (*self.scores, *self.selectivity)}))
+        there = ", ".join(sorted({repr(each.of) for each in scores}))
         raise RecordError(
             f"There is no score of {of!r} for task {task!r} and measure {measure!r}; there are "
             f"{there}"
@@ -179,11 +174,14 @@ class Probing(Result):
         """
         # A probe that does as well on labels drawn at random has learnt words by heart.
         known = {(each.task, each.measure): each for each in self.scores if each.of == CONTROL}
-        return tuple(
-            each.minus(known[each.task, each.measure], SELECTIVITY)
-            for each in self.scores
-            if each.of == PROBE and (each.task, each.measure) in known
-        )
+        listed = []
+        for each in self.scores:
+            control = known.get((each.task, each.measure))
+            if each.of == PROBE and control is not None:
+                pairs = zip(each.seeds, control.seeds, strict=False)
+                seeds = tuple(one - less for one, less in pairs)
+                listed.append(replace(each, of=SELECTIVITY, less=control.hits, seeds=seeds))
+        return tuple(listed)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -201,7 +199,7 @@ class Probing(Result):
         return {
             int(each.of.split()[-1]): each
             for each in self.scores
-            if self._is_of(each, task, measure) and each.of.startswith(PER_LAYER)
+            if (each.task, each.measure) == (task, measure) and each.of.startswith(PER_LAYER)
         }
 
     def columns(self) -> dict[str, list[Any]]:
@@ -210,60 +208,42 @@ class Probing(Result):
         ``deviation`` is over seeds; ``learnt_from`` and ``set_aside`` are sentences, ``words`` the
         median length of those that were scored, the same in every row.
         """
-        scores = (*self.scores, *self.selectivity)
-        ends = [each.interval(self.confidence) for each in scores]
-        learnt, aside, _ = self.sentences
-        columns: dict[str, list[Any]] = {"probe": [self.kind] * len(scores)}
-        for name in ("task", "measure", "of", "value"):
-            columns[name] = [getattr(each, name) for each in scores]
-        columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
-        columns["deviation"] = [
-            float(np.std(each.seeds)) if len(each.seeds) > 1 else float("nan") for each in scores
-        ]
-        columns["sentences"] = [len(each.hits) for each in scores]
-        for name, value in (("learnt_from", learnt), ("set_aside", aside), ("words", self.words)):
-            columns[name] = [value] * len(scores)
-        return columns
+        rows, (learnt, aside, _) = [], self.sentences
+        for each in (*self.scores, *self.selectivity):
+            low, high = each.interval(self.confidence)
+            numbers = each.value, low, high, each.deviation, len(each.hits)
+            named = self.kind, each.task, each.measure, each.of
+            rows.append((*named, *numbers, learnt, aside, self.words))
+        return dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
 
     def _kept(self) -> Kept:
-        document = {name: getattr(self, name) for name in KEPT} | {"probe": self.kind}
-        document |= {"facts": _plain(self.facts), "left_out": dict(self.left_out)}
+        document: dict[str, Any] = {name: getattr(self, name) for name in KEPT}
+        document |= {"probe": self.kind, "scores": []}
+        for each in self.scores:
+            said = {name: getattr(each, name) for name in ("task", "measure", "of", "seeds")}
+            document["scores"].append(said | {"by_length": each.lengths is not None})
         # Every score is of the same sentences.
-        document["groups"] = self.scores[0].groups if self.scores else None
-        document["scores"] = []
-        arrays: dict[str, Any] = {"hits": np.array([score.hits for score in self.scores], float)}
-        for score in self.scores:
-            said = {name: getattr(score, name) for name in ("task", "measure", "of")}
-            said |= {"seeds": list(map(float, score.seeds)), "by_length": score.lengths is not None}
-            document["scores"].append(said)
-            if score.lengths is not None:
-                arrays["lengths"] = np.asarray(score.lengths, np.int64)
-        return document, arrays
+        document["groups"] = self.scores[0].groups
+        lengths = next((own.lengths for own in self.scores if own.lengths is not None), [])
+        hits = np.array([each.hits for each in self.scores], float)
+        return document, {"hits": hits, "lengths": np.array(lengths, np.int64)}
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Probing:
-        if not 0 < document["confidence"] < 1:
-            raise ValueError(f"its confidence is {document['confidence']}")
+        check_confidence(document["confidence"])
         hits = array_of(arrays, "hits", "f", (len(document["scores"]), None, 2))
-        groups = None if document["groups"] is None else tuple(document["groups"])
-        if groups is not None and len(groups) != hits.shape[1]:
-            raise ValueError(f"it has {len(groups)} documents of {hits.shape[1]} sentences")
+        groups = parse_groups(document["groups"], hits.shape[1], "sentence")
         scores = []
         for own, said in zip(hits, document["scores"], strict=True):
             lengths = None
             if said.pop("by_length"):
                 lengths = array_of(arrays, "lengths", "i", (len(own),))
-            seeds = tuple(said.pop("seeds"))
-            scores.append(Score(hits=own, lengths=lengths, seeds=seeds, groups=groups, **said))
-        facts = {name: document[name] for name in ("model", "confidence", "words", "facts")}
-        return Probing(
-            kind=document["probe"],
-            scores=tuple(scores),
-            sentences=tuple(document["sentences"]),
-            seeds=tuple(document["seeds"]),
-            left_out=document["left_out"],
-            **facts,
-        )
+            said["groups"] = None if groups is None else tuple(document["groups"])
+            said["seeds"] = tuple(said["seeds"])
+            scores.append(Score(hits=own, lengths=lengths, **said))
+        facts = {name: document[name] for name in KEPT}
+        facts |= {name: tuple(facts[name]) for name in ("sentences", "seeds")}
+        return Probing(kind=document["probe"], scores=tuple(scores), **facts)
 
     def __repr__(self) -> str:
         return (
@@ -276,15 +256,13 @@ class Probing(Result):
         parts = []
         for task in self.tasks:
             measure = self.measures(task)[0]
-            known = {each.of: each for each in self.scores if self._is_of(each, task, measure)}
-            lines = [f"{of} {self._cell(known[of])}" for of in (PROBE, CONTROL) if of in known]
-            parts += [f"{task}, {measure}: {', '.join(lines)}"] if lines else []
+            cells = []
+            for of in (PROBE, CONTROL):
+                own = [each for each in self.scores if (each.task, each.measure) == (task, measure)]
+                cells += [f"{of} {self._cell(each)}" for each in own if each.of == of]
+            parts += [f"{task}, {measure}: {', '.join(cells)}"] * bool(cells)
         first = f"{self.kind} probe of {self.model or 'a model'}"
         return f"{first}. {'; '.join(parts)}" if parts else first
-
-    @staticmethod
-    def _is_of(score: Score, task: str, measure: str) -> bool:
-        return (score.task, score.measure) == (task, measure)
 
     def _blocks(self) -> list[TextTable | str]:
         learnt, aside, test = self.sentences
@@ -303,34 +281,26 @@ class Probing(Result):
         return [first, *(self._table(task) for task in self.tasks), "\n".join(lines)]
 
     def _table(self, task: str) -> TextTable:
-        measures = self.measures(task)
-        scores = {
-            (each.of, each.measure): each
-            for each in (*self.scores, *self.selectivity)
-            if each.task == task
-        }
+        cells, says = {}, dict.fromkeys(self.measures(task), "% of all cases")
+        for each in (*self.scores, *self.selectivity):
+            if each.task == task:
+                cells.setdefault(each.of, {})[each.measure] = self._cell(each)
+                if each.lengths is not None:
+                    says[each.measure] = "mean over lengths of sentences"
+        rows = [[task, *says]]
         # False sorts before True: layers stand below the probe and its controls.
-        names = sorted(
-            dict.fromkeys(of for of, _ in scores), key=lambda of: of.startswith(PER_LAYER)
-        )
-        rows = [[task, *measures]]
-        for name in names:
-            cells = [self._cell(scores.get((name, measure))) for measure in measures]
-            rows.append([name, *cells])
-        says = dict.fromkeys(measures, "% of all cases")
-        for each in scores.values():
-            if each.lengths is not None:
-                says[each.measure] = "mean over lengths of sentences"
+        for of in sorted(cells, key=lambda of: of.startswith(PER_LAYER)):
+            rows.append([of, *(cells[of].get(measure, "-") for measure in says)])
         return TextTable.of_rows(rows, align="right", says=says)
 
-    def _cell(self, score: Score | None) -> str:
-        if score is None or np.isnan(score.value):
+    def _cell(self, score: Score) -> str:
+        if np.isnan(score.value):
             return "-"
         # Means over lengths are of correlations (DSpr, NSpr), which are no shares.
         shown, by = ("{:.3f}".format, 1) if score.lengths is not None else ("{:.1f}".format, 100)
         low, high = score.interval(self.confidence)
         ends = "" if np.isnan(low) else f" [{shown(by * low)}, {shown(by * high)}]"
-        spread = f" ±{shown(by * float(np.std(score.seeds)))}" if len(score.seeds) > 1 else ""
+        spread = "" if np.isnan(score.deviation) else f" ±{shown(by * score.deviation)}"
         return f"{shown(by * score.value)}{spread}{ends}"
 
 
@@ -340,15 +310,3 @@ def _fact(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(_fact, value))
     return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """A fact as JSON takes it."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, tuple | list | np.ndarray):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    # Facts are only read by people, and so may lose their kind.
-    return value if isinstance(value, str | int | float | None) else str(value)
