@@ -9,7 +9,7 @@ from PIL import Image
 import headscope as hs
 from headscope import CaptureError, FileError, ModelError, RecordError, TextError
 from headscope.studies import PictureAnswer
-from headscope.studies._picture_attention import sink_times
+from headscope.studies.answer import sink_times
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

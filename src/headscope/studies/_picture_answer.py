@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -14,9 +14,12 @@ from jaxtyping import Bool, Float, UInt8
 from headscope.errors import RecordError
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
-from headscope.storage import PAIR, Finite, array_of
-from headscope.studies._picture_attention import SINK_TIMES, cells_of, parse_choice, patch_attention
+from headscope.storage import PAIR, Finite, array_of, arrays_below
 
+SINK_TIMES = 10.0
+"""A patch is a sink where it gets this many times what each would get if all got the same ..."""
+SINK_TOKENS = 0.75
+"""... from this share of the tokens that follow the pictures. Both are ours."""
 MOST_HEADS = 5
 """Heads in the table of those that look at the picture most."""
 SAYS = {
@@ -26,28 +29,27 @@ SAYS = {
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
 }
-LISTS = ("tokens", "probabilities", "layers", "picture_of")
-PAIRS = ("chosen", "grids", "places")
-ARRAYS = ("attention", "shares", "even", "times")
-AS_THEY_ARE: dict[str, Any] = {
-    **dict.fromkeys(("question", "prompt", "text", "model"), str),
+ASKED: dict[str, Any] = {
+    **dict.fromkeys(("question", "prompt", "model"), str),
     "keep_sinks": bool,
     "given": int,
     "apart": Finite,
 }
-DOCUMENT: dict[str, Any] = AS_THEY_ARE | {
+"""What does not follow from the record, and its kinds in a file."""
+DOCUMENT: dict[str, Any] = ASKED | {
+    "text": str,
     "tokens": [str],
     "probabilities": [Finite],
     "words": [[str, [int]]],
     "layers": [int],
     "picture_of": [int],
-    "pictures": int,
-    **{name: [PAIR] for name in PAIRS},
+    **{name: [PAIR] for name in ("chosen", "grids", "places")},
 }
+ARRAYS = ("attention", "shares", "even", "times")
+PICTURE = "picture."
 
 
-@dataclass(frozen=True)
-class AnswerWord:
+class AnswerWord(NamedTuple):
     """A word, a mark of punctuation or a character of an answer.
 
     Args:
@@ -134,24 +136,18 @@ class PictureAnswer(Result):
             RecordError: heads that the model does not have, or an answer that was loaded, which
                 has no record.
         """
+        from headscope.studies.answer import answered, parse_choice
+
         choice = parse_choice(layers, heads)
-        if self.record is None or self.record.generation is None:
+        if self.record is None:
             raise RecordError(
                 "The answer was loaded from a file, which holds the attention of the heads that "
                 "were chosen only; ask again with other layers or heads"
             )
-        generation = self.record.generation
-        stack = self.record.stacks[generation.stack]
-        cells = cells_of(stack, *choice)
-        seen = patch_attention(stack, generation, cells)
-        return replace(
-            self,
-            chosen=cells,
-            attention=seen.written,
-            even=seen.even,
-            times=seen.times,
-            keep_sinks=self.keep_sinks if keep_sinks is None else keep_sinks,
-        )
+        facts = {name: getattr(self, name) for name in ASKED}
+        if keep_sinks is not None:
+            facts["keep_sinks"] = keep_sinks
+        return answered(self.record, choice, facts)
 
     @property
     def is_sink(self) -> Bool[np.ndarray, " patch"]:
@@ -369,61 +365,43 @@ class PictureAnswer(Result):
         return word
 
     def _kept(self) -> Kept:
-        document = {name: getattr(self, name) for name in AS_THEY_ARE}
-        for name in LISTS + PAIRS:
-            document[name] = list(getattr(self, name))
-        document["words"] = [[word.text, list(word.tokens)] for word in self.words]
-        document["pictures"] = len(self.pictures)
         arrays = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
-        arrays |= {f"picture.{number}": each for number, each in enumerate(self.pictures)}
-        return document, arrays
+        arrays |= {f"{PICTURE}{number}": each for number, each in enumerate(self.pictures)}
+        return {name: getattr(self, name) for name in DOCUMENT}, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> PictureAnswer:
-        _check(document)
-        tokens, patches = len(document["tokens"]), len(document["places"])
-        sizes = {
-            "attention": (tokens, patches),
-            "shares": (tokens, len(document["layers"]), None),
-            "even": (tokens,),
-            "times": (patches,),
-        }
-        read = {name: array_of(arrays, name, "f", sizes[name]) for name in ARRAYS}
-        return PictureAnswer(
-            **{name: document[name] for name in AS_THEY_ARE},
-            **{name: tuple(document[name]) for name in LISTS},
-            **{name: _pairs(document[name]) for name in PAIRS},
-            words=tuple(AnswerWord(text, tuple(of)) for text, of in document["words"]),
-            pictures=tuple(
-                array_of(arrays, f"picture.{number}", "u", (None, None, 3))
-                for number in range(document["pictures"])
-            ),
-            **read,
-        )
+        tokens, patches = (len(document[name]) for name in ("tokens", "places"))
+        layers, pictures = len(document["layers"]), len(arrays_below(arrays, PICTURE))
+        _check(document, pictures)
+        sizes = (tokens, patches), (tokens, layers, None), (tokens,), (patches,)
+        read: dict[str, Any] = {}
+        for name, size in zip(ARRAYS, sizes, strict=True):
+            read[name] = array_of(arrays, name, "f", size)
+        shown = (f"{PICTURE}{number}" for number in range(pictures))
+        read["pictures"] = tuple(array_of(arrays, name, "u", (None, None, 3)) for name in shown)
+        fields = {name: _with_tuples(document[name]) for name in DOCUMENT}
+        fields["words"] = tuple(AnswerWord(*word) for word in fields["words"])
+        return PictureAnswer(**fields, **read)
 
 
-def _pairs(listed: list[list[int]]) -> tuple[tuple[int, int], ...]:
+def _with_tuples(value: Any) -> Any:
     # JSON has lists, and heads and places are compared as pairs.
-    return tuple((first, second) for first, second in listed)
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
 
 
-def _check(document: dict[str, Any]) -> None:
+def _check(document: dict[str, Any], pictures: int) -> None:
     """Raise `ValueError` where numbers point at what is not there."""
-    tokens, grids = len(document["tokens"]), document["grids"]
-    if not document["chosen"]:
-        raise ValueError("it does not say which heads it is the mean of")
-    patches = len(document["places"])
-    if len(document["probabilities"]) != tokens or len(document["picture_of"]) != patches:
-        raise ValueError("its lists are of different lengths")
-    if document["pictures"] not in (0, len(grids)):
-        raise ValueError(f"it has {document['pictures']} pictures for {len(grids)} grids")
-    if any(not of or not all(0 <= at < tokens for at in of) for _, of in document["words"]):
-        raise ValueError("a word is made of tokens that are not there")
-    for (row, column), of in zip(document["places"], document["picture_of"], strict=True):
-        if not 0 <= of < len(grids):
-            raise ValueError(f"a patch is of picture {of}")
-        if not (0 <= row < grids[of][0] and 0 <= column < grids[of][1]):
-            raise ValueError(f"a patch is at {row}, {column} of a grid of {grids[of]}")
+    tokens, grids, places = (document[name] for name in ("tokens", "grids", "places"))
+    fits = [bool(document["chosen"]), pictures in (0, len(grids))]
+    fits += [len(document["probabilities"]) == len(tokens)]
+    for _, of in document["words"]:
+        fits.append(bool(of) and min(of) >= 0 and max(of) < len(tokens))
+    for place, of in zip(places, document["picture_of"], strict=True):
+        sizes = grids[of] if 0 <= of < len(grids) else (0, 0)
+        fits += [0 <= at < size for at, size in zip(place, sizes, strict=True)]
+    if not all(fits):
+        raise ValueError("its heads, words, patches and pictures do not fit each other")
 
 
 def _percent(share: float) -> str:
