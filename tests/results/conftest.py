@@ -53,11 +53,6 @@ def with_twin(name):
     return found
 
 
-def ablation():
-    found = hs.load(KEPT / "ablation.safetensors")
-    return replace(found, control=found)
-
-
 def explained(rng):
     signals = {name: rng.random(6) for name in ("attention", "gradient", "leave_one_out", "random")}
     return ExplainedText(
@@ -167,7 +162,7 @@ EVERY = {
     "Heads": lambda: heads_of(follows=True),
     "Mechanism": mechanism,
     "Groups": groups,
-    "Ablation": ablation,
+    "Ablation": lambda: with_twin("ablation.safetensors"),
     "AlignmentStudy": lambda: with_twin("alignment.safetensors"),
     "Relations": lambda: with_twin("relations.safetensors"),
     "Coreference": lambda: with_twin("coref.safetensors"),

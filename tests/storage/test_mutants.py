@@ -2,7 +2,6 @@
 used and printed.
 """
 
-import dataclasses
 import importlib.util
 import resource
 import warnings
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.corpus import Sums
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.linguistics.mentions import RULES
 from headscope.patterns import Tally, load_tally
@@ -151,19 +149,19 @@ def kept_alignment(path):
 
 def kept_ablation(path):
     rng = np.random.default_rng(0)
-    cells = (("self", 0, 0), ("self", 0, 1), ("self", 0, -1))
-    facts = {"task": "t", "metric": "m", "by": "zero"}
-    plain, beside = (Ablation(cells, ablated_sums(rng), **facts) for _ in "ab")
-    totals = {"loss": (1.0, 2.0, 3.0, 4.0)}
-    return dataclasses.replace(plain, totals=totals, control=beside).save(path)
+    found, found.control = ablation(rng), ablation(rng)
+    found.sums.facts["totals"] = {"loss": [1.0, 2.0, 3.0, 4.0]}
+    return found.save(path)
 
 
-def ablated_sums(rng):
-    sums = Sums("example")
+def ablation(rng):
+    cells = [["self", 0, 0], ["self", 0, 1], ["self", 0, -1]]
+    found = Ablation()
+    found.sums.facts = {"task": "t", "metric": "m", "by": "zero", "cells": cells}
     for number in range(5):
         counts = {"examples": np.int64(1), "graded": np.int64(1), "intact": np.array(rng.random())}
-        sums.add(f"{number}", f"text {number}", counts | {"changes": rng.random(3)}, length=7)
-    return sums
+        found.sums.add(f"{number}", f"text {number}", counts | {"changes": rng.random(3)}, length=7)
+    return found
 
 
 def kept_parquet(path):

@@ -7,7 +7,6 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope.cli import run
-from headscope.corpus import Sums
 from headscope.errors import InterventionError
 from headscope.studies import Ablation
 from headscope.studies.ablate._result import counts_of
@@ -140,13 +139,12 @@ def chosen_of_noise(rng, *, planted=0.0):
     changes = rng.standard_normal((20, 40)) + planted * (np.arange(40) == 3)
     means = changes.mean(axis=0)
     left = np.sort(np.argsort(-np.abs(means))[:5])
-    sums = Sums("example")
+    found = Ablation(estimates=[["self", 0, head, float(own)] for head, own in enumerate(means)])
+    found.sums.facts["cells"] = [["self", 0, int(head)] for head in left]
     for number, own in enumerate(changes):
         scores = np.concatenate([[0.5], 0.5 + own[left]])
-        sums.add(f"{number:06}", f"text {number}", counts_of(scores), length=1)
-    estimates = {("self", 0, head): float(mean) for head, mean in enumerate(means)}
-    cells = tuple(("self", 0, int(head)) for head in left)
-    return Ablation(cells, sums, task="t", metric="m", by="zero", estimates=estimates)
+        found.sums.add(f"{number:06}", f"text {number}", counts_of(scores), length=1)
+    return found
 
 
 def test_heads_chosen_on_the_same_examples_do_not_stand_where_nothing_is_to_be_found(rng):

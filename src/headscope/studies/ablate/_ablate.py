@@ -14,7 +14,6 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing import LOADING, LoadOptions, random_twin
-from headscope.capturing.facts import display_name
 from headscope.capturing.run import unwrapped
 from headscope.corpus import OPTIONS, WHOLE, RunOptions, asks_for_run
 from headscope.errors import (
@@ -29,11 +28,10 @@ from headscope.errors import (
 from headscope.evidence.chance import check_correction
 from headscope.evidence.groups import check_confidence
 from headscope.studies.ablate._examples import (
-    FOLD,
     HEADS,
-    JUDGING,
     LATER,
     MEAN_FOLD,
+    SCORE_FOLD,
     SCREEN_FOLD,
     ablation_of,
     examples_of,
@@ -114,6 +112,8 @@ class AblationOptions(RunOptions, LoadOptions, total=False):
     """
 
 
+JUDGING = {"confidence": 0.95, "alpha": 0.05, "correction": "holm", "estimates": None}
+"""Options of `Ablation` that the scores do not depend on."""
 PLAIN = [own for own in AblationOptions.__annotations__ if own not in (*FOR_RUNS, *OPTIONS)]
 """Options of tasks that have their examples."""
 
@@ -194,8 +194,8 @@ def ablate(
         beside = Path(beside)
         beside = beside.with_name(f"{beside.stem}.random{beside.suffix}")
     again = AblationOptions(**options | {"resume": beside})
-    control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
-    return replace(result, control=replace(control, totals={}))
+    result.control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
+    return result
 
 
 def _ablated(
@@ -208,7 +208,8 @@ def _ablated(
 ) -> Ablation:
     """The ablation of a model; of the cells that are given, where others chose them."""
     how = {**options, "by": by, "chosen": chosen}
-    disabled, estimates = DisabledHeads(model, how, partial(means_of, model, task)), None
+    disabled = DisabledHeads(model, how, partial(means_of, model, task))
+    judging = {**JUDGING, **options, "estimates": None}
     with undisturbed(model):
         if chosen is None and options.get("screen") is not None:
             slopes = disabled.slopes(task)
@@ -216,11 +217,10 @@ def _ablated(
             slopes = np.nanmean(np.where(np.isfinite(slopes), slopes, np.nan), axis=0)
             estimates = estimates_of(disabled.heads, slopes, task.name, task.metric)
             disabled.cells = left_by(estimates, disabled.cells, options.get("top"))
+            judging["estimates"] = [[*cell, change] for cell, change in estimates.items()]
         progress = options.get("progress", False)
         values, shared = disabled.values(task, options.get("resume"), progress=progress)
-    facts: dict[str, Any] = {"by": disabled.does, "model": display_name(model)}
-    facts |= {"shared": shared, "estimates": estimates}
-    return ablation_of(task, disabled.cells, values, options, facts=facts)
+    return ablation_of(task, values, judging, facts=disabled.facts_of(task), shared=shared)
 
 
 def estimates_of(
@@ -330,7 +330,7 @@ def _check_run(task: Any, options: Mapping[str, Any]) -> None:
 def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ablation:
     """The ablation as a run."""
     options.pop("resume", None)
-    judging = taken(options, JUDGING)
+    judging = {**JUDGING, **taken(options, JUDGING)}
     how = {"task": task, "by": by, "chosen": None, "means": None}
     how |= {name: hashable(options.pop(name, True)) for name in ("heads", "layers")}
     how |= {"stack": options.pop("stack", None), "masked": options.pop("masked", None)}
@@ -341,7 +341,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
     has_control = options.pop("random_weights", False)
     takes_means = isinstance(by, str) and by in MEANS
     # A function of one's own takes the head that the model was saved with.
-    fold = replace(FOLD, needs=HEADS.get(str(task), "own"))
+    fold = replace(SCORE_FOLD, needs=HEADS.get(str(task), "own"))
     if takes_means or screen is not None:
         fold = replace(fold, stage=LATER)
 
@@ -361,13 +361,11 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
             facts, slopes = sums.facts, sums.total("slopes") / len(sums)
             heads = parse_cells(facts["cells"])
             estimates = estimates_of(heads, slopes, facts["task"], facts["metric"])
-            judging["estimates"] = estimates
+            judging["estimates"] = [[*cell, change] for cell, change in estimates.items()]
             how["chosen"] = left_by(estimates, tuple(sorted(estimates)), top)
         result = result_of(random=False)
         if has_control:
-            judging.pop("estimates", None)
-            how["means"] = None
-            control = replace(result_of(random=True), totals={})
-            result = replace(result, control=control)
+            judging["estimates"] = how["means"] = None
+            result.control = result_of(random=True)
             parts.keep(result)
     return result

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headscope.capturing.facts import display_name
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import unwrapped
 from headscope.corpus import EACH, WHOLE, CorpusText, Counted, Sums, key_of
@@ -24,12 +23,11 @@ from headscope.evidence.groups import group_of
 from headscope.interventions import RecordMeans
 from headscope.record import part_of
 from headscope.storage import read_groups
-from headscope.studies.ablate._result import Ablation, Cell, counts_of
+from headscope.studies.ablate._result import FOLD, SHARED, Ablation, Cell, counts_of, shared_of
 from headscope.studies.ablate._run import DisabledHeads, means_of, undisturbed
 from headscope.studies.shared._corpus_model import with_groups
 from headscope.studies.shared._fold import Fold, Item, Readers, Reading
 from headscope.studies.shared._fold_run import Stream
-from headscope.studies.shared._folded import taken
 from headscope.tasks import (
     Task,
     function_of,
@@ -40,11 +38,8 @@ from headscope.tasks import (
     totals_of_counts,
 )
 
-JUDGING = ("confidence", "alpha", "correction")
 ALIKE = "likeness"
 """The task whose pairs are judged together."""
-SHARED = f"{WHOLE}shared/"
-"""Prefix of a count of examples: whether layers were passed over; where not, why."""
 HEADS = {
     "next-word": "next words",
     "translation": "next words",
@@ -108,13 +103,6 @@ def _scores(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Coun
             f"{len(task.batches)} batches; give a task of the examples that it is given"
         )
     _check_finite(task, values)
-    facts: dict[str, Any] = {
-        "task": task.name,
-        "metric": task.metric,
-        "columns": list(task.columns),
-    }
-    facts |= {"cells": [*map(list, disabled.cells)], "by": disabled.does}
-    facts["model"] = display_name(disabled.model)
     own, length = values[:, 0], int(lengths_of(task, 1)[0])
     counts: dict[str, Any] = {f"{SHARED}{shared}": np.array(1)}
     if how["task"] == ALIKE:
@@ -122,7 +110,7 @@ def _scores(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Coun
         counts |= {f"{EACH}values": own, f"{EACH}length": np.array([length])}
     else:
         counts |= {**counts_of(own[:, 0]), **total_counts(str(how["task"]), own)}
-    return Counted(counts, length, facts)
+    return Counted(counts, length, disabled.facts_of(task))
 
 
 def _check_finite(task: Task, values: np.ndarray) -> None:
@@ -186,9 +174,6 @@ def _check(
 
 def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Ablation:
     """The result of the sums of all examples."""
-    known, cells = sums.facts, parse_cells(sums.facts["cells"])
-    shared = min(name.removeprefix(SHARED) for name in sums.names if name.startswith(SHARED))
-    facts = {"by": known["by"], "model": known["model"], "shared": shared}
     if how["task"] == ALIKE:
         pairs = sorted(sums.each.items())
         # [cell example column], the intact model first.
@@ -198,12 +183,15 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
         if len(set(groups)) == len(groups):
             groups = None
         task = replace(judged_pairs(values[0]), groups=groups)
-        return ablation_of(task, cells, values, judging, facts=facts, lengths=lengths)
+        own = sums.facts | {"task": task.name, "metric": task.metric}
+        return ablation_of(
+            task, values, judging, facts=own, shared=shared_of(sums), lengths=lengths
+        )
     counts = {each: sums.total(each) for each in sums.names}
     name = how["task"] if isinstance(how["task"], str) else ""
-    totals = totals_of_counts(name, known["columns"], counts, len(sums))
-    named = {"task": known["task"], "metric": known["metric"]}
-    return Ablation(cells, sums, totals=totals, **named, **facts, **judging)
+    totals = totals_of_counts(name, sums.facts.get("columns", ()), counts, len(sums))
+    sums.facts["totals"] = {total: list(values) for total, values in totals.items()}
+    return Ablation.of_sums(sums, how, judging)
 
 
 def parse_cells(listed: Iterable[Any]) -> tuple[Cell, ...]:
@@ -211,15 +199,15 @@ def parse_cells(listed: Iterable[Any]) -> tuple[Cell, ...]:
     return tuple((stack, layer, head) for stack, layer, head in listed)
 
 
-def _fold_of(name: str, what: Callable[..., Counted], stage: str, **more: Any) -> Fold:
-    own: dict[str, Any] = {"records_of": partial(_records_of, what=what)}
-    own |= {"check": partial(_check, what=what), "reads_texts": False, "what": "example"}
-    return Fold(name=name, stage=stage, **own, **more)
+def _fold_of(what: Callable[..., Counted], **more: Any) -> Fold:
+    reading = partial(_records_of, what=what)
+    check = partial(_check, what=what)
+    return replace(FOLD, records_of=reading, check=check, reads_texts=False, **more)
 
 
-MEAN_FOLD = _fold_of("means of ablate", _means, "1 of 2, what heads do on average")
-SCREEN_FOLD = _fold_of("screen of ablate", _slopes, "1 of 2, gradients of all heads")
-FOLD = _fold_of("ablate", _scores, "", result_of=_result_of)
+MEAN_FOLD = _fold_of(_means, name="means of ablate", stage="1 of 2, what heads do on average")
+SCREEN_FOLD = _fold_of(_slopes, name="screen of ablate", stage="1 of 2, gradients of all heads")
+SCORE_FOLD = _fold_of(_scores, result_of=_result_of)
 LATER = "2 of 2, without each head"
 
 
@@ -267,21 +255,21 @@ def row_of(given: Any) -> dict[str, Any] | None:
 
 def ablation_of(
     task: Task,
-    cells: tuple[Cell, ...],
     values: Float[np.ndarray, "cell example column"],
     options: Mapping[str, Any],
     *,
     facts: Mapping[str, Any],
+    shared: str,
     lengths: Iterable[int] | None = None,
 ) -> Ablation:
     """The effects, from the examples that have a score with everything that was disabled.
 
     Args:
         task: that scored them.
-        cells: stack, layer and head of what was disabled.
         values: of the intact model, and without each cell.
-        options: of `ablate`.
-        facts: other fields of the result.
+        options: of `Ablation`, with ``on_error``.
+        facts: that all examples share, see `DisabledHeads.facts_of`.
+        shared: whether layers were passed over.
         lengths: of the examples in tokens; by default those of the task.
 
     Raises:
@@ -289,22 +277,22 @@ def ablation_of(
     """
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
-    scored = _scored(values, cells, task, options.get("on_error") or _warn)
+    scored = _scored(values, facts["cells"], task, options.get("on_error") or _warn)
     # Differences are paired: an example without a score with one head disabled counts with none of
     # them.
     values[:, ~scored] = np.nan
     scores = np.stack([task.scores(own) for own in values])
-    totals = {name: tuple(total(own) for own in values) for name, total in task.totals.items()}
+    totals = {name: list(map(total, values)) for name, total in task.totals.items()}
     listed = lengths_of(task, len(scored)).tolist() if lengths is None else list(lengths)
     sums = Sums("example")
+    sums.facts = {**facts, "totals": totals}
     for number in np.flatnonzero(scored).tolist():
         group = None if task.groups is None else group_of(task.groups[number])
         # Numbers of six digits sort as the examples were given.
         item = Item(f"{number:06}", group, None)
-        sums.add(item.name, item.unit, counts_of(scores[:, number]), length=listed[number])
-    judging = taken(dict(options), JUDGING)
-    names: dict[str, Any] = {"task": task.name, "metric": task.metric, "totals": totals}
-    result = Ablation(cells, sums, **names, **judging, **facts)
+        counts = {**counts_of(scores[:, number]), f"{SHARED}{shared}": np.array(1)}
+        sums.add(item.name, item.unit, counts, length=listed[number])
+    result = Ablation.of_sums(sums, {}, options)
     given = len(scored) + len(task.left_out)
     result.conserved(given, result.examples, given - int(scored.sum()), "examples")
     return result
@@ -312,7 +300,7 @@ def ablation_of(
 
 def _scored(
     values: Float[np.ndarray, "cell example column"],
-    cells: tuple[Cell, ...],
+    cells: Sequence[Any],
     task: Task,
     report: Callable[[int, HeadscopeError], None],
 ) -> np.ndarray:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.corpus import Counts, Sums
+from headscope.corpus import WHOLE, Counts, Sums
 from headscope.errors import RecordError
 from headscope.evidence import interval_of_sums, judged, median_of, p_text, wilson
-from headscope.evidence.chance import CORRECTIONS
-from headscope.results import Kept, Result, TextTable
-from headscope.storage import Finite, array_of, arrays_below, check_document
+from headscope.evidence.chance import check_correction
+from headscope.evidence.groups import check_confidence
+from headscope.results import TextTable
+from headscope.storage import Finite, array_of, check_document
+from headscope.studies.shared._fold import Fold
+from headscope.studies.shared._fold_result import FoldResult
 
 MOST_COLUMNS = 16
 FLIPS = 8191
@@ -29,23 +31,16 @@ SAYS = {
     "corrected": "p corrected for all that were tried; * where it is significant",
 }
 """The legend of the tables."""
+SHARED = f"{WHOLE}shared/"
+"""Prefix of a count of examples: whether layers were passed over; where not, why."""
 
 Cell = tuple[str, int, int]
+"""Stack, layer and head that were disabled; the head is -1 where the whole layer was."""
 MOST_NUMBERED = 2**14
 """Layers and heads of a file; maps of them are as large as their largest number."""
-KEPT = ("task", "metric", "by", "model", "shared", "confidence", "alpha", "correction")
-DOCUMENT: dict[str, Any] = {
-    **{name: str for name in KEPT if name not in ("confidence", "alpha")},
-    "confidence": Finite,
-    "alpha": Finite,
-    "totals": {str: [float]},
-    "estimates": ([[str, int, int, float]], None),
-    "cells": [[str, int, int]],
-    "sums": {},
-    "control": ({}, None),
-}
-CONTROL = "random."
-"""Prefix of the arrays of the same architecture with random weights."""
+CELL = [str, int, int]
+FACTS = {"cells": [CELL], "task": str, "metric": str, "by": str, "totals": {str: [float]}}
+FOLD = Fold(name="ablate", what="example")
 
 
 def counts_of(scores: Float[np.ndarray, " cell"]) -> Counts:
@@ -59,48 +54,98 @@ def counts_of(scores: Float[np.ndarray, " cell"]) -> Counts:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Ablation(Result):
+def shared_of(sums: Sums) -> str:
+    """Whether layers were passed over; where not, why."""
+    told = (name.removeprefix(SHARED) for name in sums.names if name.startswith(SHARED))
+    return min(told, default="")
+
+
+class Ablation(FoldResult):
     """The score of a model as it is and without each head and each layer; prints itself as tables.
 
+    ``sums`` are of the `counts_of` the examples, by document; an example without one is its own. Of
+    more than 512 documents there is a row for each of 512 groups of them. ``control`` is the same
+    with random weights, where that was run.
+
     Args:
-        cells: stack, layer and head that were disabled; the head is -1 where the whole layer was.
-        sums: of the `counts_of` the examples, by document; an example without one is its own. Of
-            more than 512 documents there is a row for each of 512 groups of them.
-        task: name of the task.
-        metric: what the mean score is; higher is better.
-        by: what was done to the heads.
-        model: name of the model.
-        totals: other numbers, by name: of the intact model and then of each cell.
-        shared: whether layers below the changed one were computed once; where not, why.
         confidence: of the intervals over documents.
         alpha: chance of any false change among the heads, and among the layers, that is accepted.
         correction: ``"holm"`` or ``"benjamini-hochberg"``, over all heads, and over all layers.
-        control: the same with random weights, where that was run.
-        estimates: where heads were screened, the change of every one of them to first order, by
-            stack, layer and head; else None.
-        left_out_of: how many of the examples were left out, in words.
-        left_out: why examples of a run were left out, by name.
+        estimates: where heads were screened, stack, layer, head and change to first order of every
+            one of them.
+
+    Raises:
+        RecordError: where an option is not what it may be.
     """
 
     KIND: ClassVar[str] = "ablation"
-    DOCUMENT: ClassVar[dict[str, Any]] = DOCUMENT
+    FOLD: ClassVar[Fold] = FOLD
+    JUDGING: ClassVar[dict[str, Any]] = {
+        "confidence": Finite,
+        "alpha": Finite,
+        "correction": str,
+        "estimates": ([[*CELL, float]], None),
+    }
 
-    cells: tuple[Cell, ...]
-    sums: Sums
-    task: str
-    metric: str
-    by: str
-    model: str = ""
-    totals: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    shared: str = ""
-    confidence: float = 0.95
-    alpha: float = 0.05
-    correction: str = "holm"
-    control: Ablation | None = None
-    estimates: Mapping[Cell, float] | None = None
-    left_out_of: str = ""
-    left_out: dict[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        confidence: float = 0.95,
+        alpha: float = 0.05,
+        correction: str = "holm",
+        estimates: list[Any] | None = None,
+    ) -> None:
+        check_confidence(alpha, "alpha")
+        check_correction(correction)
+        own = {"confidence": confidence, "alpha": alpha, "correction": correction}
+        super().__init__({}, own | {"estimates": estimates})
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Stack, layer and head that were disabled; the head is -1 where the whole layer was."""
+        return tuple((stack, layer, head) for stack, layer, head in self.sums.facts["cells"])
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.sums.facts.get("task", "")
+
+    @property
+    def metric(self) -> str:
+        """What the mean score is; higher is better."""
+        return self.sums.facts.get("metric", "")
+
+    @property
+    def by(self) -> str:
+        """What was done to the heads."""
+        return self.sums.facts.get("by", "")
+
+    @property
+    def totals(self) -> Mapping[str, list[float]]:
+        """Other numbers, by name: of the intact model and then of each cell."""
+        return self.sums.facts.get("totals", {})
+
+    @property
+    def shared(self) -> str:
+        """Whether layers below the changed one were computed once; where not, why."""
+        return shared_of(self.sums)
+
+    @property
+    def alpha(self) -> float:
+        """Chance of any false change that is accepted."""
+        return self.judging["alpha"]
+
+    @property
+    def correction(self) -> str:
+        """For trying many heads, and many layers."""
+        return self.judging["correction"]
+
+    @property
+    def estimates(self) -> dict[Cell, float] | None:
+        """Where heads were screened, the change of every one of them to first order, by stack,
+        layer and head; else None.
+        """
+        listed = self.judging["estimates"]
+        return None if listed is None else {(*cell,): change for *cell, change in listed}
 
     @property
     def documents(self) -> int:
@@ -220,7 +265,7 @@ class Ablation(Result):
         Raises:
             RecordError: where there is no such stack or value.
         """
-        own, layers = self._of_stack(what, stack), self.layers(stack)
+        own, layers = self._of_stack(what, stack), self.layers_of(stack)
         grid = np.full((len(layers), max(head for _, head in own) + 1), np.nan)
         for (layer, head), value in own.items():
             if head >= 0:
@@ -232,9 +277,9 @@ class Ablation(Result):
     ) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
         own = self._of_stack(what, stack)
-        return np.array([own.get((layer, -1), np.nan) for layer in self.layers(stack)])
+        return np.array([own.get((layer, -1), np.nan) for layer in self.layers_of(stack)])
 
-    def layers(self, stack: str | None = None) -> list[int]:
+    def layers_of(self, stack: str | None = None) -> list[int]:
         """Numbers of the layers of a stack."""
         chosen = self._stack(stack)
         return sorted({layer for name, layer, _ in self.cells if name == chosen})
@@ -260,36 +305,30 @@ class Ablation(Result):
                 columns |= {f"{name}{end}": [own] * len(heads) for end, own in numbers.items()}
         return columns | {name: list(values[1:]) for name, values in self.totals.items()}
 
-    def _kept(self) -> Kept:
-        document: dict[str, Any] = {name: getattr(self, name) for name in KEPT}
-        document |= {"totals": dict(self.totals), "cells": self.cells}
-        if self.estimates is not None:
-            document["estimates"] = [[*cell, value] for cell, value in self.estimates.items()]
-        document["sums"], arrays = self.sums.kept()
-        document["control"] = None
-        if self.control is not None:
-            document["control"], beside = self.control._kept()
-            arrays |= {f"{CONTROL}{name}": array for name, array in beside.items()}
-        return document, arrays
-
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Ablation:
-        check_document(document, DOCUMENT)
-        cells = tuple(map(tuple, document["cells"]))
-        totals = {name: tuple(each) for name, each in document["totals"].items()}
-        _check_cells(cells, totals)
-        are_shares = 0 < document["confidence"] < 1 and 0 < document["alpha"] < 1
-        if not are_shares or document["correction"] not in CORRECTIONS:
-            raise ValueError("its options are none")
-        estimates, control = _estimates_of(document, cells), document.get("control")
-        if control is not None:
-            control = cls._of_kept(control, arrays_below(arrays, CONTROL))
-            if control.cells != cells:
-                raise ValueError("its random weights have other heads")
-        own = {name: array for name, array in arrays.items() if not name.startswith(CONTROL)}
-        sums = _sums_of(document["sums"], own, len(cells))
-        facts: dict[str, Any] = {name: document[name] for name in KEPT} | {"totals": totals}
-        return cls(cells, sums, control=control, estimates=estimates, **facts)
+        result = super()._of_kept(document, arrays)
+        if not result.texts or (result.control and result.control.cells != result.cells):
+            raise ValueError("it has no examples, or other heads with random weights")
+        return result
+
+    def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        check_document(self.sums.facts, FACTS)
+        cells, rows = self.cells, len(self.sums.rows)
+        # A total is one number of the intact model and one without each cell.
+        are_whole = all(len(each) == len(cells) + 1 for each in self.totals.values())
+        if not cells or len(set(cells)) < len(cells) or not are_whole:
+            raise ValueError("its heads, or the totals of these, are not of one ablation")
+        if any(max(numbers) >= MOST_NUMBERED for _, *numbers in cells):
+            raise ValueError("its layers and heads have numbers that no model has")
+        if not {cell for cell in cells if cell[2] >= 0} <= set(self.estimates or cells):
+            raise ValueError("it has heads that its screen does not have")
+        array_of(arrays, "counts.changes", "f", (rows, len(cells)))
+        array_of(arrays, "counts.intact", "f", (rows,))
+        for name in ("examples", "graded"):
+            array_of(arrays, f"counts.{name}", "i", (rows,))
+        if (self.sums["examples"] < 1).any() or self.sums.total("examples") != self.examples:
+            raise ValueError("its examples are not those of its documents")
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""
@@ -377,7 +416,7 @@ class Ablation(Result):
             header.append("all")
             grid, marks = np.column_stack([grid, bars]), np.column_stack([marks, whole])
         rows = [header]
-        for layer, *own in zip(self.layers(stack), grid, marks, strict=True):
+        for layer, *own in zip(self.layers_of(stack), grid, marks, strict=True):
             rows.append([str(layer), *map(self._cell, *own)])
         of = f", {stack}" if len(self.stacks) > 1 else ""
         title = f"change of {self.metric} by layer and head{of}"
@@ -422,33 +461,3 @@ class Ablation(Result):
         over = "documents" if self._has_groups else "examples"
         test = f"*: {TEST} over {over}, {self.correction} over all heads (and over all layers), "
         return f"{test}alpha {self.alpha:g}" + (f"; {self.shared}" if self.shared else "")
-
-
-def _estimates_of(document: dict[str, Any], cells: tuple[Cell, ...]) -> dict[Cell, float] | None:
-    if document.get("estimates") is None:
-        return None
-    estimates = {(stack, layer, head): own for stack, layer, head, own in document["estimates"]}
-    if not {cell for cell in cells if cell[2] >= 0} <= set(estimates):
-        raise ValueError("it has heads that its screen does not have")
-    return estimates
-
-
-def _check_cells(cells: tuple[Cell, ...], totals: Mapping[str, tuple[float, ...]]) -> None:
-    # A total is one number of the intact model and one without each cell.
-    are_whole = all(len(each) == len(cells) + 1 for each in totals.values())
-    if not cells or len(set(cells)) < len(cells) or not are_whole:
-        raise ValueError("its heads, or the totals of these, are not of one ablation")
-    if any(max(numbers) >= MOST_NUMBERED for _, *numbers in cells):
-        raise ValueError("its layers and heads have numbers that no model has")
-
-
-def _sums_of(document: dict[str, Any], arrays: dict[str, np.ndarray], cells: int) -> Sums:
-    sums = Sums.of_kept((document, arrays), "example")
-    rows = len(sums.rows)
-    array_of(arrays, "counts.changes", "f", (rows, cells))
-    array_of(arrays, "counts.intact", "f", (rows,))
-    for name in ("examples", "graded"):
-        array_of(arrays, f"counts.{name}", "i", (rows,))
-    if not rows or (sums["examples"] < 1).any() or sums.total("examples") != len(sums):
-        raise ValueError("its examples are not those of its documents")
-    return sums

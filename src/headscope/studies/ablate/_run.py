@@ -16,7 +16,7 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.capturing.device import one_at_a_time
 from headscope.capturing.entry import numbered_tokens
-from headscope.capturing.facts import fingerprint_of
+from headscope.capturing.facts import display_name, fingerprint_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
@@ -35,7 +35,7 @@ from headscope.interventions import (
     intervene,
 )
 from headscope.interventions.importance import gate_slopes, in_copies, may_be_copied, one_of
-from headscope.interventions.plan import ModelPlan
+from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.storage import array_of, check_document, load_kept, local_path, reading, save_kept
 from headscope.studies.ablate._result import Cell
@@ -100,94 +100,134 @@ class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
         save_kept(self._path, KIND, self._header, arrays)
 
 
-class TaskRun:
-    """Tasks on a model, one after the other: what was found out about the model is not tried again.
+class DisabledHeads:
+    """A model without each of its heads and layers, on one task or several; what is found out about
+    it on the first is not tried again.
 
     Args:
-        model: in evaluation mode.
-        plan: its attention layers.
-        make: makes the intervention of stack, layer and heads.
+        model: with the head that the tasks need.
+        how: ``by``, ``heads``, ``layers``, ``stack`` and ``share`` of `ablate`; ``chosen``, the
+            heads that were left, or None.
+        averaged: adds what heads do on all examples.
     """
 
-    def __init__(self, model: nn.Module, plan: ModelPlan, make: By) -> None:
-        self._model, self._make = model, make
-        self._places = {(place.stack, place.layer): place for place in plan.places}
-        self._sharing = Sharing(model, plan.places)
+    def __init__(
+        self, model: Any, how: Mapping[str, Any], averaged: Callable[[RecordMeans], RecordMeans]
+    ) -> None:
+        self.model, self.cells, self.does = model, (), ""
+        self._how, self._averaged = how, averaged
+        self._places: dict[tuple[str, int], LayerPlace] = {}
+        self._make: By | None = None
 
-    def all(
-        self,
-        task: Task,
-        cells: Sequence[Cell],
-        noted: NotedValues,
-        *,
-        share: bool,
-        progress: bool = False,
-    ) -> str:
-        """Find the values that are missing; tell whether layers were passed over.
+    @property
+    def heads(self) -> list[Cell]:
+        """Those that are no whole layers."""
+        return [cell for cell in self.cells if cell[2] >= 0]
+
+    def facts_of(self, task: Task) -> dict[str, Any]:
+        """What all examples of an ablation share."""
+        named = {"task": task.name, "metric": task.metric, "columns": list(task.columns)}
+        named |= {"by": self.does, "model": display_name(self.model)}
+        return named | {"cells": [*map(list, self.cells)]}
+
+    def find(self, task: Task) -> None:
+        """Find which layers there are and which modules compute them, by one run."""
+        if self._places:
+            return
+        plan, chosen = plan_on(self.model, lambda: task.values(self.model, 0)), self._how["chosen"]
+        self._places = {(place.stack, place.layer): place for place in plan.places}
+        self._sharing = Sharing(self.model, plan.places)
+        cells = cells_of(plan, self._how)
+        if chosen is not None:
+            left = set(map(tuple, chosen))
+            cells = tuple(cell for cell in cells if cell[2] < 0 or cell in left)
+        self.cells = cells
+
+    def slopes(self, task: Task) -> Float[np.ndarray, "example head"]:
+        """The slope of the score of each example in every head."""
+        self.find(task)
+        return slopes_of(self.model, task, self.heads)
+
+    def values(
+        self, task: Task, path: Any = None, *, progress: bool = False
+    ) -> tuple[Float[np.ndarray, "cell example column"], str]:
+        """The values of a task by the intact model and without each cell, and whether layers were
+        passed over.
+
+        Args:
+            task: that scores the examples.
+            path: of a file that is gone on from, see `NotedValues`.
+            progress: whether to show a bar on terminals.
 
         Raises:
             FileError: where the intact model does not give what was found before.
         """
-        self._task, batches = task, range(len(task.batches))
-        if not share:
-            self._sharing.reason, self._sharing.is_checked = WHOLE, True
-        bar = Progress(
-            "Disabling heads",
-            "run",
-            len(batches) * len(cells),
-            done=sum(cell is not None for _, cell in noted),
-            shows=progress,
-        )
+        self.find(task)
+        if self._make is None:
+            self._make = parse_by(self._how["by"], self._averaged)
+            self.does = self._make(stack=self.cells[0][0], layer=self.cells[0][1]).does
+            if not self._how.get("share", True):
+                self._sharing.reason, self._sharing.is_checked = WHOLE, True
+        header: dict[str, str] = {}
+        if path is not None:
+            header = {"model": fingerprint_of(self.model), "task": task.fingerprint}
+            header["way of disabling heads"] = self.does
+        noted, batches = NotedValues(path, header), range(len(task.batches))
+        done, runs = sum(cell is not None for _, cell in noted), len(batches) * len(self.cells)
+        bar = Progress("Disabling heads", "run", runs, done=done, shows=progress)
         # A compiled layer would not ask for what stands in the place of its forward.
-        with one_pass(), uncompiled(self._model), bar as shown:
+        with one_pass(), uncompiled(self.model), bar as shown:
             for number in batches:
-                missing = [cell for cell in cells if (number, cell) not in noted]
+                missing = [cell for cell in self.cells if (number, cell) not in noted]
                 # The first batch is run in any case: its scores show whether the values that were
                 # found before are of this model and task.
                 if not number or missing or (number, None) not in noted:
-                    _add_intact(number, noted, self._intact(number))
+                    _add_intact(number, noted, self._intact(task, number))
                 for own in _by_place(missing):
-                    for cell, values in self._without(number, own):
+                    for cell, values in self._without(task, number, own):
                         noted[number, cell] = values
                         shown.step()
                     noted.save()
         self._sharing.forget()
+        every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
         reason = self._sharing.reason
-        if not share:
-            return WHOLE
-        return f"{WHOLE}: {reason}" if reason else SHARED
+        shared = f"{WHOLE}: {reason}" if reason not in ("", WHOLE) else reason or SHARED
+        return np.stack([task.joined(own) for own in every]), shared
 
-    def _intact(self, number: int) -> Values:
+    def _intact(self, task: Task, number: int) -> Values:
         """The values of the intact model; what its layers are given and return is kept."""
 
         def act() -> np.ndarray:
-            return self._task.values(self._model, number)
+            return task.values(self.model, number)
 
         if not self._sharing.is_checked:
             return self._sharing.check(act, self._places.values())
         with self._sharing.recording():
             return act()
 
-    def _without(self, number: int, cells: Sequence[Cell]) -> Generator[tuple[Cell, Values]]:
+    def _without(
+        self, task: Task, number: int, cells: Sequence[Cell]
+    ) -> Generator[tuple[Cell, Values]]:
         """The values of a batch without each of the cells of one layer."""
+        assert self._make is not None, "values made it"
         place = self._places[cells[0][:2]]
         changes = [one_of(cell, self._make) for cell in cells]
         # Changes that a user makes meanwhile are of the batch as it is.
         if sessions() or not all(may_be_copied(change, place) for change in changes):
             for cell, change in zip(cells, changes, strict=True):
-                with intervene(self._model, change), self._sharing.sharing(place):
-                    yield cell, self._task.values(self._model, number)
+                with intervene(self.model, change), self._sharing.sharing(place):
+                    yield cell, task.values(self.model, number)
             return
         copies = Copies()
         with ExitStack() as block:
-            session = block.enter_context(intervene(self._model, *in_copies(changes, copies)))
+            session = block.enter_context(intervene(self.model, *in_copies(changes, copies)))
             if session.operators is not None:
                 # None of these changes is made in torch's functions: none need be told of.
                 block.enter_context(mode_off(session.operators))
             for stack in self._sharing.passes(place, len(cells), copies):
                 for own, at in enumerate(stack.numbers):
                     with self._sharing.sharing(place, stack.of_copy(own)):
-                        yield cells[at], self._task.values(self._model, number)
+                        yield cells[at], task.values(self.model, number)
 
 
 def _add_intact(number: int, noted: NotedValues, values: Values) -> None:
@@ -226,74 +266,6 @@ def undisturbed(model: nn.Module) -> Generator[None]:
             yield
         finally:
             config.use_cache = before
-
-
-class DisabledHeads:
-    """A model without each of its heads and layers, on one task or several; what is found out about
-    it on the first is not tried again.
-
-    Args:
-        model: with the head that the tasks need.
-        how: ``by``, ``heads``, ``layers``, ``stack`` and ``share`` of `ablate`; ``chosen``, the
-            heads that were left, or None.
-        averaged: adds what heads do on all examples.
-    """
-
-    def __init__(
-        self, model: Any, how: Mapping[str, Any], averaged: Callable[[RecordMeans], RecordMeans]
-    ) -> None:
-        self.model, self.cells, self.does = model, (), ""
-        self._how, self._averaged = how, averaged
-        self._plan: ModelPlan | None = None
-        self._run: TaskRun | None = None
-
-    @property
-    def heads(self) -> list[Cell]:
-        """Those that are no whole layers."""
-        return [cell for cell in self.cells if cell[2] >= 0]
-
-    def find(self, task: Task) -> ModelPlan:
-        """Find which layers there are and which modules compute them, by one run."""
-        if self._plan is None:
-            self._plan, left = plan_on(self.model, lambda: task.values(self.model, 0)), None
-            if self._how.get("chosen") is not None:
-                left = {tuple(cell) for cell in self._how["chosen"]}
-            cells = cells_of(self._plan, self._how)
-            self.cells = tuple(
-                cell for cell in cells if left is None or cell[2] < 0 or cell in left
-            )
-        return self._plan
-
-    def slopes(self, task: Task) -> Float[np.ndarray, "example head"]:
-        """The slope of the score of each example in every head."""
-        self.find(task)
-        return slopes_of(self.model, task, self.heads)
-
-    def values(
-        self, task: Task, path: Any = None, *, progress: bool = False
-    ) -> tuple[Float[np.ndarray, "cell example column"], str]:
-        """The values of a task by the intact model and without each cell, and whether layers were
-        passed over.
-
-        Args:
-            task: that scores the examples.
-            path: of a file that is gone on from, see `NotedValues`.
-            progress: whether to show a bar on terminals.
-        """
-        plan = self.find(task)
-        if self._run is None:
-            make = parse_by(self._how["by"], self._averaged)
-            self._run = TaskRun(self.model, plan, make)
-            self.does = make(stack=self.cells[0][0], layer=self.cells[0][1]).does
-        header: dict[str, str] = {}
-        if path is not None:
-            header = {"model": fingerprint_of(self.model), "task": task.fingerprint}
-            header["way of disabling heads"] = self.does
-        noted, share = NotedValues(path, header), self._how.get("share", True)
-        shared = self._run.all(task, self.cells, noted, share=share, progress=progress)
-        batches = range(len(task.batches))
-        every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
-        return np.stack([task.joined(own) for own in every]), shared
 
 
 def slopes_of(

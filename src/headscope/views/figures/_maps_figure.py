@@ -101,7 +101,7 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: float) -> float:
     """The map and the bars of one stack; return the next y."""
-    em, grid, layers = sheet.style.em, ablation.grid(stack=stack), ablation.layers(stack)
+    em, grid, layers = sheet.style.em, ablation.grid(stack=stack), ablation.layers_of(stack)
     named = f"{stack}, " if len(ablation.stacks) > 1 else ""
     x, cell, has_map = sheet.width_of("00", sheet.style.small) + 0.5 * em, LARGEST_CELL, grid.size
     has_bars = not np.isnan(ablation.by_layer(stack=stack)).all()
@@ -145,7 +145,7 @@ def _ablated_layers(
     # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
     low, high = float(spots.min()), max(float(spots.max()), float(spots.min()) + 1e-12)
     bars = []
-    for layer, name in zip(ablation.layers(stack), names, strict=True):
+    for layer, name in zip(ablation.layers_of(stack), names, strict=True):
         if layer not in own:
             bars.append(Bar(name, Value(np.nan), "", ""))
             continue
