@@ -36,13 +36,27 @@ def test_an_encoder_decoder_of_torch_becomes_three_stacks():
 def test_a_batch_gives_a_record_each_and_sides_without_tokens_are_numbered():
     torch.manual_seed(5)
     model, states = nn.MultiheadAttention(12, 3, batch_first=True).eval(), torch.randn(2, 4, 12)
-    with hs.watch(model, batch=2, keep=("weights", "values")) as seen:
+    with (
+        pytest.warns(UserWarning, match="numbered: .* was given no tokens for 4 positions$"),
+        hs.watch(model, batch=2, keep=("weights", "values")) as seen,
+    ):
         _, own = model(states, states, states, average_attn_weights=False)
     assert len(seen.records) == 2
     for example, record in enumerate(seen.records):
         assert record["self"].query.pieces == ("0", "1", "2", "3")
         np.testing.assert_allclose(record["self"].weights(0), own[example].numpy(), atol=1e-6)
         assert record["self"].layer(0).queries is None
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "size"),
+    [("wav2vec2", "input_values", (1, 4000)), ("videomae", "pixel_values", (1, 4, 3, 12, 12))],
+)
+def test_numbers_in_place_of_names_are_said_of_whatever_is_read(family, name, size):
+    model, given = tiny_model(family), torch.randn(size)
+    with pytest.warns(UserWarning, match="was given no tokens for"), hs.watch(model) as seen:
+        model(**{name: given})
+    assert seen.record.numbered
 
 
 def test_what_was_not_seen_is_said():

@@ -269,4 +269,4 @@ def test_nothing_is_said_of_padding_where_there_is_none_or_it_is_cut(family, rec
     model, (ids, mask) = tiny_model(family), texts()
     mask = torch.ones_like(mask) if family == "funnel" else mask
     watched(model, lambda: model(input_ids=ids, attention_mask=mask), batch=2)
-    assert not recwarn.list
+    assert not [each for each in recwarn if "padding" in str(each.message)]

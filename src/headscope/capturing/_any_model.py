@@ -66,7 +66,7 @@ def watch(
         model: any torch module.
         *tokens: the tokens of each sequence that the model reads, such as source and target. They
             belong to the queries or keys with as many positions; patches of a picture have their
-            places, and positions of any other sequence are numbered. With ``tokenizer`` also a
+            places, and any other positions are numbered, with a warning. With ``tokenizer`` also a
             text, or a conversation as a list of messages. Of a batch those of every example, in
             its order: first the sources of all, then the targets of all.
         batch: number of examples in the model's batch.

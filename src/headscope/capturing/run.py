@@ -116,10 +116,10 @@ def _run(
             called_with["output_attentions"] = True
     records = builder.records(replace(facts, called_with=called_with))
     unread = not_read(modules.all, model, inputs.arguments)
-    # Where sides are given, nobody asked for names.
-    is_named = inputs.sides is None
     lost = lost_tokens(records, inputs)
-    warn_of_gaps(records[0], unread, builder.unattended, lost, numbered=is_named)
+    # Of a model of any library interventions want the places of heads, and no names.
+    asked = inputs.sides is None
+    warn_of_gaps(records[0], unread, builder.unattended, lost, numbered=asked)
     return records
 
 

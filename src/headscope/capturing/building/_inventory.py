@@ -14,7 +14,6 @@ from typing import Any
 
 from torch import nn
 
-from headscope.capturing.building._side_tokens import NOT_GIVEN
 from headscope.capturing.building.layers import SeenLayer, SeenStack, stacks_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import ChosenHeads
@@ -93,7 +92,7 @@ def warn_of_gaps(
     unattended: Sequence[str] = (),
     lost: Sequence[str] = (),
     *,
-    numbered: bool = False,
+    numbered: bool = True,
 ) -> None:
     """Warn once of all that is not in a record as the user may expect it.
 
@@ -102,7 +101,7 @@ def warn_of_gaps(
         unread: names of inputs that the model does not read.
         unattended: kinds of inputs, of which no attention was seen.
         lost: what `lost_tokens` found.
-        numbered: whether positions are a gap that were numbered because no names were given.
+        numbered: whether positions without names are a gap.
     """
     gaps = []
     if record.unseen:
@@ -116,10 +115,8 @@ def warn_of_gaps(
         gaps.append(f"No attention was seen that works on its {' and '.join(unattended)}")
     if lost:
         gaps.append(f"Tokens of the input are in no stack: {', '.join(lost)}")
-    reasons = dict.fromkeys(record.numbered.split("; "))
-    for nothing in ("", "" if numbered else NOT_GIVEN):
-        reasons.pop(nothing, None)
-    if reasons:
+    if record.numbered and numbered:
+        reasons = dict.fromkeys(record.numbered.split("; "))
         gaps.append(f"Some positions have no names and are numbered: {'; '.join(reasons)}")
     if gaps:
         warnings.warn(". ".join(gaps), stacklevel=5)

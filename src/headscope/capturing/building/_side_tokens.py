@@ -16,8 +16,6 @@ from headscope.capturing.calls.call import Call, state_of
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
-NOT_GIVEN = "hs.watch was given no tokens for so many positions"
-"""Why positions have no names where nobody asked for any."""
 PADDING = "padding may be among them, since it was found for other positions alone"
 """Why a side is perhaps longer than its text."""
 
@@ -77,7 +75,8 @@ class WatchedTokens:
         known = real.shape[1], real.tobytes(), more
         if known not in self._known:
             positions = positions_in(torch.from_numpy(real).to(call.context.device))
-            numbers = numbers_at(positions, f"{NOT_GIVEN}; {more}" if more else NOT_GIVEN)
+            reason = f"hs.watch(model, tokens) was given no tokens for {real.shape[1]} positions"
+            numbers = numbers_at(positions, f"{reason}; {more}" if more else reason)
             tokens = tuple(
                 self._named(self.given[row :: len(real)], row_real, numbers[row])
                 for row, row_real in enumerate(real)
