@@ -203,9 +203,7 @@ TEXTS = ["the cat", "dog ran", "who ate"]
 
 @pytest.mark.parametrize("way", ["folded", "texts_first", "fused"])
 def test_many_texts_have_the_weights_that_each_has_alone(way):
-    """Where no projection proves the order, one text is run alone; if its weights are others, each
-    text is.
-    """
+    """Where no projection proves the order, each text is run alone."""
     model, tokenizer = small(way)
     if way == "fused":  # one text alone looks like windows of one head
         with pytest.warns(UserWarning, match="input 0 was left out"):
@@ -219,14 +217,8 @@ def test_many_texts_have_the_weights_that_each_has_alone(way):
 
 
 @pytest.mark.parametrize("way", ["folded", "texts_first"])
-def test_a_batch_is_refused_where_a_text_alone_shows_other_weights(way):
+def test_a_batch_whose_order_no_projection_proves_is_refused_as_a_whole(way):
     model, tokenizer = small(way)
     encoding = tokenizer(TEXTS, return_tensors="pt", padding=True)
-    if way == "folded":
-        with pytest.raises(CaptureError, match="a text alone gives other weights"):
-            capture_encoded(model, tokenizer, encoding)
-        return
-    records = capture_encoded(model, tokenizer, encoding)
-    wanted = model.attention.wanted(model.embedding(encoding["input_ids"])).detach().numpy()
-    for record, own in zip(records, wanted, strict=True):
-        np.testing.assert_allclose(record["self"].weights(0), own, atol=1e-5)
+    with pytest.raises(CaptureError, match="nothing shows .* capture one text at a time"):
+        capture_encoded(model, tokenizer, encoding)

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from headscope.capturing.building._build import Builder
-from headscope.capturing.building._checks import check_order
 from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.calls.call import Call
@@ -178,28 +177,8 @@ def _passed(
         builder.routers = scores_of(seen, ModelModules.of(model).names, inputs.count)
     del outputs  # logits may be large, and layers that waited need memory
     builder.complete()
-    _check_order(model, inputs, builder, options)
     builder.left_out = watch.left_out
     return builder
-
-
-def _check_order(
-    model: nn.Module, inputs: Inputs, builder: Builder, options: dict[str, Any]
-) -> None:
-    """Raise if nothing shows in which order tensors hold texts and heads.
-
-    Not checked inside a session: it changes the model, and the pass that found the session's
-    modules has checked the order before.
-    """
-    if not builder.samples or sessions():
-        return
-    given = inputs.arguments
-    is_alike = all(tensor.ndim > 0 and len(tensor) == inputs.count for tensor in given.values())
-
-    def act() -> None:
-        model(**{name: tensor[:1] for name, tensor in given.items()}, **options)
-
-    check_order(model, builder.samples, inputs.count, act if is_alike else None)
 
 
 def norms_for(builder: Builder, model: nn.Module, keeping: KeepChoice) -> NormsWatch | None:

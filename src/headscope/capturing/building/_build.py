@@ -17,14 +17,12 @@ from headscope.capturing.building._call_tokens import CallTokens
 from headscope.capturing.building._checks import (
     ROWS_CHECKED,
     Keys,
-    OrderSample,
     Proof,
     check_chunks,
     check_sizes,
     explained,
     not_proved,
     read_proofs,
-    sample_of,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._rotation import Rotations
@@ -82,7 +80,6 @@ class Builder:
 
     Attributes:
         seen: the layers of the calls that were taken, by number of the call.
-        samples: of calls whose projection did not prove the order of texts and heads.
         norms: is told of each call, where norms are wanted.
         left_out: names of modules whose attention was not seen, see `Watch.left_out`.
         unattended: kinds of inputs that no attention was seen to work on, once there are records.
@@ -93,7 +90,7 @@ class Builder:
         self._keeping, self._sides, self._masks = keeping, CallTokens(inputs), Masks()
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
-        self._count_of_texts = inputs.count if inputs.input_positions is None else None
+        self._texts = inputs.count
         self._marks: dict[tuple, Marks] = {}
         self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
         self._kinds: Counter[type] = Counter()
@@ -103,8 +100,6 @@ class Builder:
         self._keys: dict[str, Keys] = {}
         self.seen: dict[int, SeenLayer] = {}
         self._unread: list[tuple[SeenLayer, Proof]] = []
-        self.samples: list[OrderSample] = []
-        self._made: Counter[str] = Counter()
         self.norms: NormsWatch | None = None
         self.left_out: list[str] = []
         self.unattended: list[str] = []
@@ -112,7 +107,6 @@ class Builder:
 
     def follow(self, input_positions: InputPositions) -> None:
         """From here on positions are followed from these elements of the input."""
-        self._count_of_texts = None
         self._sides.follow(input_positions)
 
     def are_followed(self, call: Call) -> bool:
@@ -132,10 +126,7 @@ class Builder:
         check_sizes(call)
         check_chunks(call, self._keys)
         if call.layout.open:
-            if self._count_of_texts not in (None, call.size[0]):
-                raise not_proved(call.name, self._count_of_texts or 0)
-            self.samples.append(sample_of(call, self._made[call.name]))
-        self._made[call.name] += 1
+            raise not_proved(call.name, self._texts)
         whole, call = call, self._sides.laid_out(call)
         sides, visibility = self._sides.of(call), self._visibility_of(call)
         rows, padding = self._rows_and_padding_of(call, sides)

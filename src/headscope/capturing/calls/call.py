@@ -4,8 +4,8 @@ heads, and which keys its queries may attend to.
 Torch's operators do not say what the axes in front of their products are. Most models put the batch
 first, ``[batch head ...]`` or folded ``[batch * head ...]``; others put the heads first. Both
 readings have the same shape where both axes are as long, or are folded into one. Which of them
-holds is proved by the input of the output projection (watching/_projection.py), or else by running
-one text alone (building/_checks.py).
+holds is proved by the input of the output projection (watching/_projection.py). Where nothing
+proves it, a batch is refused, and its texts are captured one by one.
 """
 
 from __future__ import annotations

@@ -59,6 +59,9 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
         order = _order_in(use.given, call)
         if order is not None:
             return ProjectedCalls([call], order)
+        if call.layout.open:  # beside what else the matrix takes (ConvBERT) it shows the order
+            width = call.context.shape[2] * call.context.shape[3]
+            _settle(call, _order_in(use.given[..., :width], call))
         _refuse_folded(use.given, call)
     for count in range(2, len(waiting) + 1):
         heads = waiting[:count][::-1]
@@ -78,13 +81,18 @@ def with_projection(
     if len(projected.calls) > 1:
         call = put_together(projected.calls, model)
     elif call.layout.open:
-        if projected.order == "exchanged":
-            _exchange(call)
-        if projected.order != "either":  # numbers such as zeros prove nothing
-            call.layout.open = ""
+        _settle(call, projected.order)
     call.projection, call.projection_name = use.module, names[id(use.module)]
     call.output = use.output
     return call
+
+
+def _settle(call: Call, order: Literal["right", "exchanged", "either"] | None) -> None:
+    """Read batch and heads in the order that was found, if one was."""
+    if order == "exchanged":
+        _exchange(call)
+    if order in ("right", "exchanged"):  # numbers such as zeros prove nothing
+        call.layout.open = ""
 
 
 def _refuse_folded(given: torch.Tensor, call: Call) -> None:
