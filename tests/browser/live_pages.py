@@ -1,8 +1,11 @@
 """A live model behind its server on a real port, and its page."""
 
+import re
 import threading
 import time
 from contextlib import contextmanager
+
+from playwright.sync_api import expect
 
 TOKEN = "right-token"
 SLOW = 30_000
@@ -70,7 +73,18 @@ def open_more(page):
 
 def wait_for_address(page, words):
     """Wait until the address holds these words: it follows what is shown by a few frames."""
-    page.wait_for_function("words => location.href.includes(words)", arg=words, timeout=SLOW)
+    expect(page).to_have_url(re.compile(re.escape(words)), timeout=SLOW)
+
+
+def wait_for_width(page, width):
+    """Wait until what is shown is as wide as the window: it is drawn anew after a change of it.
+
+    Not by ``wait_for_function``, which needs ``eval`` that the server's policy forbids.
+    """
+    until = time.monotonic() + SLOW / 1000
+    while page.evaluate("document.documentElement.scrollWidth") != width:
+        assert time.monotonic() < until, f"the page is not {width} wide"
+        page.wait_for_timeout(50)
 
 
 def tab_to(page, selector, *, key="Tab", most=80):

@@ -11,7 +11,7 @@ pytest.importorskip("PIL", reason="needs the extra pictures: pip install 'headsc
 from playwright.sync_api import expect
 
 from ..processors import tiny_qwen_vl
-from .live_pages import SLOW, live_page, served_model
+from .live_pages import SLOW, live_page, served_model, wait_for_width
 from .test_answer_page import SHOWN
 from .test_live_fields import picture
 
@@ -126,8 +126,7 @@ def test_the_heads_shown_are_those_that_were_chosen_also_while_they_load(answere
 def test_nothing_is_wider_than_the_window(width, answered):
     answered.set_viewport_size({"width": width, "height": 860})
     expect(answered.locator("[data-answered]")).to_be_visible()
-    # What is drawn for the window before is drawn anew.
-    answered.wait_for_function(f"document.documentElement.scrollWidth === {width}")
+    wait_for_width(answered, width)
 
 
 def test_a_newer_question_ends_it_and_has_no_answer_yet(answered, model):
