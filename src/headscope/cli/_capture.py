@@ -145,7 +145,7 @@ def generate(
     machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
-    """Generate text and record attention at every step.
+    """Generate text and record the attention that led to every token.
 
     headscope generate "Once upon a time" --model path/to/a/llama --out story.safetensors
 

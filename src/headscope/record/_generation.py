@@ -47,8 +47,8 @@ class Generation:
     Args:
         stack: whose query tokens were written: ``"self"``, or ``"decoder"`` of an encoder-decoder.
         prompt: how many of these tokens were given; in a decoder, the start token.
-        reads: how many tokens each pass of the model read: the prompt first (prefill), then one at
-            a time (decode).
+        reads: how many new tokens each step read: the prompt first (prefill), then one at a time
+            (decode).
         tokens: the tokens written, the last one included.
         probabilities: of each token, when it was written.
         entropies: in nats, of the distribution that each token was drawn from.

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing.generating._steps import JoinedSteps
 
 from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
@@ -62,26 +61,6 @@ def test_the_model_comes_back_exactly_as_it_was(family, cache, fails, tokenizer)
         assert after[name] == state, name
     assert AttentionInterface.get_interface is interface
     assert torch.is_grad_enabled()
-
-
-def test_only_new_rows_are_held(tokenizer, monkeypatch):
-    """What is held after a step: twice as much for twice as many tokens, not four times as much."""
-    held, end_pass = [], JoinedSteps.end_pass
-
-    def weighed(joined):
-        end_pass(joined)
-        held.append(joined.bytes_held)
-
-    monkeypatch.setattr(JoinedSteps, "end_pass", weighed)
-    model = model_of("gpt2", n_positions=160)
-    record = hs.generate(model, tokenizer, PROMPT, max_new_tokens=121, keep=("qk", "values"))
-    assert len(record["self"].query) == 128
-    arrays = [
-        array for layer in record["self"] for array in (layer.queries, layer.keys, layer.values)
-    ]
-    kept = sum(array.nbytes for array in arrays)
-    assert kept < held[-1] < 2 * kept  # the weights would be three times as much
-    assert held[-1] < 2.5 * held[56]
 
 
 def test_weights_are_dropped_where_they_would_be_too_large(tokenizer, monkeypatch):

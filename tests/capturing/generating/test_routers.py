@@ -1,20 +1,19 @@
-"""Router scores of the steps of a generated text, joined, are those of one full pass over it."""
+"""Router scores of a generated text are those of one full pass over it."""
 
 import numpy as np
 import pytest
 import torch
 
-import headscope as hs
 from headscope import CaptureError
 
 from ...close import assert_close
-from .conftest import COUNT, NEVER, PROMPT, model_of, written
+from .conftest import written
 
 EXPERTS = ["mixtral", "qwen3_moe", "jamba", "gpt_oss", "switch_transformers"]
 
 
 @pytest.mark.parametrize("family", EXPERTS)
-def test_router_scores_of_all_steps_are_those_of_one_pass(family, tokenizer):
+def test_router_scores_are_those_of_one_pass(family, tokenizer):
     model, record = written(family, tokenizer, keep="qk", routers=True)
     sides = {"input_ids": record.stacks.get("encoder", record[record.generation.stack]).query}
     if "decoder" in record.stacks:
@@ -48,24 +47,6 @@ def test_router_scores_leave_the_text_as_it_is_and_are_left_out_unless_asked_for
 def assert_equal_arrays(ours, theirs):
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine.queries, other.queries)
-
-
-@pytest.mark.parametrize("options", [{"prefill_chunk_size": 3}, {"cache_implementation": "static"}])
-def test_router_scores_of_a_prompt_in_parts_and_of_a_static_cache(options, tokenizer):
-    _, wanted = written("mixtral", tokenizer, routers=True)
-    _, record = written("mixtral", tokenizer, routers=True, **options)
-    for number, scores in wanted["self"].routers.items():
-        np.testing.assert_allclose(record["self"].routers[number], scores, atol=1e-5)
-
-
-def test_router_scores_of_a_model_that_was_compiled_in_part(tokenizer):
-    _, wanted = written("mixtral", tokenizer, routers=True)
-    model = model_of("mixtral")
-    model.model.layers[1] = torch.compile(model.model.layers[1])
-    options = {"max_new_tokens": COUNT, "eos_token_id": NEVER, "do_sample": False, "routers": True}
-    record = hs.generate(model, tokenizer, PROMPT, **options)
-    for number, scores in wanted["self"].routers.items():
-        assert_close(record["self"].routers[number], scores)
 
 
 def test_a_model_without_experts_says_so(tokenizer):

@@ -1,5 +1,5 @@
-"""Layers as they were seen, in one pass or in all steps of a generation, the stacks that they form,
-and their arrays, which may leave memory as soon as they are complete.
+"""Layers as they were seen in one pass, the stacks that they form, and their arrays, which may
+leave memory as soon as they are complete.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Texts that the model writes, every step joined to one record."""
+"""Texts that the model writes, each read once more in one pass that is captured."""

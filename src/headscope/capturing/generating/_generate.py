@@ -9,24 +9,33 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
+import torch
+
 from headscope._progress import Progress
-from headscope.capturing.building._inventory import lost_tokens, not_read, warn_of_gaps
+from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import NEXT, check_fit, check_known
 from headscope.capturing.generating._options import (
-    KEPT,
     OVERRIDDEN,
-    beams_of,
+    left_as_it_was,
     length_of,
-    parse_options,
+    setting,
 )
-from headscope.capturing.generating._run import GenerationRun
+from headscope.capturing.generating._written import (
+    Writer,
+    WrittenText,
+    added_text,
+    numbers_in,
+    writer_of,
+)
 from headscope.capturing.inputs.inputs import (
     Inputs,
     batches_of,
     check_applies,
     check_reads,
     encode,
+    ends_of,
     position_limit,
+    side_by_side,
 )
 from headscope.capturing.inputs.parse import (
     check_reader,
@@ -35,16 +44,21 @@ from headscope.capturing.inputs.parse import (
     parse_prompts,
 )
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
-from headscope.capturing.inputs.tokens import tokens_from_encoding
+from headscope.capturing.inputs.tokens import (
+    joined_tokens,
+    tokenized,
+    tokens_from_encoding,
+    tokens_from_ids,
+)
 from headscope.capturing.keep import check_count
 from headscope.capturing.loading import load_model
 from headscope.capturing.many import leaving_out
-from headscope.capturing.options import LOADING, check_not_loaded
-from headscope.capturing.run import unwrapped
+from headscope.capturing.options import LOADING, RecordOptions, check_not_loaded
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.seam import sessions
-from headscope.capturing.walk import modules_of, reads_target
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
-from headscope.record import Record
+from headscope.record import Record, Tokens
 
 
 @overload
@@ -76,17 +90,14 @@ def generate(
     batch_size: int | None = None,
     **options: Any,
 ) -> Record | list[Record]:
-    """Generate text, and keep what every attention head computed at every step.
+    """Generate text, and keep what every attention head computed for every token.
 
     The model runs ``model.generate`` with its key/value cache and comes back as it was, also after
-    an error. The steps are joined to one record, as if the model had read the text in one pass: one
-    row for each token that was read, prompt and written alike. The last token written was never
-    read, and so has no row; it and the probability of every token are in
-    ``record.generation``, a `Generation`. Every layer is checked as `capture` does, over all steps;
-    the largest difference is ``record.verified``.
-
-    Until the text is finished only what is new is held of each step, on the model's device:
-    queries, keys, values and outputs of attention, and the rows of weights that it returns.
+    an error. Then it reads the text once more in one pass, which is captured as `capture` does it:
+    one row for each token that was read, prompt and written alike. Each written token must have the
+    probability that it had when it was written, or the text is refused. The last token written was
+    never read, and so has no row; it and the probability of every token are in
+    ``record.generation``, a `Generation`.
 
     Several prompts are generated from together, padded on the left, and each record equals that of
     its prompt alone. Prompts are run one at a time where a batch would give other numbers:
@@ -109,11 +120,11 @@ def generate(
         batch_size: how many prompts of a list run at once at most; by default as many as have 4,096
             tokens, padding and what is to be written included.
         **options: ``target_tokenizer``, the tokenizer of what is written, where that is another
-            one; ``keep``, ``precision``, ``routers`` and ``heads`` of `KeepOptions`; and any field
-            of ``transformers.GenerationConfig`` such as ``do_sample``, ``temperature``, ``top_p``
-            or ``num_beams``; where not given, the model's own decide, so that the text is that of
-            ``model.generate``. `LoadOptions` for a model that is named; ``allow_unfit=True`` for
-            one whose head was not trained, or that sees ahead.
+            one; ``keep``, ``precision``, ``routers``, ``heads``, ``rows`` and ``top`` of
+            `KeepOptions`; and any field of ``transformers.GenerationConfig`` such as ``do_sample``,
+            ``temperature``, ``top_p`` or ``num_beams``; where not given, the model's own decide, so
+            that the text is that of ``model.generate``. `LoadOptions` for a model that is named;
+            ``allow_unfit=True`` for one whose head was not trained, or that sees ahead.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``; a list
@@ -194,12 +205,15 @@ def _raised(index: int, error: HeadscopeError) -> None:
     raise type(error)(f"Prompt {index + 1}: {error}") from error
 
 
+KINDS = "token_type_ids"
+"""What a tokenizer may give for each token, besides its id, that transformers writes on with."""
 AT_ONCE = 64
 """How many prompts are read ahead, so that those of like length can share a batch."""
 BATCH_TOKENS = 4096
 """Most tokens in a batch, padding and what is to be written included; as of `capture_many`."""
 NOT_LOOKING_BACK = {
     *OVERRIDDEN,
+    "use_cache",
     "max_new_tokens",
     "max_length",
     "do_sample",
@@ -235,11 +249,7 @@ def parsed(
         HeadscopeError: see `generate`.
     """
     options = dict(options)
-    count = options.pop("max_new_tokens", None)
-    count = None if count is None else check_count("max_new_tokens", count)
-    alternatives = check_count("alternatives", options.pop("alternatives", 5), 0)
-    seed, target = options.pop("seed", None), options.pop("target_tokenizer", None)
-    seed = None if seed is None else check_count("seed", seed, 0)
+    numbers, target = numbers_in(options), options.pop("target_tokenizer", None)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     anyway = options.pop("allow_unfit", False)
     if isinstance(model, str | Path):
@@ -256,12 +266,8 @@ def parsed(
         )
     check_reads(model, prompt)
     check_applies(model, prompt, {"target_tokenizer": target})
-    keeping, arguments = parse_options(options, model)
-    arguments["max_new_tokens"] = count
-    run = GenerationRun(
-        model, tokenizer, target or tokenizer, keeping, alternatives, arguments, seed
-    )
-    return PromptRunner(run, set(options), checks_fitness=not anyway)
+    writer = writer_of(model, target or tokenizer, numbers, options)
+    return PromptRunner(writer, tokenizer, set(options), checks_fitness=not anyway)
 
 
 @dataclass
@@ -269,12 +275,14 @@ class PromptRunner:
     """Goes on with prompts.
 
     Args:
-        run: what with.
+        writer: what with.
+        tokenizer: of the prompts.
         given: options that the user gave.
         checks_fitness: whether the model has yet to be tried on a text before it writes.
     """
 
-    run: GenerationRun
+    writer: Writer
+    tokenizer: Any
     given: set[str]
     checks_fitness: bool
 
@@ -330,19 +338,83 @@ class PromptRunner:
 
     def _length(self, prompt: int) -> int:
         """How many tokens are written at most after so many of a prompt."""
-        count = self.run.arguments["max_new_tokens"]
-        return length_of(self.run.model, prompt) if count is None else count
+        count = self.writer.arguments["max_new_tokens"]
+        return length_of(self.writer.model, prompt) if count is None else count
 
     def records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
         """The records of one prompt, or of several of the same length to write."""
+        model = self.writer.model
         length = self._length(len(prompts[0][1]["input_ids"]))
-        run = replace(self.run, arguments=self.run.arguments | {"max_new_tokens": length})
-        records = run.records(prompts)
-        read = [tokens_from_encoding(run.tokenizer, given, (text,)) for text, given in prompts]
-        lost = lost_tokens(records, Inputs({}, tuple(read)))
-        unread = not_read(modules_of(run.model), run.model, prompts[0][1])
-        warn_of_gaps(records[0], unread, lost=lost)
-        return records
+        arguments = self.writer.arguments | {"max_new_tokens": length}
+        writer = replace(self.writer, arguments=arguments)
+        sources = tuple(
+            tokens_from_encoding(self.tokenizer, encoding, (text,)) for text, encoding in prompts
+        )
+        with one_at_a_time(model), at_rest(model), left_as_it_was(model):
+            prompt = self._prompts([encoding for _, encoding in prompts])
+            texts = writer.write(Inputs(prompt, sources))
+            if reads_target(model):
+                ids = texts[0].ids[:-1]
+                target = (tokens_from_ids(writer.tokenizer, ids),)
+                prompt["decoder_input_ids"] = torch.tensor([ids], device=device_of(model))
+                read = Inputs(prompt, sources, target)
+            else:
+                read = self._whole(prompts, sources, texts)
+            return writer.read(read, texts)[0]
+
+    def _prompts(self, encodings: list[Any]) -> dict[str, torch.Tensor]:
+        """The prompts, shorter ones with padding on their left, and where they are tokens."""
+        model = self.writer.model
+        ends = ends_of(model, self.writer.arguments)
+        known = (self.tokenizer.pad_token_id, *ends, 0)
+        padding = next(number for number in known if number is not None)
+        reads = set(encodings[0]).intersection(arguments_of(model))
+        if others := sorted(reads - {"input_ids", "attention_mask", KINDS}):
+            raise CaptureError(
+                f"{type(model).__name__} reads {', '.join(others)} of its tokenizer, and it "
+                "is not known how that continues with the words it writes; capture the whole text"
+            )
+        rows: dict[str, list[list[int]]] = {"input_ids": [], "attention_mask": []}
+        if KINDS in reads:
+            rows[KINDS] = []
+        longest = max(len(each["input_ids"]) for each in encodings)
+        for each in encodings:
+            own = list(each["input_ids"])
+            before = longest - len(own)
+            rows["input_ids"].append([padding] * before + own)
+            rows["attention_mask"].append([0] * before + [1] * len(own))
+            if KINDS in reads:
+                rows[KINDS].append([0] * before + list(each[KINDS]))
+        device = device_of(model)
+        return {name: torch.tensor(row, device=device) for name, row in rows.items()}
+
+    def _whole(
+        self, prompts: list[tuple[str, Any]], sources: tuple[Tokens, ...], texts: list[WrittenText]
+    ) -> Inputs:
+        """Prompts and what was written, but the last token, which was never read, side by side."""
+        rows, tokens = [], []
+        for (text, encoding), source, written in zip(prompts, sources, texts, strict=True):
+            read = written.ids[:-1]
+            row = {"input_ids": read}
+            if KINDS in encoding:
+                # transformers goes on with the last kind for each word that it writes.
+                kinds = list(encoding[KINDS])
+                row[KINDS] = kinds + kinds[-1:] * (len(read) - len(kinds))
+            rows.append(row)
+            tokens.append(self._tokens(text, source, written))
+        return side_by_side(self.writer.model, rows, tokens)
+
+    def _tokens(self, text: str, given: Tokens, written: WrittenText) -> Tokens:
+        """With offsets into the whole text, where the tokenizer cuts it into these tokens."""
+        ids, prompt = written.ids, written.ids[: written.prompt]
+        whole = type(text)(text + added_text(self.writer.tokenizer, prompt, ids))
+        options = {"padding": False, "truncation": False}
+        encoding = tokenized(self.tokenizer, whole, warns=False, **options)
+        if list(encoding["input_ids"])[: len(ids) - 1] == ids[:-1]:
+            tokens = tokens_from_encoding(self.tokenizer, encoding, (whole,))
+            return tokens.take(range(len(ids) - 1))
+        behind = tokens_from_ids(self.tokenizer, ids[written.prompt : -1])
+        return joined_tokens(given, behind)
 
     def read(self, prompt: ParsedInput) -> tuple[str, Any]:
         """The text of a prompt, and its encoding.
@@ -351,7 +423,7 @@ class PromptRunner:
             TextError: where it is empty, or leaves no room for what is to be written.
             ModelError: where the model is not fit to continue a text.
         """
-        model, tokenizer = self.run.model, self.run.tokenizer
+        model, tokenizer = self.writer.model, self.tokenizer
         given = prompt.read_with(tokenizer, writes=True)
         encoding = encode(model, tokenizer, given)
         ids = encoding["input_ids"]
@@ -365,22 +437,22 @@ class PromptRunner:
 
     def _alone_because(self) -> str:
         """Why prompts cannot be run together; empty where they can."""
-        model, arguments = self.run.model, self.run.arguments
+        model, arguments = self.writer.model, self.writer.arguments
         own = model.generation_config
         if reads_target(model):
             return "an encoder-decoder reads one source at a time"
-        if arguments.get("do_sample", own.do_sample):
+        if setting(model, arguments, "do_sample"):
             return "each is sampled with the seed that it would have alone"
-        if beams_of(model, arguments) > 1:
+        if (setting(model, arguments, "num_beams") or 1) > 1:
             return "its beams are a batch"
-        if self.run.keeping.routers:
+        if self.writer.keeping.routers:
             return "router scores are kept"
         if arguments["max_new_tokens"] is None and own.max_length and not own.max_new_tokens:
             return "the model's own max_length counts the tokens of each prompt"
         if sessions():
             return "an intervention is open"
         known = {name for name in own.to_diff_dict() if not name.startswith("_")}
-        looking_back = (self.given | known) - NOT_LOOKING_BACK - set(KEPT)
+        looking_back = (self.given | known) - NOT_LOOKING_BACK - set(RecordOptions.__annotations__)
         if looking_back:
             return f"{', '.join(sorted(looking_back))} may depend on the padding"
         return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -13,23 +12,12 @@ import torch
 from headscope.capturing.device import same_random_numbers
 from headscope.capturing.inputs.inputs import ends_of
 from headscope.capturing.keep import KeepChoice, parse_keep
+from headscope.capturing.options import RecordOptions, kept_of
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 
 OBJECTS = ("logits_processor", "prefix_allowed_tokens_fn", "stopping_criteria", "streamer")
 """What ``model.generate`` takes in addition to the fields of its configuration."""
-
-KEPT = ("keep", "precision", "routers", "heads")
-"""Options of what is kept."""
-
-CAPTURE_ONLY = {
-    "statistics": "of a generation keep 'qk', 'weights' or 'values'",
-    "before": "of a generation, layer.before_positions() turns them back",
-    # before norms, which it brings: the message names what was asked for
-    "alti": "capture the text that was generated",
-    "norms": "capture the text that was generated",
-}
-"""What of a capture is not kept of a generation, and what to do instead."""
 
 ONE_TEXT = "a record is of one text; call generate once for each"
 BEAMS = "beams in groups or under constraints are not followed; num_beams alone is"
@@ -58,7 +46,6 @@ REFUSED: dict[str, tuple[tuple, str]] = {
     "guidance_scale": ((1,), "guidance runs the model on a second text"),
     "token_healing": ((False,), "token healing changes the prompt"),
     "custom_generate": ((), "a generation of your own may run the model in any order"),
-    "use_cache": ((True,), "steps are recorded with the key/value cache"),
     "past_key_values": ((), "what filled the cache was not seen; give the whole prompt"),
     "generation_config": ((), "give its fields by name, such as temperature=0.7"),
     "max_length": ((), "give max_new_tokens, the number of tokens to write"),
@@ -66,7 +53,8 @@ REFUSED: dict[str, tuple[tuple, str]] = {
 }
 """Options that are refused, with the values at which they have no effect, and the reason."""
 
-OVERRIDDEN = {"use_cache": True, "disable_compile": True, **dict.fromkeys(RETURNED, False)}
+RETURNED_HERE = {"return_dict_in_generate": True, "output_logits": True}
+OVERRIDDEN = dict.fromkeys(RETURNED, False) | RETURNED_HERE | {"disable_compile": True}
 """What a model's own configuration does not decide here; the text is the same."""
 LENGTH = 32
 """How many tokens are written at most where neither the call nor the model's own configuration
@@ -87,15 +75,18 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     from transformers import GenerationConfig
 
     fields = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
-    _check_names(options, fields | set(OBJECTS) | set(KEPT))
+    known = fields | set(OBJECTS)
+    kept = kept_of(options)
+    _check_names(options, known | set(RecordOptions.__annotations__))
     _check_refused(options, vars(model.generation_config))
-    keeping = parse_keep(**{name: options[name] for name in KEPT if name in options})
-    for name, instead in CAPTURE_ONLY.items():
-        if name in keeping.what:
-            raise CaptureError(f"keep={name!r} is for capture; {instead}")
-    arguments = {name: options[name] for name in options if name in fields | set(OBJECTS)}
+    arguments = {name: options[name] for name in options if name in known}
+    # transformers (5.23) makes the cache of a T5 as deep as its encoder, and runs out of layers.
+    deep = getattr(model.config, "num_decoder_layers", None) or 0
+    is_too_deep = (
+        reads_target(model) and deep > model.config.get_text_config(decoder=True).num_hidden_layers
+    )
     # Ours come last: what was asked for in their place was refused above, or means the same.
-    return keeping, arguments | OVERRIDDEN
+    return parse_keep(**kept), {"use_cache": not is_too_deep} | arguments | OVERRIDDEN
 
 
 def _check_names(options: Mapping[str, Any], known: set[str]) -> None:
@@ -142,39 +133,6 @@ def length_of(model: Any, prompt: int) -> int:
     return left
 
 
-def deep_cache(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The cache of an encoder-decoder whose decoder has more layers than its encoder; nothing for
-    other models.
-
-    transformers (5.23) takes ``num_hidden_layers`` for the size of a cache, which is that of the
-    encoder in the T5 family, and runs out of layers. A cache that grows as it is filled has as many
-    as there are.
-
-    Args:
-        model: that is to write.
-        arguments: of its ``generate``.
-
-    Raises:
-        CaptureError: where another kind of cache was asked for.
-    """
-    from transformers import DynamicCache, EncoderDecoderCache
-
-    config = model.config
-    deep = getattr(config, "num_decoder_layers", None) or 0
-    if (
-        not getattr(config, "is_encoder_decoder", False)
-        or deep <= config.get_text_config(decoder=True).num_hidden_layers
-    ):
-        return {}
-    wanted = arguments.get("cache_implementation", model.generation_config.cache_implementation)
-    if wanted not in (None, "dynamic"):
-        raise CaptureError(
-            f"{type(model).__name__} has {deep} layers in its decoder and fewer in its encoder, "
-            f"and transformers makes its {wanted} cache too short; leave cache_implementation out"
-        )
-    return {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}
-
-
 @contextmanager
 def left_as_it_was(model: Any) -> Generator[None]:
     """Undo what ``model.generate`` notes on the model."""
@@ -192,8 +150,8 @@ def left_as_it_was(model: Any) -> Generator[None]:
 
 
 @contextmanager
-def explained(model: Any, what: str) -> Generator[None]:
-    """Say that a model cannot do something like this where it raises an error about it.
+def explained(model: Any) -> Generator[None]:
+    """Say that a model cannot write like this where it raises an error about it.
 
     Raises:
         CaptureError: in place of what the model raised.
@@ -206,39 +164,12 @@ def explained(model: Any, what: str) -> Generator[None]:
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         name = type(model).__name__
-        raise CaptureError(f"{name} cannot {what} like this: {why}") from error
+        raise CaptureError(f"{name} cannot generate like this: {why}") from error
 
 
-def beams_of(model: Any, arguments: Mapping[str, Any]) -> int:
-    """How many beams a model writes with."""
-    return arguments.get("num_beams", model.generation_config.num_beams) or 1
-
-
-def by_beams(model: Any, given: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of ``generate`` that write the text that its beams choose, with one beam, a token
-    each step; as they are where there is one beam.
-
-    Args:
-        model: that writes.
-        given: its prompt.
-        arguments: of its ``generate``.
-    """
-    if beams_of(model, arguments) == 1:
-        return arguments
-    made = model.generate(**given, **arguments, **deep_cache(model, arguments))
-    chosen = made[0].tolist()
-
-    def force(read: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, chosen[read.shape[1]]] = 0
-        return forced
-
-    def end(read: torch.Tensor, _: object, **__: object) -> torch.Tensor:
-        return torch.full(read.shape[:1], read.shape[1] >= len(chosen), device=read.device)
-
-    alone = {"num_beams": 1, "early_stopping": False, "length_penalty": 1.0, "do_sample": False}
-    calls = {"logits_processor": [force], "stopping_criteria": [end], "max_time": math.inf}
-    return arguments | alone | calls
+def setting(model: Any, arguments: Mapping[str, Any], name: str) -> Any:
+    """A setting of ``model.generate``: as it is given, else the model's own."""
+    return arguments.get(name, getattr(model.generation_config, name, None))
 
 
 def seeded(seed: int | None, device: torch.device) -> AbstractContextManager[None]:

@@ -1,15 +1,7 @@
-"""A text that a model writes about pictures, and what it attended to for each token.
-
-The text is written first, by the model's own ``generate``. Then everything is read once more in one
-pass, which is watched: where the patches of a picture stand among the tokens is known by following
-them through a whole pass.
-"""
+"""A text that a model writes about pictures, and what it attended to for each token."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -18,32 +10,16 @@ import torch
 from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._generate import check_room, check_writes
-from headscope.capturing.generating._options import (
-    by_beams,
-    explained,
-    left_as_it_was,
-    length_of,
-    padded,
-    parse_options,
-    seeded,
-)
-from headscope.capturing.generating._run import WrittenText, check_same_text
+from headscope.capturing.generating._options import left_as_it_was, length_of
+from headscope.capturing.generating._written import numbers_in, writer_of
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import Conversation, ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
-from headscope.capturing.keep import check_count
-from headscope.capturing.observers import hook_after
-from headscope.capturing.run import at_rest, run, uncompiled, unwrapped
-from headscope.capturing.seam import sessions
+from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
-from headscope.record import Record, Tokens
-
-APART = 1e-3, 0.1
-"""How far the probability of a written token may differ between the steps that wrote it and the one
-pass that reads it again, in single and in half precision; ours.
-"""
+from headscope.record import Record
 
 
 def written_about(
@@ -51,9 +27,6 @@ def written_about(
     processor: Any,
     given: ParsedInput,
     *,
-    max_new_tokens: int | None = None,
-    alternatives: int = 5,
-    seed: int | None = None,
     allow_unfit: bool = False,
     **options: Any,
 ) -> tuple[Record, float]:
@@ -63,9 +36,6 @@ def written_about(
         model: loaded; with a decoder alone, that reads pictures among its words.
         processor: of the model.
         given: the prompt, with the marks of its pictures, and the pictures.
-        max_new_tokens: how many tokens to write at most; by default as of `headscope.generate`.
-        alternatives: how many of the most probable candidates to note for each token.
-        seed: of the random numbers, where tokens are sampled.
         allow_unfit: whether the head may be untrained.
         **options: of `headscope.generate`.
 
@@ -89,35 +59,19 @@ def written_about(
         )
     if not allow_unfit:
         check_fit(model, NEXT)
-    if max_new_tokens is not None:
-        check_count("max_new_tokens", max_new_tokens)
-    check_count("alternatives", alternatives, 0)
-    if seed is not None:
-        check_count("seed", seed, 0)
-    keeping, arguments = parse_options(options, model)
+    numbers = numbers_in(options)
+    writer = writer_of(model, processor.tokenizer, numbers, options)
     with one_at_a_time(model), at_rest(model), left_as_it_was(model):
         inputs = inputs_of(model, processor, given)
         prompt = inputs.arguments["input_ids"].shape[1]
-        length = length_of(model, prompt) if max_new_tokens is None else max_new_tokens
+        length = numbers["max_new_tokens"] or length_of(model, prompt)
         check_room(model, prompt, length)
-        arguments["max_new_tokens"] = length
-        written = WrittenText(alternatives)
-        with uncompiled(model), seeded(seed, device_of(model)):
-            ids = _written(model, inputs, arguments, written)
-        tokenizer = processor.tokenizer
-        read = _read_again(model, inputs, tokenizer, ids)
-        outputs: deque[Any] = deque(maxlen=1)
-        with ExitStack() as undo:
-            undo.callback(hook_after(model, lambda *seen: outputs.append(seen[-1])).remove)
-            record = run(model, read, keeping)[0]
-    stack = _stack_of(record, read.source[0])
-    generation = written.generation((model, tokenizer), ids, arguments, stack=stack, seed=seed)
-    what = (
-        f"{type(model).__name__} computes something else where it reads its answer in one pass "
-        "than where it writes it"
-    )
-    apart = check_same_text(generation, outputs[-1].logits[0], APART, what)
-    return replace(record, generation=generation), apart
+        writer.arguments["max_new_tokens"] = length
+        texts = writer.write(inputs)
+        read = _read_again(model, inputs, processor.tokenizer, texts[0].ids)
+        (record,), apart = writer.read(read, texts)
+    _check_patches(record)
+    return record, apart
 
 
 def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = True) -> ParsedInput:
@@ -142,30 +96,6 @@ def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = Tr
     return replace(given, text=asked).read_with(processor, writes=True)
 
 
-def _written(
-    model: Any, inputs: Inputs, arguments: Mapping[str, Any], written: WrittenText
-) -> list[int]:
-    """Run the model's ``generate``; the ids of prompt and text."""
-    given = inputs.arguments
-    prompt = given["input_ids"].shape[1]
-    for session in sessions():
-        session.prepare(model, inputs)
-    with explained(model, "answer"):
-        asked = by_beams(model, given, padded(dict(arguments), model))
-        asked |= {"return_dict_in_generate": True, "output_logits": True}
-        made = model.generate(**given, **asked)
-    ids = made.sequences[0]
-    if ids[:prompt].tolist() != given["input_ids"][0].tolist() or len(ids) <= prompt:
-        raise CaptureError(
-            f"{type(model).__name__} gives back another text than the prompt and what it wrote, so "
-            "that it is unknown which row wrote a word"
-        )
-    for step, logits in enumerate(made.logits):
-        written.end_pass(1 if step else prompt, logits[0])
-        written.wrote(ids[: prompt + step + 1])
-    return ids.tolist()
-
-
 def _read_again(model: Any, inputs: Inputs, tokenizer: Any, ids: list[int]) -> Inputs:
     """The prompt, the pictures and what was written, but the last token, which was never read."""
     prompt = inputs.arguments["input_ids"].shape[1]
@@ -179,25 +109,23 @@ def _read_again(model: Any, inputs: Inputs, tokenizer: Any, ids: list[int]) -> I
                 f"{type(model).__name__} reads {name} of shape {list(tensor.shape)}, and it is "
                 "not known how that continues with the words of an answer"
             )
-        # What is written is a word that may be looked at, and of no kind but text.
-        value = int(name == "attention_mask")
-        arguments[name] = torch.cat([tensor, tensor.new_full((1, count), value)], dim=1)
+        # What is written is a word that may be looked at, of the kind of the word before it.
+        arguments[name] = torch.cat([tensor, tensor[:, -1:].expand(1, count)], dim=1)
     arguments["input_ids"] = torch.tensor([ids[:-1]], device=device_of(model))
     written = tokens_from_ids(tokenizer, ids[prompt:-1])
     tokens = joined_tokens(inputs.source[0], written)
     return followed_inputs(model, arguments, (tokens,), pictures=inputs.pictures)
 
 
-def _stack_of(record: Record, tokens: Tokens) -> str:
-    """The stack that reads these tokens, with the patches among them.
+def _check_patches(record: Record) -> None:
+    """Raise where no patch of a picture stands among the words.
 
     Raises:
-        CaptureError: where no patch of a picture stands among the words.
+        CaptureError: naming the stacks.
     """
-    for name, stack in record.stacks.items():
-        same = stack.query.ids == tokens.ids and stack.key.ids == tokens.ids
-        if same and stack.key.places is not None and any(stack.key.places):
-            return name
+    generation = record.generation
+    if generation is not None and any(record[generation.stack].key.places or ()):
+        return
     raise CaptureError(
         f"{record.model.name} has no patch of a picture among the tokens that it writes from "
         "(it may look at pictures by cross-attention); capture it, and look at its other stacks: "

@@ -319,8 +319,26 @@ def inputs_of_texts(
         copies: of the first, which come last.
         specials: of the tokenizer, where they are known already.
     """
-    rows = [*texts, *[texts[0]] * copies]
-    longest, device = max(map(len, rows)), device_of(model)
+    specials = SpecialTokens.of(tokenizer) if specials is None else specials
+    tokens = []
+    for text in texts:
+        given = (text.encoding, text.item.texts, text.example)
+        tokens.append(tokens_from_encoding(tokenizer, *given, specials=specials))
+    rows = [text.arguments for text in texts]
+    return side_by_side(model, rows + rows[:1] * copies, tokens + tokens[:1] * copies)
+
+
+def side_by_side(
+    model: Any, rows: Sequence[Mapping[str, list[int]]], tokens: Sequence[Tokens]
+) -> Inputs:
+    """Texts side by side, shorter ones with padding behind their end.
+
+    Args:
+        model: that is to read them.
+        rows: what it is given for each text.
+        tokens: of each text.
+    """
+    longest, device = max(len(row["input_ids"]) for row in rows), device_of(model)
 
     # Padding goes to the right, where no model counts positions from it; its ids are never looked
     # at.
@@ -328,17 +346,11 @@ def inputs_of_texts(
         return values + [0] * (longest - len(values))
 
     arguments = {
-        name: torch.tensor([filled(row.arguments[name]) for row in rows], device=device)
-        for name in texts[0].arguments
+        name: torch.tensor([filled(row[name]) for row in rows], device=device) for name in rows[0]
     }
-    masks = [filled([1] * len(row)) for row in rows]
+    masks = [filled([1] * len(row["input_ids"])) for row in rows]
     arguments["attention_mask"] = torch.tensor(masks, device=device)
-    specials = SpecialTokens.of(tokenizer) if specials is None else specials
-    tokens = []
-    for text in texts:
-        given = (text.encoding, text.item.texts, text.example)
-        tokens.append(tokens_from_encoding(tokenizer, *given, specials=specials))
-    return Inputs(arguments, (*tokens, *tokens[:1] * copies))
+    return Inputs(arguments, tuple(tokens))
 
 
 PICTURES = {"pixel_values"}
