@@ -320,10 +320,12 @@ def inputs_of_texts(
         specials: of the tokenizer, where they are known already.
     """
     specials = SpecialTokens.of(tokenizer) if specials is None else specials
-    tokens = []
-    for text in texts:
-        given = (text.encoding, text.item.texts, text.example)
-        tokens.append(tokens_from_encoding(tokenizer, *given, specials=specials))
+    tokens = [
+        tokens_from_encoding(
+            tokenizer, text.encoding, text.item.texts, text.example, specials=specials
+        )
+        for text in texts
+    ]
     rows = [text.arguments for text in texts]
     return side_by_side(model, rows + rows[:1] * copies, tokens + tokens[:1] * copies)
 
@@ -331,7 +333,8 @@ def inputs_of_texts(
 def side_by_side(
     model: Any, rows: Sequence[Mapping[str, list[int]]], tokens: Sequence[Tokens]
 ) -> Inputs:
-    """Texts side by side, shorter ones with padding behind their end.
+    """Texts side by side, shorter ones with padding on their right, where no model counts positions
+    from it.
 
     Args:
         model: that is to read them.
@@ -340,8 +343,6 @@ def side_by_side(
     """
     longest, device = max(len(row["input_ids"]) for row in rows), device_of(model)
 
-    # Padding goes to the right, where no model counts positions from it; its ids are never looked
-    # at.
     def filled(values: list[int]) -> list[int]:
         return values + [0] * (longest - len(values))
 
@@ -462,7 +463,6 @@ def _input_error(model: Any, arguments: Mapping[str, Any], error: Exception) -> 
             "the text with the tokenizer of this model"
         )
     if missing and not missing & set(arguments):
-        # What models say where pixel_values is None, such as that it has no shape, helps nobody.
         return CaptureError(
             f"{name} stopped at a text alone ({str(error).splitlines()[0]}); give it "
             f"{_wanted(set(arguments_of(model)) - {'input_ids'})}, too"
