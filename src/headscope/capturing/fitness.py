@@ -103,9 +103,11 @@ def _check_sight(model: nn.Module, asks: str, ids: Sequence[int], *, generates: 
         return
     ahead = looks_ahead(model, ids, asks)
     if ahead and asks == NEXT:
+        # What it writes step by step it would compute otherwise in one pass, and not be recorded.
+        anyway = "" if generates else f", or {ANYWAY}"
         raise ModelError(
             f"{name} sees the words after a word, and was asked to predict the next one: it would "
-            f"only copy it; take a causal model, such as {head.example}, or {ANYWAY}"
+            f"only copy it; take a causal model, such as {head.example}{anyway}"
         )
     if not ahead and asks == MASKED:
         raise ModelError(

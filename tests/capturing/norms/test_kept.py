@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import CaptureError, RecordError
+from headscope import RecordError
 from headscope.record import CONTRIBUTIONS
 from headscope.testing import tiny_model
 
@@ -96,10 +96,3 @@ def test_rollout_of_what_was_captured(tokenizer):
     np.testing.assert_allclose(
         hs.flow(record, "alti", layer=0), hs.rollout(record, "alti")[0], atol=1e-9
     )
-
-
-def test_a_generation_keeps_no_norms(tokenizer):
-    model = tiny_model("gpt2", writes=True)
-    for keep in ("norms", "alti"):
-        with pytest.raises(CaptureError, match=f"keep='{keep}' is for capture"):
-            hs.generate(model, tokenizer, TEXT, max_new_tokens=2, keep=keep)

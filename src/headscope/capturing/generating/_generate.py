@@ -124,7 +124,7 @@ def generate(
             `KeepOptions`; and any field of ``transformers.GenerationConfig`` such as ``do_sample``,
             ``temperature``, ``top_p`` or ``num_beams``; where not given, the model's own decide, so
             that the text is that of ``model.generate``. `LoadOptions` for a model that is named;
-            ``allow_unfit=True`` for one whose head was not trained, or that sees ahead.
+            ``allow_unfit=True`` for one whose head was not trained.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``; a list

@@ -235,12 +235,7 @@ def with_target(
 
 
 def ends_of(model: Any, arguments: Mapping[str, Any] | None = None) -> tuple[int, ...]:
-    """The tokens that end a text; none where the model has no such token.
-
-    Args:
-        model: that writes.
-        arguments: of its ``generate``.
-    """
+    """The tokens that end a text, of these arguments of ``generate`` or the model's own."""
     end = (arguments or {}).get("eos_token_id", model.generation_config.eos_token_id)
     if end is None:
         return ()
