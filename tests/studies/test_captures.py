@@ -62,6 +62,17 @@ def test_a_record_that_was_removed_is_captured_again(loaded, tmp_path):
     assert lost.read_bytes() == before
 
 
+def test_a_record_under_the_name_of_another_is_refused(loaded, tmp_path):
+    records = hs.capture_many(*loaded, ["me", "the dog ran"], out=tmp_path / "run")
+    first, second = records.file(0), records.file(1)
+    whole = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(whole)
+    for at in range(2):
+        with pytest.raises(FileError, match="holds another record than its own"):
+            hs.load(tmp_path / "run")[at]
+
+
 def test_a_folder_is_loaded_and_what_is_wrong_with_it_is_said(captured, tmp_path):
     records, _ = captured
     loaded = hs.load(records.path)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from headscope.errors import FileError, RecordError
+from headscope.errors import FileError
 from headscope.record import (
     ARRAYS,
     CONTRIBUTIONS,
@@ -43,7 +43,7 @@ from headscope.record import (
     check_finite,
     held,
 )
-from headscope.storage._checks import UNREADABLE, arrays_below, check_document
+from headscope.storage._checks import arrays_below, check_document, reading
 from headscope.storage._file_array import checksum_of
 from headscope.storage._safetensors import (
     FORMAT,
@@ -77,13 +77,14 @@ class NoRecord(FileError):
         self.kind: str = kind
 
 
-def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
+def save(record: Record, path: str | os.PathLike[str], *, name: str = "") -> Path | str:
     """Write a record to one ``.safetensors`` file, whole or not at all.
 
     Args:
         record: what to keep.
         path: where; a file that is there is replaced. Also an address that fsspec knows, such as
             ``"hf://datasets/me/records/run.safetensors"`` or ``"s3://..."``.
+        name: which record of a run it is, by which `RecordFolder` knows it again.
 
     Returns:
         The path, or the address.
@@ -95,13 +96,14 @@ def save(record: Record, path: str | os.PathLike[str]) -> Path | str:
         >>> save(record, "run.safetensors")
     """
     if is_address(path):
-        return saved_at(str(path), partial(save, record))
+        return saved_at(str(path), partial(save, record, name=name))
     check_path(local_path(path))
     tensors = _tensors_of(record)
     with written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.
         sums = {name: _checksum(array) for name, array in tensors.items()}
-        write_tensors(temporary, tensors, document_with_sums(_document_of(record), sums))
+        document = _document_of(record) | ({"name": name} if name else {})
+        write_tensors(temporary, tensors, document_with_sums(document, sums))
     return Path(path)
 
 
@@ -207,20 +209,19 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     Example:
         >>> load("run.safetensors", check=True)
     """
-    path = fetched(path)
-    try:
-        file = RecordFile(path)
-        if "kind" in file.document:
-            raise NoRecord(path, str(file.document["kind"]))
-        record = record_of(file.document, file.arrays)
-    except UNREADABLE as error:
-        if isinstance(error, FileError):
-            raise
-        detail = str(error) if isinstance(error, RecordError) else f"{type(error).__name__} {error}"
-        raise FileError(f"{path} is damaged: {detail}; capture the record again") from None
+    file, record = opened(fetched(path))
     if check:
         check_record(file, record)
     return record
+
+
+def opened(path: Path) -> tuple[RecordFile, Record]:
+    """The file of a record and what `load` gives of it."""
+    with reading(path, "record"):
+        file = RecordFile(path)
+        if "kind" in file.document:
+            raise NoRecord(path, str(file.document["kind"]))
+        return file, record_of(file.document, file.arrays)
 
 
 def check_record(file: RecordFile, record: Record) -> None:
@@ -230,10 +231,8 @@ def check_record(file: RecordFile, record: Record) -> None:
         FileError: naming the first array that is not what was written.
     """
     file.check()
-    try:
+    with reading(file.path, "record"):
         _check_values(record)
-    except RecordError as error:
-        raise FileError(f"{file.path} is damaged: {error}; capture the record again") from None
 
 
 def _check_values(record: Record) -> None:

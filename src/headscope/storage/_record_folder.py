@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
 
-from headscope.errors import RecordError
+from headscope.errors import FileError, RecordError
 from headscope.record import Record
 from headscope.storage._checks import reading
-from headscope.storage._record_file import load
+from headscope.storage._record_file import opened
 from headscope.storage.atomic import written_whole
 
 INDEX = "records.jsonl"
@@ -128,11 +128,15 @@ class RecordFolder(Sequence[Record]):
 
         Raises:
             RecordError: where there is no such record.
-            FileError: where its file is missing or damaged.
+            FileError: where its file is missing, damaged or that of another text.
         """
         if isinstance(index, slice):
-            return [load(self.file(each)) for each in range(len(self))[index]]
-        return load(self.file(index))
+            return [self[each] for each in range(len(self))[index]]
+        path = self.file(index)
+        file, record = opened(path)
+        if file.document.get("name") != path.name:
+            raise FileError(f"{path} holds another record than its own; remove it and run again")
+        return record
 
     def __iter__(self) -> Iterator[Record]:
         for index in range(len(self)):

@@ -47,7 +47,7 @@ def _saved(text: Any, record: Record, *, files: RecordFiles, **_: Any) -> Counts
     file = files.of(text)
     path = Path(files.folder) / file
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(record, path)
+    save(record, path, name=path.name)
     return {f"{FILE}{file}": np.ones(())}
 
 
