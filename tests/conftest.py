@@ -222,13 +222,13 @@ def serving():
     uvicorn = pytest.importorskip(
         "uvicorn", reason="needs the extra server: pip install 'headscope[server]'"
     )
-    from headscope.cli._serve import server_of
-    from headscope.views.listening import listening_on
+    from headscope.views.listening import listening_on, quiet_server
+    from headscope.views.server import application
 
     @contextmanager
     def serving(view):
         listening = listening_on(0)
-        server = server_of(view, TOKEN)
+        server = quiet_server(application(view, TOKEN))
         assert isinstance(server, uvicorn.Server)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

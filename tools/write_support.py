@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from headscope.cli._support import EXAMPLES, tables_of, try_every_type
+from headscope.cli._records import EXAMPLES, tables_of, try_every_type
 from headscope.testing import Support
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"

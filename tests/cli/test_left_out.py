@@ -97,6 +97,15 @@ def test_texts_of_unknown_tokens_are_refused_before_any_run(here, folder, capsys
 def test_the_evidence_of_a_page_says_it_too(texts, folder, capsys):
     assert run(["view", "the cat sat", "--model", folder, "--evidence-of", texts]) == 3
     assert (
-        "headscope: 6 of 8 texts of the evidence were left out: 2, 3, 5, 6, 7, 8"
+        "headscope: 6 of 8 texts were left out: 2 of the evidence, 3 of the evidence, 5 of"
         in capsys.readouterr().err
     )
+
+
+def test_texts_of_pages_and_of_their_evidence_are_counted_together(here, folder, capsys):
+    (here / "pages.jsonl").write_text('{"text": null}\n"a cat"\n', encoding="utf-8")
+    (here / "a.txt").write_text("a cat\na dog ran\n", encoding="utf-8")
+    arguments = ["--model", folder, "--evidence-of", "a.txt", "--out", "pages"]
+    assert run(["view", "--texts", "pages.jsonl", *arguments]) == 3
+    assert [page.name for page in (here / "pages").iterdir()] == ["2.html"]
+    assert "1 of 4 texts were left out: 1\n" in capsys.readouterr().err

@@ -135,15 +135,14 @@ def test_bad_input_is_one_line(arguments, line, file, capsys):
 
 
 def test_it_shows_what_headscope_view_can_show(file, monkeypatch):
-    from headscope.cli import _serve
-
     seen = []
 
     class Nothing:
         def run(self, sockets):
             pass
 
-    monkeypatch.setattr(_serve, "server_of", lambda view, token: seen.append(view) or Nothing())
+    monkeypatch.setattr("headscope.views.server.application", lambda view, _: seen.append(view))
+    monkeypatch.setattr("headscope.views.listening.quiet_server", lambda _: Nothing())
     assert run_line(f"serve {file} --view matrix --evidence") == 0
     options = seen[0].options
     assert options["view"] == "matrix"

@@ -20,7 +20,6 @@ from matplotlib.backends import _backend_pdf_ps
 import headscope as hs
 import headscope.testing
 from headscope.capturing import loading
-from headscope.cli import _serve
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
@@ -427,7 +426,7 @@ def desk(request, cheap, models, files, tmp_path, monkeypatch):
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())
     monkeypatch.setattr("headscope.corpus.dask_cluster", _cluster_of_this_process)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setattr(_serve, "server_of", lambda view, token: Interrupted())
+    monkeypatch.setattr("headscope.views.listening.quiet_server", lambda application: Interrupted())
     monkeypatch.setattr("headscope.live.serving.quiet_server", lambda application: Interrupted())
     monkeypatch.setattr("headscope.live.serving._load", lambda *_: None)
     return tmp_path

@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "_page": "view figure",
-    "_capture": "capture generate answer",
-    "_records": "check export compare",
+    "_capture": "capture generate answer effect ablate",
+    "_records": "check export compare support",
     "_serve": "serve",
     "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",
-    "_changes": "effect ablate",
-    "_support": "support",
 }
 """The commands of each module: the function of that name, with its docstring as the help."""
 if find_spec("headscope.headvis") is not None:  # of an extra

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from headscope.cli import _files as files
 from headscope.cli import _run as run
-from headscope.cli._files import Results, RunResults
-from headscope.cli._run import Count, FitOptions, Input, Media, left_out, load, say
-from headscope.cli._signature import made_from
-from headscope.cli._study import CorpusOptions, Study, alone_or_all, warnings_as_lines
-from headscope.errors import FileError, RecordError, RunError, TextError
+from headscope.cli._files import Results, RunResults, hs, left_out, say
+from headscope.cli._run import (
+    CorpusOptions,
+    FitOptions,
+    Input,
+    ModelOptions,
+    Study,
+    alone_or_all,
+    load,
+    warnings_as_lines,
+)
+from headscope.cli._signature import hyphenated, made_from
+from headscope.errors import FileError, InterventionError, RecordError, RunError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -27,6 +33,8 @@ ENDED = {
     "criterion": "a stopping criterion was met",
 }
 KEPT = "precision routers"
+WRITTEN = "max_new_tokens sample=do_sample temperature top_p seed"
+"""How a model writes."""
 SINGLY = Parameter(consume_multiple=False)
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 
@@ -65,24 +73,24 @@ def capture(
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.capture`.
     """
-    from headscope.capturing import parse_keep
-
-    options |= {
-        "keep": "auto" if keep == ("auto",) else keep,
-        "heads": files.parse_heads(keep_heads),
-    }
-    parse_keep(**options)
+    options |= _kept(keep, keep_heads)
+    hs.capturing.parse_keep(**options)
     text, model = asked.written(texts), asked.model
     if texts is not None:
         beside: dict[str, Any] = {"--target": model.target}
         beside |= {"--target-tokenizer": model.target_tokenizer, "a text": text}
-        beside |= {"a picture or sound": asked.media.given}
+        beside |= {"a picture or sound": asked.media}
         files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
         if not files.is_folder(out):
             raise FileError(
                 f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
             )
-        _capture_file(texts, Study(RunResults(out), corpus, model), options)
+        given = alone_or_all(hs.capturing.parse_texts(texts))
+        with Study(RunResults(out), corpus, model).reading(given) as (source, how):
+            options["max_unknown"] = 1.0 if how.pop("allow_unfit") else hs.capturing.MOST_UNKNOWN
+            options |= how | {"progress": True}
+            records = hs.capturing.capture_many(*source, given, **options)
+        say(f"Wrote {len(records):,} records to {out.resolve()}")
         return
     if corpus != CorpusOptions():
         raise RunError(
@@ -90,48 +98,16 @@ def capture(
         )
     files.check_suffix("--out", out, (files.RECORD,))
     run.say_what(run.captured(asked.parsed(), model, out, **options))
-    run.say_written(out)
+    files.say_written(out)
 
 
-def _capture_file(texts: Path, asked: Study, options: dict[str, Any]) -> None:
-    """The records of the texts of a file to a folder."""
-    from headscope.capturing import parse_texts
-
-    given = alone_or_all(parse_texts(texts))
-    with asked.reading(given) as (source, how):
-        from headscope.capturing import MOST_UNKNOWN, capture_many
-
-        options |= {"max_unknown": 1.0 if how.pop("allow_unfit") else MOST_UNKNOWN}
-        records: Any = capture_many(*source, given, progress=True, **how, **options)
-    say(f"Wrote {len(records):,} records to {how['out'].resolve()}")
+def _kept(keep: tuple[str, ...], keep_heads: tuple[str, ...]) -> dict[str, Any]:
+    """What is kept, as options of `headscope.capture`."""
+    what = "auto" if keep == ("auto",) else keep
+    return {"keep": what, "heads": files.parse_heads(keep_heads)}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Writing:
-    """How a model writes."""
-
-    max_new_tokens: Count = None
-    """Maximum number of tokens to generate; by default that of the model's own generation_config,
-    or 32.
-    """
-    sample: bool = False
-    """Sample tokens instead of taking the most probable one."""
-    temperature: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
-    """Sampling temperature: above 1 more random, below 1 less."""
-    top_p: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1))] = None
-    """Sample from the most probable tokens that together have this probability."""
-    seed: int | None = None
-    """Random seed."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Those that were given, so that the defaults of the model hold."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return given | ({"do_sample": True} if given.pop("sample") else {})
-
-
-@made_from("headscope.capturing.options:KeepOptions", takes=KEPT)
+@made_from("headscope.capturing.options:KeepOptions", takes=f"{WRITTEN} {KEPT}")
 def generate(
     *prompts: str,
     texts: Path | None = None,
@@ -139,7 +115,6 @@ def generate(
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
-    writing: Writing = Writing(),
     keep: Annotated[tuple[Literal["auto", "weights", "qk", "values"], ...], SINGLY] = ("auto",),
     keep_heads: tuple[str, ...] = (),
     machine: FitOptions = FitOptions(),
@@ -161,7 +136,6 @@ def generate(
         out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
             with 1.safetensors, 2.safetensors ...
         target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
-        writing: How tokens are chosen.
         keep: What to store, as in headscope capture; may be given several times.
         keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
             default all.
@@ -169,7 +143,7 @@ def generate(
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.generate`.
     """
-    options |= {"heads": files.parse_heads(keep_heads)}
+    options |= _kept(keep, keep_heads) | machine.for_many()
     given = _prompts_of(prompts, texts, chat)
     in_folder = texts is not None or len(given) > 1
     if in_folder:
@@ -178,24 +152,19 @@ def generate(
         files.check_suffix("--out", out, (files.RECORD,))
     run.check_model(model, machine.revision)
     run.check_model(target_tokenizer)
-    options |= writing.options | {"keep": "auto" if keep == ("auto",) else keep}
-    options |= machine.read_many() | {"allow_unfit": machine.allow_unfit}
     left_out.begin("prompt", len(given))
     loaded = load("load_model", model, writes=True, **machine.fitting)
     if target_tokenizer is not None:
         trusted = machine.trust_remote_code
-        tokenizer = load("load_tokenizer", target_tokenizer, trust_remote_code=trusted)
-        options["target_tokenizer"] = tokenizer
-    from headscope.capturing import generate_many
-
-    lost: dict[int, Any] = {}
-    several = len(given) > 1
-    options |= {"on_error": left_out.losing(lost, alone=not several), "progress": several}
+        options["target_tokenizer"] = load(
+            "load_tokenizer", target_tokenizer, trust_remote_code=trusted
+        )
+    options["on_error"], numbers = left_out.losing(len(given))
+    options["progress"] = len(given) > 1
     # A prompt that is left out is reported before the record of any later one comes.
-    numbers = (number for number in range(len(given)) if number not in lost)
-    with warnings_as_lines("one at a time"), run.quiet():
-        for record in generate_many(*loaded, given, **options):
-            number = next(numbers) + 1
+    with warnings_as_lines("one at a time"), files.quiet():
+        for record in hs.capturing.generate_many(*loaded, given, **options):
+            number = next(numbers)
             _write(record, out / f"{number}.safetensors" if in_folder else out)
 
 
@@ -206,22 +175,18 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None)
         TextError: where there is no prompt, or both are given.
         FileError: where the file cannot be read.
     """
-    from headscope.capturing import parse_prompt, parse_prompts
-
     if chat is not None:
-        return [parse_prompt(run.text_or_chat(None, chat, prompts, texts))]
+        return [hs.capturing.parse_prompt(run.text_or_chat(None, chat, prompts, texts))]
     if bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is None:
-        return [parse_prompt(prompt, "prompt") for prompt in prompts]
-    return alone_or_all(parse_prompts(texts))
+        return [hs.capturing.parse_prompt(prompt, "prompt") for prompt in prompts]
+    return alone_or_all(hs.capturing.parse_prompts(texts))
 
 
 def _write(record: Record, out: Path) -> None:
-    from headscope.storage import save
-
     out.parent.mkdir(parents=True, exist_ok=True)
-    save(record, out)
+    hs.storage.save(record, out)
     written = record.generation
     if written is not None:
         count = len(written)
@@ -231,10 +196,10 @@ def _write(record: Record, out: Path) -> None:
             f"{sum(written.entropies) / count:.2g} nats"
         )
     run.say_what(record)
-    run.say_written(out)
+    files.say_written(out)
 
 
-@made_from("headscope.studies:answer", takes="layers keep_sinks")
+@made_from("headscope.studies:answer", takes=f"{WRITTEN} layers keep_sinks")
 def answer(
     question: str,
     /,
@@ -245,7 +210,6 @@ def answer(
     at: tuple[str, ...] = (),
     relative: bool = False,
     results: Results = Results(),
-    writing: Writing = Writing(),
     machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
@@ -265,7 +229,6 @@ def answer(
             heads of several layers, instead of --layers and --heads.
         relative: With --plot: draw the difference to the mean over all words of the answer.
         results: Where the result is written.
-        writing: How tokens are chosen.
         machine: Where and how the model runs.
         **options: Of `headscope.answer`.
     """
@@ -273,14 +236,12 @@ def answer(
     if at and (heads or "layers" in options):
         raise RecordError("--at names layers and heads; remove --layers and --heads")
     options |= {"heads": list(heads)} if heads else {}
-    options |= _chosen(at) | writing.options | {"allow_unfit": machine.allow_unfit}
-    given = Media(image).parsed(question, None)
+    options |= _chosen(at) | {"allow_unfit": machine.allow_unfit}
+    given = Input(question, image=image).parsed()
     run.check_model(model, machine.revision)
     loaded = load("load_for", model, given, writes=True, **machine.fitting)
-    with run.status("Answering"), run.quiet():
-        from headscope.studies import answer as answer_of
-
-        result = answer_of(*loaded, None, given, **options)
+    with files.status("Answering"), files.quiet():
+        result = hs.studies.answer(*loaded, None, given, **options)
     say(str(result))
     run.say_where()
     if result.record is not None and result.record.verification:
@@ -297,3 +258,187 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     if not all(own for _, own in places):
         raise RecordError("--at names whole layers and single heads; give either of them")
     return {"heads": [(layer, head) for layer, own in places for head in own]}
+
+
+WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
+"""Tasks for which a model must write."""
+
+
+@made_from("headscope.studies:effect", takes="stack")
+def effect(
+    asked: Input,
+    *,
+    zero: tuple[str, ...] = (),
+    uniform: tuple[str, ...] = (),
+    control: tuple[str, ...] = (),
+    results: Results = Results(),
+    **options: Any,
+) -> None:
+    """Measure what disabling heads changes.
+
+    headscope effect "The rabbit hopped." --zero 1-8
+
+    headscope effect "The rabbit hopped." --uniform 2-0,3 --control 2-1 2-2 --out effect.html
+
+    Args:
+        asked: What is read, and the model, loaded with the head that was saved with it.
+        zero: Heads whose output is set to zero: layer and heads, such as 2-0, 2-0,3,5, or 2 for all
+            heads of layer 2.
+        uniform: Heads that attend uniformly; written as for --zero.
+        control: Heads that are disabled in the same way, one after the other, to show what any such
+            change does; written as for --zero.
+        results: Where the result is written.
+        **options: The stack.
+    """
+    results.check()
+    zeroed, evened, controls = (files.parse_places(each) for each in (zero, uniform, control))
+    if not zero and not uniform:
+        raise InterventionError(
+            "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
+        )
+    given, model = asked.parsed(), asked.model
+    model.check()
+    with files.status("Loading PyTorch and transformers"):
+        uniform_of, zero_of = hs.interventions.Uniform, hs.interventions.Zero
+    reads: dict[str, Any] = model.fitting | {"truncate": model.truncate}
+    if model.target_tokenizer:
+        reads["target_tokenizer"] = model.tokenizer_of_target()
+
+    def changes(kind: Any, places: list[tuple[int, list[int]]]) -> list[Any]:
+        return [kind(layer=layer, heads=heads or None, **options) for layer, heads in places]
+
+    reads["interventions"] = [*changes(zero_of, zeroed), *changes(uniform_of, evened)]
+    # Controls change other heads in the same way as the heads in question.
+    reads["controls"] = [[each] for each in changes(zero_of if zero else uniform_of, controls)]
+    with files.status("Running the model"), files.quiet():
+        result = hs.studies.effect(model.model, None, given, **reads)
+    say(str(result))
+    facts = result.comparison.a.model
+    say(f"{facts.name} ran on {facts.ran}")
+    results.write(result)
+
+
+@made_from(
+    "headscope.studies:ablate",
+    takes="+single_heads=heads +whole_layers=layers +share stack screen screen_top=top resume "
+    "confidence alpha correction random_weights",
+)
+def ablate(
+    asked: Study,
+    *,
+    task: Annotated[str, Parameter(converter=hyphenated)],
+    data: Path | None = None,
+    by: Annotated[
+        Literal["zero", "uniform", "mean-attention", "mean-output", "mean"],
+        Parameter(converter=hyphenated),
+    ] = "zero",
+    limit: int | None = None,
+    threads: int | None = None,
+    masked: Annotated[bool | None, Parameter(negative="--causal")] = None,
+    **options: Any,
+) -> None:
+    """Measure how much each head matters for a task.
+
+    headscope ablate --task next-word --data texts.txt --model path/to/a/gpt2
+
+    headscope ablate --task likeness --data pairs.jsonl --no-whole-layers --plot heads.svg
+
+    Args:
+        asked: The model, and where the result is written.
+        task: Name of the task: next-word, masked-word (texts), classification (texts or pairs with
+            a label), likeness (similarity of pairs with a label or score; by embeddings),
+            minimal-pairs (sentence_good, sentence_bad), translation (source, target; summaries
+            too), repeats (repeated random tokens), or file.py:function, which is called with model
+            and tokenizer, and of a run in parts with a list of one example, too.
+        data: Annotated data: a file of examples: .jsonl, .csv, .tsv, .parquet, or .txt with one
+            text per line. Fields are named as in GLUE, BLiMP or our own files: text, text_b, label;
+            sentence1, sentence2; premise, hypothesis ... The field group names the document of an
+            example, so that intervals and tests are over documents.
+        by: What replaces what is disabled: zeros (zero; Michel et al. 2019), uniform attention
+            (uniform; Kovaleva et al. 2019), a head's mean attention over the examples by position
+            (mean-attention), or its mean output over examples and tokens, the usual mean ablation
+            (mean-output).
+        single_heads: Disable each head on its own.
+        whole_layers: Disable each layer as a whole.
+        limit: Maximum number of examples to read.
+        threads: Number of threads that PyTorch uses.
+        share: Compute the layers below the disabled one only once.
+        masked: For minimal pairs: whether the model predicts masked words (--masked) or the next
+            word (--causal).
+        stack: Attention stack of the model, such as decoder or cross; by default all.
+        **options: Of `headscope.ablate`.
+    """
+    if data is not None and not data.is_file():
+        raise FileError(f"{data} does not exist")
+    if "resume" in options:
+        files.check_writable(options["resume"])
+    if ":" not in task:
+        # Mistakes in the task's name or file show now, before PyTorch is imported.
+        hs.tasks.check_task(task, data)
+        if data is not None:
+            hs.storage.read_rows(data)
+    asked.model.check()
+    options["by"] = by.replace("-", " ")
+    if not asked.in_parts:
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        network, made = _whole_task(task, asked.model, data, limit=limit, masked=masked)
+        options |= {"allow_unfit": asked.model.allow_unfit, "on_error": left_out.losing(0)[0]}
+        result = hs.studies.ablate(network, made, progress=True, **options)
+    elif threads is not None or asked.model.target_tokenizer is not None:
+        raise RunError(
+            "--threads and --target-tokenizer are not for runs in parts, whose workers have one "
+            "thread each; leave them out, or --out FOLDER, --workers and --dask"
+        )
+    else:
+        rows = _rows_of(task, data, limit)
+        with asked.reading(rows, what="example") as (source, how):
+            how.pop("batch_size", None)
+            result = hs.studies.ablate(source[0], task, masked=masked, texts=rows, **how, **options)
+    asked.tell(result)
+
+
+def _rows_of(task: str, data: Path | None, limit: int | None) -> list[Any]:
+    """The examples of a run in parts."""
+    if task == "repeats":
+        return hs.tasks.repeated_runs(*([limit] if limit else []))
+    if data is None:
+        raise RunError("A run in parts needs a file of examples; give --data")
+    return hs.storage.read_rows(data)[:limit]
+
+
+def _whole_task(
+    task: str, model: ModelOptions, data: Path | None, *, limit: int | None, masked: bool | None
+) -> tuple[Any, Any]:
+    """The model, and the task on all examples, held in this process."""
+    network, tokenizer = _with_head(task, model, masked=masked)
+    # A function of the user's own gets model and tokenizer only.
+    reads: dict[str, Any] = {"batch": model.batch_size or 16} if ":" not in task else {}
+    if task == "minimal-pairs":
+        reads["masked"] = masked
+    if task == "translation":
+        reads["target_tokenizer"] = model.tokenizer_of_target()
+    if task in hs.tasks.NAMES and task != "repeats":
+        reads |= {"truncate": model.truncate, "allow_unfit": model.allow_unfit}
+        reads["on_error"] = left_out.losing(0)[0]
+    left_out.begin("example")
+    made = hs.tasks.named_task(task, network, tokenizer, data, limit=limit, **reads)
+    left_out.of = len(made.order or ()) + len(made.left_out)
+    return network, made
+
+
+def _with_head(task: str, model: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:
+    """The model with the head that the task needs, and its tokenizer."""
+    tokenizer = load("load_tokenizer", model.model, **model.loading)
+    # Where the user does not say, a tokenizer with a mask token means a masked model.
+    is_masked = tokenizer.mask_token_id is not None if masked is None else masked
+    loading, how = model.fitting, "load_bare_model"
+    if task == "masked-word" or (task == "minimal-pairs" and is_masked):
+        how = "load_masked_model"
+    elif task == "classification":
+        how = "load_classifier"
+    else:
+        loading["writes"] = task in WRITING
+    return load(how, model.model, **loading), tokenizer

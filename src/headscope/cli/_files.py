@@ -1,4 +1,5 @@
-"""Files that commands write, and heads, layers and tokens as they are written on the command line.
+"""What commands print and write; and heads, layers and tokens as they are written on the command
+line.
 
 Files are checked before any long work, and never take the place of a file of another kind: a page
 must not replace a record that took an hour by a mistyped name.
@@ -11,17 +12,27 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from cyclopts import Parameter
 
-from headscope.cli._run import say, status
-from headscope.errors import CaptureError, FigureError, FileError, RecordError, TextError
+from headscope.errors import (
+    CaptureError,
+    FigureError,
+    FileError,
+    HeadscopeError,
+    RecordError,
+    TextError,
+)
 
 FORCE = "--force"
 overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
@@ -33,7 +44,139 @@ PAGE = ".html"
 PAGES = (PAGE, ".htm", ".xhtml")
 TABLES = (".csv", ".json", ".parquet")
 PICTURES = (".svg", ".pdf", ".png")
+KINDS = {RECORD: "a record", PAGE: "a page", "": "a file of another kind"}
 READ = 512
+
+
+class Packages:
+    """Our packages, each imported when something of it is used: help and refusals come before NumPy
+    and torch are loaded.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return import_module(f"headscope.{name}")
+
+
+hs = Packages()
+
+
+def say(line: str) -> None:
+    """Print one line of results to standard output."""
+    print(line)  # noqa: T201
+
+
+@contextmanager
+def status(what: str) -> Generator[None]:
+    """Show a status line on stderr where it is a terminal; print nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def say_written(path: Path, after: str = "") -> None:
+    """Print which file was written, and its size."""
+    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB){after}")
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Keep transformers and the hub's client from writing bars, reports and retries between our
+    lines.
+
+    That positions are numbered, or layers not seen, is printed as a line of its own (`say_what`),
+    not as a warning.
+    """
+    from huggingface_hub.utils import logging as hub
+    from transformers.utils import logging as transformers
+
+    levels = [(library, library.get_verbosity()) for library in (hub, transformers)]
+    for library, _ in levels:
+        library.set_verbosity_error()
+    transformers.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            for told in ("Some positions have no names", "The attention of some layers was not"):
+                warnings.filterwarnings("ignore", message=told)
+            yield
+    finally:
+        for library, level in levels:
+            library.set_verbosity(level)
+        transformers.enable_progress_bar()
+
+
+PARTLY = 3
+"""Exit code of a command that did its work except for some of the texts."""
+NAMED = 10
+
+
+class LeftOut:
+    """Texts that a run of the command line left out."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self, what: str = "text", of: int = 0) -> None:
+        """Start counting from zero.
+
+        Args:
+            what: the noun for one of them, such as text.
+            of: how many there are; 0 where that is not known.
+        """
+        self.what, self.of, self.listed = what, of, ""
+        self.names: dict[str, str] = {}
+
+    def note(self, name: object, error: HeadscopeError | str) -> None:
+        """Report one that is left out, on stderr.
+
+        Args:
+            name: its name, or its number, counted from 1.
+            error: the reason.
+        """
+        if str(name) in self.names:
+            return
+        self.names[str(name)] = str(error)
+        why = " ".join(str(error).split())
+        sys.stderr.write(f"headscope: {self.what} {name} was left out: {why}\n")
+
+    def losing(self, of: int) -> tuple[Any, Iterator[int]]:
+        """What reports one by its number, counted from 0, and the numbers, counted from 1, of those
+        that were not left out so far; the error of one alone is raised.
+
+        Args:
+            of: how many there are.
+        """
+        lost: set[int] = set()
+
+        def lose(index: int, error: HeadscopeError) -> None:
+            if of == 1:
+                raise error
+            lost.add(index + 1)
+            self.note(index + 1, error)
+
+        return lose, (number for number in range(1, of + 1) if number not in lost)
+
+    def end(self) -> int:
+        """Print how many were left out as the last line of stderr, and return the exit code."""
+        if not self.names:
+            return 0
+        count = len(self.names)
+        listed = [self.listed] if self.listed else list(self.names)[:NAMED]
+        more = f" and {count - NAMED} more" if count > NAMED and not self.listed else ""
+        of = f" of {self.of}" if self.of else ""
+        s, were = ("s", "were") if self.of > 1 or count > 1 else ("", "was")
+        told = f"{count}{of} {self.what}{s} {were} left out: {', '.join(listed)}{more}"
+        sys.stderr.write(f"headscope: {told}\n")
+        return PARTLY
+
+
+left_out = LeftOut()
+"""The texts that this command left out: one process runs one command, and `run` sets its exit
+code.
+"""
 
 
 @Parameter(name="*")
@@ -94,13 +237,13 @@ class Results:
                     result.view().save(self.file)
                 else:
                     write_table(self.file, result.columns(), result.to_arrow)
-            say(f"Wrote {self.file.resolve()}")
         if self.plot is not None:
             with status("Drawing"):
-                path = result.plot(self.plot, **look)
-            say(f"Wrote {path.resolve()}")
+                result.plot(self.plot, **look)
         if self.save is not None:
-            say(f"Wrote {Path(result.save(self.save)).resolve()}")
+            result.save(self.save)
+        for path in filter(None, (self.file, self.plot, self.save)):
+            say(f"Wrote {path.resolve()}")
 
 
 @Parameter(name="*")
@@ -122,9 +265,7 @@ def is_folder(out: Path | None) -> bool:
 
 def write_table(out: Path, columns: Mapping[str, Iterable[Any]], to_arrow: Any) -> None:
     """Write a table as .csv, .json or .parquet, whole or not at all."""
-    from headscope.storage import written_whole
-
-    with written_whole(out) as temporary:
+    with hs.storage.written_whole(out) as temporary:
         if out.suffix == ".parquet":
             from pyarrow import parquet
 
@@ -162,10 +303,9 @@ def check_suffix(option: str, out: Path | None, kinds: Sequence[str]) -> None:
     Raises:
         FileError: saying why.
     """
-    if out is None:
-        return
-    check_writable(out, PAGE if kinds == PAGES else None)
-    if out.suffix.lower() not in kinds:
+    if out is not None:
+        check_writable(out, PAGE if kinds == PAGES else None)
+    if out is not None and out.suffix.lower() not in kinds:
         use = f"; use {out.with_suffix(kinds[0])}" if kinds in ((RECORD,), PAGES) else ""
         wanted = f"a {kinds[0]} file" if use else ", ".join(kinds)
         raise FileError(f"Expected {wanted} for {option}, got {out}{use}")
@@ -209,16 +349,15 @@ def check_writable(out: Path, kind: str | None = None) -> None:
     Raises:
         FileError: saying why.
     """
-    from headscope.storage import check_parent
-
     if out.is_dir():
         raise FileError(f"Expected a file for --out, got the folder {out}")
-    check_parent(out)
+    hs.storage.check_parent(out)
     there, kind = kind_of(out), out.suffix.lower() if kind is None else kind
     if not overwriting.get() and there not in (None, kind):
+        old, new = (KINDS.get(each, f"a file {each}") for each in (there or "", kind))
         raise FileError(
-            f"{out} already exists and is {_named(there)}; add {FORCE} to replace it with "
-            f"{_named(kind)}, or choose another name"
+            f"{out} already exists and is {old}; add {FORCE} to replace it with {new}, or choose "
+            "another name"
         )
 
 
@@ -242,11 +381,6 @@ def kind_of(path: Path) -> str | None:
         return RECORD
     is_page = start.lstrip().lower().startswith((b"<!doctype html", b"<html"))
     return PAGE if is_page else path.suffix.lower()
-
-
-def _named(kind: str | None) -> str:
-    names = {RECORD: "a record", PAGE: "a page", "": "a file of another kind"}
-    return names.get(kind or "", f"a file {kind}")
 
 
 LAYER_AND_HEADS = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
@@ -303,8 +437,7 @@ def layer_number(given: int | None, numbers: Sequence[int]) -> int | None:
         numbers: numbers of all layers.
     """
     # Numbers out of range are returned as they are: the record or the model then raises.
-    is_from_end = given is not None and -len(numbers) <= given < 0
-    return numbers[given] if given is not None and is_from_end else given
+    return given if given is None or not -len(numbers) <= given < 0 else numbers[given]
 
 
 def position_or_word(given: str) -> int | str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headscope.cli._run import ModelOptions, say
-from headscope.cli._study import Study, parse_texts
+from headscope.cli._files import hs, say
+from headscope.cli._run import ModelOptions, Study, parse_texts
 
 
 def headvis(
@@ -25,11 +25,10 @@ def headvis(
         stack: Attention stack of the model, such as decoder or cross; by default the first.
         model: Model, and how it runs.
     """
-    from headscope.headvis import check_tree_folder, read_headvis, write_headvis
-
-    check_tree_folder(out)
+    hs.headvis.check_tree_folder(out)
     given = parse_texts(None, None, texts)
     with Study(model=model).reading(given) as (source, how):
-        folder = write_headvis(out, *source, given, dataset=texts.stem, stack=stack, **how)
-    say(read_headvis(folder).summary)
+        how |= {"dataset": texts.stem, "stack": stack}
+        folder = hs.headvis.write_headvis(out, *source, given, **how)
+    say(hs.headvis.read_headvis(folder).summary)
     say(f"Wrote {folder.resolve()}; it holds whole texts, under their licence")

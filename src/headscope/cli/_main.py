@@ -19,8 +19,8 @@ import cyclopts
 
 from headscope._missing_packages import missing_package
 from headscope.cli._app import app
-from headscope.cli._files import overwriting, without_force
-from headscope.cli._run import left_out, ran
+from headscope.cli._files import left_out, overwriting, without_force
+from headscope.cli._run import ran
 from headscope.errors import HeadscopeError
 
 DEBUG = "HEADSCOPE_DEBUG"

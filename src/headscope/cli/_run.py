@@ -1,4 +1,6 @@
-"""Options of commands that run a model, and what these commands print."""
+"""Options of commands that run a model, on one input or as a study of many; and what these commands
+print.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,17 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import CycloptsError, Group, Parameter
 from cyclopts.validators import Number
 
-from headscope.errors import FileError, HeadscopeError, TextError
+from headscope.cli._files import RunResults, check_folder, hs, left_out, quiet, say, status
+from headscope.errors import FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
-    from headscope.capturing import ParsedInput
+    from headscope.capturing import Outcome, ParsedInput
     from headscope.record import Record
 
 MODEL = Group("Model")
@@ -67,10 +69,6 @@ class MachineOptions:
         names = ("device", "dtype", "revision", "trust_remote_code")
         return {name: getattr(self, name) for name in names}
 
-    def read_many(self) -> dict[str, Any]:
-        """The options of `headscope.capture_many` that say how many texts run at once."""
-        return {} if self.batch_size is None else {"batch_size": self.batch_size}
-
 
 def check_model(name: str | None, revision: str | None = None) -> None:
     """Raise where no model or tokenizer can have this name, a revision has no model, or the hub
@@ -79,14 +77,12 @@ def check_model(name: str | None, revision: str | None = None) -> None:
     Raises:
         ModelError: naming the form of a model's name, or what could not be reached.
     """
-    from headscope.capturing import check_name, check_revision, reached
-
     if name is not None:
-        check_name(name)
+        hs.capturing.check_name(name)
     if revision is not None:
-        check_revision(name, revision)
+        hs.capturing.check_revision(name, revision)
     if name is not None:
-        reached(name, revision)
+        hs.capturing.reached(name, revision)
 
 
 @Parameter(name="*", group=MODEL)
@@ -103,6 +99,11 @@ class FitOptions(MachineOptions):
     def fitting(self) -> dict[str, Any]:
         """The options of loading, and whether an unfit model is taken."""
         return self.loading | {"allow_unfit": self.allow_unfit}
+
+    def for_many(self) -> dict[str, Any]:
+        """How many texts are read, as `headscope.capture_many` and studies take it."""
+        many = {} if self.batch_size is None else {"batch_size": self.batch_size}
+        return {"allow_unfit": self.allow_unfit} | many
 
 
 @Parameter(name="*", group=MODEL)
@@ -128,52 +129,10 @@ class ModelOptions(FitOptions):
         check_model(self.model, self.revision)
         check_model(self.target_tokenizer)
 
-    def for_many(self) -> dict[str, Any]:
-        """How many texts are read, as studies take it."""
-        return {"truncate": self.truncate, "allow_unfit": self.allow_unfit} | self.read_many()
-
     def tokenizer_of_target(self) -> Any:
         """The tokenizer of the target side, loaded; None where it has none of its own."""
         name, trusted = self.target_tokenizer, self.trust_remote_code
         return name and load("load_tokenizer", name, trust_remote_code=trusted)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Media:
-    """Pictures, video and sound that the model reads, with a text or without."""
-
-    image: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)] = ()
-    """A picture; give it several times if the text has a place for each."""
-    video: Path | None = None
-    """A video: a folder of pictures, a GIF, a .npy file, or a film (headscope[video])."""
-    sound: Path | None = None
-    """A sound file (.wav), at the sampling rate of the model."""
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options of `headscope.capture`."""
-        image = self.image[0] if len(self.image) == 1 else list(self.image)
-        given = {"image": image or None, "video": self.video, "sound": self.sound}
-        return {name: value for name, value in given.items() if value is not None}
-
-    def parsed(self, text: Any, text_b: str | None, target: str | None = None) -> ParsedInput:
-        """The input, parsed, and its pictures and sound read, before anything is loaded.
-
-        Raises:
-            CycloptsError: where nothing was given, which is wrong usage.
-            FileError: a file that does not exist.
-            TextError: saying what cannot be combined.
-        """
-        from headscope.capturing import parse_call
-
-        if text is None and not self.given:
-            raise CycloptsError(
-                msg="Expected a text, or a picture, video or sound with --image, --video or --sound"
-            )
-        if text_b is not None and self.given:
-            raise TextError(f"A picture, video or sound goes with one text only; remove {text_b!r}")
-        return parse_call(text, text_b, {"target": target} | self.given).in_memory()
 
 
 @dataclass(frozen=True)
@@ -188,16 +147,42 @@ class Input:
     """A conversation to read in place of a text: a .json file with a list of messages, each with
     role and content.
     """
-    media: Media = Media()
+    image: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)] = ()
+    """A picture; give it several times if the text has a place for each."""
+    video: Path | None = None
+    """A video: a folder of pictures, a GIF, a .npy file, or a film (headscope[video])."""
+    sound: Path | None = None
+    """A sound file (.wav), at the sampling rate of the model."""
     model: ModelOptions = ModelOptions()
+
+    @property
+    def media(self) -> dict[str, Any]:
+        """Pictures, video and sound, as options of `headscope.capture`."""
+        image = self.image[0] if len(self.image) == 1 else list(self.image)
+        given = {"image": image or None, "video": self.video, "sound": self.sound}
+        return {name: value for name, value in given.items() if value is not None}
 
     def written(self, *others: object) -> Any:
         """The text, or the messages of the conversation; see `text_or_chat`."""
         return text_or_chat(self.text, self.chat, self.text_b, *others)
 
     def parsed(self) -> ParsedInput:
-        """The input, parsed; see `Media.parsed`."""
-        return self.media.parsed(self.written(), self.text_b, self.model.target)
+        """The input, parsed, and its pictures and sound read, before anything is loaded.
+
+        Raises:
+            CycloptsError: where nothing was given, which is wrong usage.
+            FileError: a file that does not exist.
+            TextError: saying what cannot be combined.
+        """
+        text, text_b, media = self.written(), self.text_b, self.media
+        if text is None and not media:
+            raise CycloptsError(
+                msg="Expected a text, or a picture, video or sound with --image, --video or --sound"
+            )
+        if text_b is not None and media:
+            raise TextError(f"A picture, video or sound goes with one text only; remove {text_b!r}")
+        options = {"target": self.model.target} | media
+        return hs.capturing.parse_call(text, text_b, options).in_memory()
 
 
 def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
@@ -216,11 +201,9 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
         return text
     if text is not None or any(others):
         raise TextError("Expected --chat alone, got a text with it; leave one of them out")
-    from headscope.capturing.inputs.parse import is_conversation
-
     held = read_json(chat, "--chat")
     held = held.get("messages") if isinstance(held, dict) else held
-    if not is_conversation(held):
+    if not hs.capturing.inputs.parse.is_conversation(held):
         raise FileError(
             f"Expected a conversation in {chat}: a list such as "
             '[{"role": "user", "content": "Hello"}]'
@@ -257,26 +240,14 @@ def captured(given: ParsedInput, options: ModelOptions, out: Any = None, **more:
     """
     options.check()
     model, tokenizer = load("load_for", options.model, given, **options.loading)
-    from headscope.capturing import budget, capture
-
     more |= {"truncate": options.truncate, "target_tokenizer": options.tokenizer_of_target()}
     if out is not None:
         with status("Counting what is kept"), quiet():
-            counted = budget(model, tokenizer, given, **more)
+            counted = hs.capturing.budget(model, tokenizer, given, **more)
         say(f"This {counted}")
         more["out"] = out
     with status("Capturing"), quiet():
-        return capture(model, tokenizer, given, **more)
-
-
-def say(line: str) -> None:
-    """Print one line of results to standard output."""
-    print(line)  # noqa: T201
-
-
-def say_written(path: Path, after: str = "") -> None:
-    """Print which file was written, and its size."""
-    say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e6:.2f} MB){after}")
+        return hs.capturing.capture(model, tokenizer, given, **more)
 
 
 def say_what(record: Record) -> None:
@@ -304,13 +275,12 @@ def load(how: str, name: str | None, *given: Any, **options: Any) -> Any:
         **options: of the function.
     """
     with status("Loading PyTorch and transformers"):
-        capturing = import_module("headscope.capturing")
-        function = getattr(capturing, how)
+        function = getattr(hs.capturing, how)
     with status(f"Loading {name or 'the demo model'}"), quiet():
         loaded = function(name, *given, **options)
     model = loaded[0] if isinstance(loaded, tuple) else loaded
     if how != "load_tokenizer":
-        facts = capturing.facts_of(model)
+        facts = hs.capturing.facts_of(model)
         ran.set(f"{facts.name} ran on {facts.ran}")
     return loaded
 
@@ -321,109 +291,193 @@ def say_where() -> None:
         say(ran.get())
 
 
-@contextmanager
-def status(what: str) -> Generator[None]:
-    """Show a status line on stderr where it is a terminal; print nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
+FAILED = "failed.jsonl"
+TEXT = "text"
 
 
-@contextmanager
-def quiet() -> Generator[None]:
-    """Keep transformers and the hub's client from writing bars, reports and retries between our
-    lines.
+@Parameter(name="*", group=Group("Many texts"))
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Who measures the texts."""
 
-    That positions are numbered, or layers not seen, is printed as a line of its own (`say_what`),
-    not as a warning.
+    workers: Count = None
+    """Number of processes that run at once."""
+    dask: str | None = None
+    """Address of a Dask scheduler that runs the parts, such as tcp://10.0.0.1:8786; local starts
+    one on this machine, with --workers processes.
     """
-    from huggingface_hub.utils import logging as hub
-    from transformers.utils import logging as transformers
+    part_size: Count = None
+    """Texts in a part, which is kept when it is done; by default 64 to 1,000."""
 
-    levels = [(library, library.get_verbosity()) for library in (hub, transformers)]
-    for library, _ in levels:
-        library.set_verbosity_error()
-    transformers.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            for told in ("Some positions have no names", "The attention of some layers was not"):
-                warnings.filterwarnings("ignore", message=told)
-            yield
-    finally:
-        for library, level in levels:
-            library.set_verbosity(level)
-        transformers.enable_progress_bar()
+    @contextmanager
+    def running(self, folder: Path | None) -> Generator[dict[str, Any]]:
+        """Options of `headscope.corpus.RunOptions`, for a ``with`` block; what was left out is
+        counted at its end.
+
+        Raises:
+            RunError: where Dask is not installed, or no scheduler answers.
+            FileError: where the folder cannot be written to.
+        """
+        if folder is not None:
+            check_folder(folder)
+        reasons: list[HeadscopeError] = []
+        options: dict[str, Any] = {"part_size": self.part_size, "out": folder}
+        options["on_error"] = lambda _, error: reasons.append(error)
+        if self.dask is None:
+            # Without a folder, one that goes with the command; one worker is this process.
+            is_alone = self.workers is None and folder is None
+            yield options | {"workers": 1 if is_alone else self.workers}
+        elif self.workers is not None and self.dask != "local":
+            raise RunError(
+                "--workers is for this machine or --dask local; a cluster has its own workers"
+            )
+        else:
+            with hs.corpus.dask_cluster(self.dask, self.workers) as executor:
+                yield options | {"executor": executor}
+        if reasons:
+            # How many there were, and where they are named, stands on the last line.
+            why = " ".join(str(reasons[0]).split())
+            sys.stderr.write(f"headscope: the first input that was left out: {why}\n")
+            left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"
+            # The end counts names: here numbers stand in for them.
+            left_out.names |= {str(number): "" for number in range(len(reasons))}
 
 
-PARTLY = 3
-"""Exit code of a command that did its work except for some of the texts."""
-NAMED = 10
+@dataclass(frozen=True)
+class Study:
+    """What a study is asked, whatever its texts are."""
 
+    results: RunResults = RunResults()
+    corpus: CorpusOptions = CorpusOptions()
+    model: ModelOptions = ModelOptions()
 
-class LeftOut:
-    """Texts that a run of the command line left out."""
+    def __post_init__(self) -> None:
+        self.results.check(folder=True)
 
-    def __init__(self) -> None:
-        self.begin()
+    @property
+    def in_parts(self) -> bool:
+        """Whether the texts are measured as a run in parts: with workers, or with a folder."""
+        return self.results.folder is not None or self.corpus != CorpusOptions()
 
-    def begin(self, what: str = "text", of: int = 0, where: str = "") -> None:
-        """Start counting from zero.
+    @contextmanager
+    def reading(
+        self, given: Any = (), groups: Any = None, *, what: str = TEXT, classifies: bool = False
+    ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
+        """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
+        of the model where the study runs in parts; and how it reads.
 
         Args:
-            what: the noun for one of them, such as text.
-            of: how many there are; 0 where that is not known.
-            where: what they belong to, for messages.
+            given: what it reads; empty where that is not known yet.
+            groups: the documents of the texts, where these are known.
+            what: one of them is called; a text that cannot be read is reported here, and else by
+                the result.
+            classifies: whether the model must have a trained classifier.
         """
-        self.what, self.of, self.where, self.listed = what, of, where, ""
-        self.names: dict[str, str] = {}
-
-    def note(self, name: object, error: HeadscopeError | str) -> None:
-        """Report one that is left out, on stderr.
-
-        Args:
-            name: its name, or its number, counted from 1.
-            error: the reason.
-        """
-        if str(name) in self.names:
+        if given:
+            left_out.begin(what, len(given))
+        model = self.model
+        if model.target is not None or model.target_tokenizer is not None:
+            raise TextError(
+                "--target and --target-tokenizer are for commands that read one text; remove them"
+            )
+        model.check()
+        how: dict[str, Any] = {"truncate": model.truncate} | model.for_many()
+        how |= {} if groups is None else {"groups": groups}
+        if self.in_parts:
+            with self.corpus.running(self.results.folder) as more:
+                yield (model.model, None), how | model.loading | more
             return
-        self.names[str(name)] = str(error)
-        why = " ".join(str(error).split())
-        sys.stderr.write(f"headscope: {self.what} {name}{self.where} was left out: {why}\n")
+        loader = "load_classifier" if classifies else "load_model"
+        source = load(loader, model.model, **model.loading)
+        if classifies:
+            source = source, load("load_tokenizer", model.model, **model.loading)
+        how["progress"] = True
+        if what == TEXT:
+            # One of many texts may be left out; a single one that cannot be read is an error.
+            how["on_error"] = left_out.losing(len(given))[0]
+        yield source, how
 
-    def number(self, index: int, error: HeadscopeError) -> None:
-        """Report one by its number, counted from 0, as `headscope.capture_many` gives it."""
-        self.note(index + 1, error)
+    def run(self, study: str, *given: Any, what: str = TEXT, **options: Any) -> Any:
+        """What the function of `headscope.studies` of this name finds; see `reading`."""
+        classifies = study == "faithfulness"
+        with self.reading(*given, what=what, classifies=classifies) as (source, how):
+            return getattr(hs.studies, study)(*source, given[0], **how | options)
 
-    def losing(self, lost: dict[int, HeadscopeError], *, alone: bool = False) -> Any:
-        """What reports one by its number and keeps it in ``lost``; one alone is raised."""
+    def tell(self, result: Any, **look: Any) -> None:
+        """Print a result, and write its files.
 
-        def lose(index: int, error: HeadscopeError) -> None:
-            if alone:
-                raise error
-            lost[index] = error
-            self.number(index, error)
-
-        return lose
-
-    def end(self) -> int:
-        """Print how many were left out as the last line of stderr, and return the exit code."""
-        if not self.names:
-            return 0
-        count = len(self.names)
-        listed = [self.listed] if self.listed else list(self.names)[:NAMED]
-        more = f" and {count - NAMED} more" if count > NAMED and not self.listed else ""
-        of = f" of {self.of}" if self.of else ""
-        s, were = ("s", "were") if self.of > 1 or count > 1 else ("", "was")
-        told = f"{count}{of} {self.what}{s}{self.where} {were} left out: {', '.join(listed)}{more}"
-        sys.stderr.write(f"headscope: {told}\n")
-        return PARTLY
+        Args:
+            result: a `headscope.results.Result`.
+            **look: options of its figure.
+        """
+        # Plain texts were reported by their numbers while they were read.
+        if not self.in_parts and left_out.what != TEXT:
+            left_out.names |= getattr(result, "left_out", None) or {}
+        say(str(result))
+        say_where()
+        self.results.write(result, **look)
 
 
-left_out = LeftOut()
-"""The texts that this command left out: one process runs one command, and `run` sets its exit
-code.
-"""
+@dataclass(frozen=True)
+class TextStudy(Study):
+    """What a study of plain texts is asked."""
+
+    text: str | None = None
+    """The text to read."""
+    text_b: str | None = None
+    """The second text of a sentence pair."""
+    texts: Path | None = None
+    """A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields text,
+    text_b and group (the document of a text; intervals are then over documents).
+    """
+    chat: Path | None = None
+    """A conversation to read in place of a text: a .json file with a list of messages, each with
+    role and content.
+    """
+
+    def given(self) -> tuple[list[Outcome], Any]:
+        """The texts, parsed, and the documents that they are of, where these are known."""
+        parsed = parse_texts(self.text, self.text_b, self.texts, self.chat)
+        return parsed, hs.capturing.groups_in(self.texts)
+
+
+def parse_texts(
+    text: str | None, text_b: str | None, texts: Path | None, chat: Path | None = None
+) -> list[Outcome]:
+    """One text, a pair, a conversation, or the texts of a file.
+
+    Raises:
+        TextError: where both a text and a file are given, or neither.
+        FileError: where the file cannot be read.
+    """
+    text = text_or_chat(text, chat, text_b, texts)
+    if (text is None) == (texts is None):
+        raise TextError(
+            "Expected a text (or a pair), or a file of texts with --texts, or of a conversation "
+            "with --chat"
+        )
+    if texts is None:
+        return [hs.capturing.parse_call(text or "", text_b)]
+    return alone_or_all(hs.capturing.parse_texts(texts))
+
+
+def alone_or_all(outcomes: Any) -> list[Outcome]:
+    """Parsed texts of a file; where there are many, one that cannot be read is left out later, with
+    its number.
+
+    Raises:
+        HeadscopeError: why a single text cannot be read.
+    """
+    listed = list(outcomes)
+    if len(listed) == 1 and isinstance(listed[0], HeadscopeError):
+        raise listed[0]
+    return listed
+
+
+@contextmanager
+def warnings_as_lines(*parts: str) -> Generator[None]:
+    """Print our warnings that contain one of these parts each time that they are given."""
+    with warnings.catch_warnings():
+        for part in parts:
+            warnings.filterwarnings("always", message=f".*{part}")
+        yield

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from cyclopts import Parameter, convert
+from cyclopts.validators import Number
 
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import Option, PageOptions
@@ -36,6 +37,14 @@ PLAIN_TYPES = {
     "float": float,
 }
 """By how it is written in an annotation."""
+LIMITS = {
+    "max_new_tokens": Number(gte=1),
+    "temperature": Number(gt=0),
+    "top_p": Number(gt=0, lte=1),
+    "max_tokens": Number(gte=1),
+    "seconds": Number(gt=0),
+}
+"""Numbers that an option may be."""
 
 
 class Argument(NamedTuple):
@@ -65,6 +74,16 @@ class Shared:
     """Save intermediate results to this file (.safetensors), and continue from it if it exists."""
     seed: int | None = None
     """Random seed."""
+    max_new_tokens: int | None = None
+    """Maximum number of tokens to generate; by default that of the model's own generation_config,
+    or 32.
+    """
+    do_sample: bool | None = None
+    """Sample tokens instead of taking the most probable one."""
+    temperature: float | None = None
+    """Sampling temperature: above 1 more random, below 1 less."""
+    top_p: float | None = None
+    """Sample from the most probable tokens that together have this probability."""
 
 
 @dataclass(eq=False)
@@ -78,11 +97,13 @@ class Command:
         takes: names of the options, with ``given=python`` where the name is another in Python, and
             ``+`` before a switch that is on by default. What the function's own docstring says
             about one is its help.
+        group: of these options in the help.
     """
 
     function: Callable[..., Any]
     sources: Sequence[str]
     takes: str
+    group: str
 
     def __post_init__(self) -> None:
         words = self.takes.replace("+", "").split()
@@ -107,7 +128,8 @@ class Command:
         for given, name in self.names.items():
             is_on = {"default": True} if f"+{given}" in self.takes else {}
             help_ = " ".join(told.get(given, known[name].help).split())
-            listed.append(_parameter(given, known[name]._replace(help=help_, **is_on)))
+            more = {"group": self.group} if self.group else {}
+            listed.append(_parameter(given, known[name]._replace(help=help_, **is_on), **more))
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
 
     def __call__(self, *args: Any, **given: Any) -> Any:
@@ -125,9 +147,10 @@ class Command:
         return self.function(asked.annotation(**held), **given, **options)
 
 
-def _parameter(name: str, option: Argument) -> inspect.Parameter:
+def _parameter(name: str, option: Argument, **more: Any) -> inspect.Parameter:
     kind: Any = option.type | None if option.default is None else option.type
-    told = Parameter(help=option.help, show_default="default" not in option.help)
+    shows = "default" not in option.help
+    told = Parameter(help=option.help, show_default=shows, validator=LIMITS.get(name), **more)
     if any("-" in str(choice) for choice in get_args(option.type)):
         told = Parameter.combine(told, Parameter(converter=hyphenated))
     by_name = inspect.Parameter.KEYWORD_ONLY
@@ -135,9 +158,9 @@ def _parameter(name: str, option: Argument) -> inspect.Parameter:
     return inspect.Parameter(name, by_name, default=option.default, annotation=kind)
 
 
-def made_from(*sources: str, takes: str = "") -> Callable[..., Command]:
+def made_from(*sources: str, takes: str = "", group: str = "") -> Callable[..., Command]:
     """Make a `Command` of a function."""
-    return lambda function: Command(function, sources, takes)
+    return lambda function: Command(function, sources, takes, group)
 
 
 def _fields(kind: type, own: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:

@@ -14,9 +14,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from headscope.cli import _files as files
-from headscope.cli._run import ModelOptions, left_out, say
+from headscope.cli._files import hs, left_out, say
+from headscope.cli._run import (
+    CorpusOptions,
+    ModelOptions,
+    Study,
+    TextStudy,
+    warnings_as_lines,
+)
 from headscope.cli._signature import made_from
-from headscope.cli._study import CorpusOptions, Study, TextStudy, warnings_as_lines
 from headscope.errors import FigureError, FileError, ModelError, RecordError, TextError
 
 HEADS = ("headscope.studies:heads", "headscope.patterns:heads", "headscope.patterns:Heads")
@@ -29,7 +35,6 @@ FEW = "are too few to tell up to"
 MOST_DRAWN = 12
 STEPS = 500
 """Of the search of an adversary."""
-WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 Treebank = Annotated[Path, Parameter(help="A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.")]
 
 
@@ -63,9 +68,7 @@ def heads(asked: TextStudy, *, battery: bool = True, classes: bool = False, **op
 
 def _adds_distances(folder: Path | None, plot: Path | None) -> bool:
     """Whether distances of heads are added up, for the map of them in a figure."""
-    from headscope.corpus import RunFolder
-
-    begun = None if folder is None else RunFolder(folder).facts()
+    begun = None if folder is None else hs.corpus.RunFolder(folder).facts()
     if begun is None:
         return plot is not None
     # Parts that are kept have them or not, whatever is drawn now.
@@ -120,19 +123,16 @@ def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> 
             "alone; a run names its heads before a model is loaded"
         )
     with asked.reading(given, groups) as (source, how):
-        from headscope.studies import heads as heads_of
-        from headscope.studies import mechanism as mechanism_of
-
         cells = []
         for layer, numbers in by_layer:
             cells += [(layer, head) for head in numbers or _heads_of_a_layer(source[0])]
-        result = mechanism_of(*source, given, at=cells or None, **options, **how)
+        result = hs.studies.mechanism(*source, given, at=cells or None, **options, **how)
     asked.tell(result)
     if not cells and len(given) > 1 and not asked.in_parts:
         # The texts are read a second time, for the labels: those left out have been named already.
         how |= {"on_error": lambda *_: None, "progress": False}
         with warnings_as_lines(FEW):
-            labels = heads_of(*source, given, stack=options.get("stack"), **how).by_label()
+            labels = hs.studies.heads(*source, given, stack=options.get("stack"), **how).by_label()
         if result.grouped(labels).all:
             say(f"\n{result.grouped(labels)}")
 
@@ -168,11 +168,9 @@ def faithfulness(
     """
     given, groups = asked.given()
     asked.model.check()
-    from headscope.studies import CounterfactualAttention
-
     shuffled = {name: options.pop(name) for name in ("permutations", "seed") if name in options}
     shuffled["adversary"] = STEPS if adversary else 0
-    options["counterfactual"] = CounterfactualAttention(**shuffled)
+    options["counterfactual"] = hs.studies.CounterfactualAttention(**shuffled)
     options["query"] = files.position_or_word(query)
     asked.tell(asked.run("faithfulness", given, groups, **options))
 
@@ -235,9 +233,7 @@ def relations(
         read: Whether the model reads the words joined by spaces, or the text as it was written.
         **options: Of `headscope.relations`.
     """
-    from headscope.linguistics import read_treebank
-
-    bank = read_treebank(treebank)
+    bank = hs.linguistics.read_treebank(treebank)
     chosen = bank if sentences is None else bank.take(sentences)
     asked.tell(asked.run("relations", chosen, what="sentence", **options))
 
@@ -261,12 +257,10 @@ def coref(asked: Study, *, data: Path, **options: Any) -> None:
             WinoBias (.txt).
         **options: Of `headscope.coref` and `headscope.linguistics.read_coreference`.
     """
-    from headscope.linguistics import read_coreference, source_name
-
     read = {name: options.pop(name) for name in ("window", "every_window") if name in options}
-    passages = read_coreference(data, **read)
+    passages = hs.linguistics.read_coreference(data, **read)
     result = asked.run("coref", passages, what="passage", **options)
-    result.source = source_name(data)
+    result.source = hs.linguistics.source_name(data)
     asked.tell(result)
 
 
@@ -294,21 +288,14 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
             embeddings; by default all layers, and the best is reported.
         **options: Of `headscope.probe`.
     """
-    model, layer = asked.model, options.get("layer")
-    if model.target is not None or model.target_tokenizer is not None or model.truncate:
-        raise TextError(
-            "--target, --target-tokenizer and --truncate do not apply to a treebank; remove them"
-        )
-    model.check()
-    from headscope.linguistics import read_treebank
-
-    bank = read_treebank(treebank)
+    layer = options.get("layer")
+    if asked.model.truncate:
+        raise TextError("--truncate does not apply to a treebank; remove it")
+    bank = hs.linguistics.read_treebank(treebank)
     if asked.in_parts and layer is not None and layer < 0:
         raise RecordError(f"Expected a layer from 0 on for --layer in a run, got {layer}")
     left_out.begin("sentence")
     with asked.reading(what="sentence") as (source, how):
-        from headscope.studies import probe as probe_of
-
         del how["truncate"]
         how.pop("batch_size", None)
         # Layer 0 is the embeddings, so that there is one more than the model has layers.
@@ -316,7 +303,7 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
             numbers = range(source[0].config.num_hidden_layers + 1)
             options["layer"] = files.layer_number(layer, numbers)
         noted: dict[str, Any] = {"on_error": left_out.note, "progress": True}
-        result = probe_of(*source, bank, **(noted | how), **options)
+        result = hs.studies.probe(*source, bank, **(noted | how), **options)
     asked.tell(result)
 
 
@@ -350,16 +337,14 @@ def align(
         add: Results of other sentences, saved with --save, to add to this one.
         **options: Of `headscope.studies.alignment_study`.
     """
-    from headscope.studies import AlignmentStudy, read_aligned_pairs
-
     confidence = options.pop("confidence", 0.95)
     # Made only to check the confidence level before any long work.
-    AlignmentStudy(confidence=confidence)
-    parts = [AlignmentStudy.load(path) for path in add]
+    hs.studies.AlignmentStudy(confidence=confidence)
+    parts = [hs.studies.AlignmentStudy.load(path) for path in add]
     left_out.begin("sentence")
     listed = []
     for path in pairs:
-        listed += read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
+        listed += hs.studies.read_aligned_pairs(path, first=int(from_one), on_error=left_out.note)
     if not listed and not parts:
         raise TextError("Expected a file of sentences with --pairs, or saved results with --add")
     if listed:
@@ -381,13 +366,9 @@ def _aligned(asked: Study, listed: list[Any], **options: Any) -> Any:
             "--truncate would cut words off; remove it: sentences that are too long are left out"
         )
     model.check()
-    target = model.target_tokenizer
-    if not asked.in_parts:
-        target = model.tokenizer_of_target()
-        asked = replace(asked, model=replace(model, target_tokenizer=None))
+    target = model.target_tokenizer if asked.in_parts else model.tokenizer_of_target()
+    asked = replace(asked, model=replace(model, target_tokenizer=None))
     with asked.reading(what="sentence") as (source, how):
-        from headscope.studies import alignment_study
-
         reads = how if asked.in_parts else {"allow_unfit": model.allow_unfit}
         options |= {"progress": True, "target_tokenizer": target}
-        return alignment_study(*source, listed, **(options | reads))
+        return hs.studies.alignment_study(*source, listed, **(options | reads))
