@@ -27,16 +27,8 @@ from headscope.capturing.options import (
 from headscope.capturing.walk import arguments_of
 from headscope.errors import CaptureError, ModelError
 
-UNLOADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    ImportError,
-    AttributeError,
-    RuntimeError,
-    pickle.UnpicklingError,
-)
+UNLOADABLE = (OSError, ValueError, KeyError, TypeError, ImportError, AttributeError, RuntimeError)
+UNLOADABLE += (pickle.UnpicklingError,)
 """Errors that transformers raises for files that it cannot read, or whose pickles hold code."""
 
 

@@ -140,7 +140,6 @@ def test_a_model_that_counts_the_padding_is_run_on_one_prompt_at_a_time():
         ("gpt2", {"do_sample": True, "seed": 3}, "sampled with the seed"),
         ("gpt2", {"repetition_penalty": 1.3}, "repetition_penalty may depend on the padding"),
         ("gpt2", {"cache_implementation": "static"}, "cache_implementation may depend"),
-        ("mixtral", {"routers": True}, "router scores are kept"),
     ],
 )
 def test_what_cannot_share_a_batch_is_said_and_run_alone(family, options, reason):

@@ -102,7 +102,7 @@ def generate(
     Several prompts are generated from together, padded on the left, and each record equals that of
     its prompt alone. Prompts are run one at a time where a batch would give other numbers:
     encoder-decoders, beams, sampling (a seed then gives each prompt the text that it gives it
-    alone), ``routers=True``, interventions, other fields of the generation config that look at
+    alone), interventions, other fields of the generation config that look at
     tokens before (``repetition_penalty`` ...), and models whose numbers change with padding.
 
     Args:
@@ -213,23 +213,9 @@ BATCH_TOKENS = 4096
 """Most tokens in a batch, padding and what is to be written included; as of `capture_many`."""
 NOT_LOOKING_BACK = {
     *OVERRIDDEN,
-    "use_cache",
-    "max_new_tokens",
-    "max_length",
-    "do_sample",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "epsilon_cutoff",
-    "eta_cutoff",
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
-    "decoder_start_token_id",
-    "suppress_tokens",
-    "transformers_version",
+    *("use_cache", "max_new_tokens", "max_length", "do_sample", "temperature", "top_k", "top_p"),
+    *("min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "bos_token_id", "eos_token_id"),
+    *("pad_token_id", "decoder_start_token_id", "suppress_tokens", "transformers_version"),
 }
 """Fields of a generation config that mean the same for a prompt with padding before it."""
 
@@ -445,8 +431,6 @@ class PromptRunner:
             return "each is sampled with the seed that it would have alone"
         if (setting(model, arguments, "num_beams") or 1) > 1:
             return "its beams are a batch"
-        if self.writer.keeping.routers:
-            return "router scores are kept"
         if arguments["max_new_tokens"] is None and own.max_length and not own.max_new_tokens:
             return "the model's own max_length counts the tokens of each prompt"
         if sessions():

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
-from headscope.capturing.media.input_positions import PIXEL_MASKS, VISION, InputPositions
+from headscope.capturing.media.input_positions import (
+    PIXEL_MASKS,
+    VISION,
+    InputPositions,
+    in_blocks,
+)
 
 LONGEST = 448
 """Pixels that the longer side of a kept picture has at most."""
@@ -40,9 +45,8 @@ def pictures_of(
 
     With the processor's own numbers: ``pixel = (value * image_std + image_mean) / rescale_factor``,
     each part where the processor did it. Channels that are no colours, and values that do not come
-    back to 0 ... 255 (a processor that does more than its fields show) give no picture. Packed
-    patches are put together as Qwen2-VL orders them, and give a picture where that looks like the
-    given one.
+    back to 0 ... 255 (a processor that does more than its fields show) give no picture. Of packed
+    patches, as Qwen2-VL has them, it is the given picture, scaled.
 
     Args:
         processor: of pictures, or of several kinds.
@@ -91,16 +95,37 @@ def frames_of(processor: Any, features: Mapping[str, Any], tube: int) -> tuple[P
 
 
 def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tuple[Picture, ...]:
-    """The pictures that packed patches make, where each looks like the one that was given."""
-    pictures = []
-    made = unpacked(own, features)
-    if len(made) != len(given):
+    """The given pictures, scaled to the patches that a processor packed of each, where these have
+    the colours of their places: so the order of the patches was understood.
+    """
+    from PIL import Image
+
+    rows = features["pixel_values"]
+    grids = torch.as_tensor(features["image_grid_thw"]).tolist()
+    sizes = [getattr(own, name, None) for name in SIZES]
+    side, merged, frames = (size if isinstance(size, int) else 0 for size in sizes)
+    is_known = rows.ndim == 2 and rows.shape[1] == 3 * frames * side**2 and len(grids) == len(given)
+    # A video has several frames, which no single picture shows.
+    if not is_known or any(
+        times != 1 or down % merged or wide % merged for times, down, wide in grids
+    ):
         return ()
-    for (values, size), theirs in zip(made, given, strict=True):
-        pixels = _brought_back(own, np.moveaxis(values, 0, -1))
-        if pixels is None or not is_like(pixels, theirs):
+    # A row holds channels, frames, rows and columns of pixels.
+    colours = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1).numpy()
+    found = _brought_back(own, colours)
+    pictures, start = [], 0
+    for (_, down, wide), picture in zip(grids, given, strict=True):
+        size = (wide * side, down * side)
+        scaled = np.asarray(picture.convert("RGB").resize(size, Image.Resampling.BICUBIC))
+        wanted = scaled.reshape(down, side, wide, side, 3).mean((1, 3))
+        at = in_blocks(down, wide, merged)
+        if (
+            found is None
+            or np.abs(found[0, start : start + len(at)] - wanted[*at.T]).mean() > UNLIKE
+        ):
             return ()
-        pictures.append(Picture(_shrunk(pixels), size))
+        start += len(at)
+        pictures.append(Picture(_shrunk(scaled), (down, wide)))
     return tuple(pictures)
 
 
@@ -187,61 +212,8 @@ def _shrunk(pixels: np.ndarray) -> np.ndarray:
 
 
 UNLIKE = 12.0
-"""How far a picture that was put together may be from the given one, brought to its size: mean over
-pixels, in steps of 0 ... 255. Ways of scaling differ by one or two; wrong orders by more. Ours.
+"""How far the mean colours of patches may be from those of their places in the given picture,
+scaled: mean of all, in steps of 0 ... 255. Ways of scaling differ by one or two; wrong orders by
+more. Ours.
 """
 SIZES = ("patch_size", "merge_size", "temporal_patch_size")
-
-
-def unpacked(
-    processor: Any, features: Mapping[str, Any]
-) -> list[tuple[Float[np.ndarray, "3 down along"], tuple[int, int]]]:
-    """Each picture from its packed patches, as Qwen2-VL's processor orders them, and how many rows
-    and columns of patches it has; none where it packs in another way.
-
-    Rows of ``pixel_values`` are patches, ``merge_size`` x ``merge_size`` of them after each other;
-    a row holds channels, frames, rows and columns of pixels.
-
-    Args:
-        processor: of pictures.
-        features: what it returned.
-    """
-    values, grids = features.get("pixel_values"), features.get("image_grid_thw")
-    sizes = [getattr(processor, name, None) for name in SIZES]
-    known = [size for size in sizes if isinstance(size, int)]
-    is_packed = isinstance(values, torch.Tensor) and values.ndim == 2 and grids is not None
-    if not is_packed or len(known) < len(SIZES):
-        return []
-    side, merged, frames = known
-    if values.shape[1] != 3 * frames * side**2:
-        return []
-    rows = values.detach().cpu().double().numpy()
-    pictures, start = [], 0
-    for times, down, along in torch.as_tensor(grids).tolist():
-        count = times * down * along
-        # A video has several frames, which no single picture shows.
-        if times != 1 or down % merged or along % merged:
-            return []
-        part = rows[start : start + count].reshape(
-            down // merged, along // merged, merged, merged, 3, frames, side, side
-        )
-        start += count
-        # A picture is given as so many equal frames; the first stands for all.
-        image = part[:, :, :, :, :, 0].transpose(4, 0, 2, 5, 1, 3, 6)
-        pictures.append((image.reshape(3, down * side, along * side), (down, along)))
-    return pictures
-
-
-def is_like(pixels: UInt8[np.ndarray, "height width 3"], given: Any) -> bool:
-    """Whether a picture is the given one, scaled: so the order of its patches was understood.
-
-    Args:
-        pixels: that were put together.
-        given: as a PIL picture.
-    """
-    from PIL import Image
-
-    size = (pixels.shape[1], pixels.shape[0])
-    scaled = given.convert("RGB").resize(size, Image.Resampling.BICUBIC)
-    apart = np.abs(np.asarray(scaled, np.float64) - pixels)
-    return bool(apart.mean() <= UNLIKE)

@@ -351,7 +351,7 @@ def _pictures(
         merged = getattr(config, "spatial_merge_size", 1)
         blocks = []
         for frames, height, width in arguments[GRIDS[name]].tolist():
-            blocks += [_in_blocks(height, width, merged)] * frames
+            blocks += [in_blocks(height, width, merged)] * frames
         return blocks
     if "spatial_shapes" in arguments and pixels.ndim == 3:
         shapes = arguments["spatial_shapes"].tolist()
@@ -425,7 +425,7 @@ def _filled_up(height: int, width: int, count: int) -> np.ndarray:
     return np.concatenate([grid_of(height, width), padding])
 
 
-def _in_blocks(height: int, width: int, merged: int) -> np.ndarray:
+def in_blocks(height: int, width: int, merged: int) -> np.ndarray:
     """Row and column of patches that are packed block by block, those of a block standing
     together.
     """
