@@ -11,22 +11,22 @@ import torch
 from jaxtyping import Float
 
 from headscope.capturing import ParsedInput, check_text
+from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
 from headscope.errors import CaptureError, RecordError, TextError
 from headscope.live._model import Asked, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
-from headscope.live._record_store import KeptRecord, KeptRecords, size_of
+from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
 from headscope.live.contract import AnswerEnd, SketchAnswer, SketchedHead
 from headscope.record import Record
 from headscope.studies import PictureAnswer, answer
+from headscope.studies.answer import parse_choice
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 
 TOKENS = 32
 """That an answer has at most where nobody says it, as of `headscope.answer`."""
-MOST_HEADS = 4096
-"""That the mean may be taken over: more than any model has."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,10 @@ def parse_answer(live: LiveModel, given: Any) -> AnswerRequest:
             question = question.replace(live.facts["picture_mark"], " ").strip()
         read = replace(read, text=check_text(question, "question"))
     tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
-    return AnswerRequest(
-        asked,
-        read,
-        TOKENS if tokens is None else tokens,
-        {
-            "layers": _numbers("layers", given.get("layers")),
-            "heads": _cells(given.get("heads")),
-            "keep_sinks": given.get("keep_sinks") is True,
-        },
-    )
+    shown = {name: given.get(name) for name in ("layers", "heads")}
+    parse_choice(**shown)
+    shown["keep_sinks"] = given.get("keep_sinks") is True
+    return AnswerRequest(asked, read, TOKENS if tokens is None else tokens, shown)
 
 
 def answer_question(
@@ -162,34 +156,6 @@ def _answered(
     return KeptAnswer(request.key, kept.id, answered)
 
 
-def _numbers(name: str, given: Any) -> list[int] | None:
-    """Numbers of layers; None for all."""
-    if given is None:
-        return None
-    listed = given if isinstance(given, list) else []
-    if not 0 < len(listed) <= MOST_HEADS or not all(map(_is_number, listed)):
-        raise RecordError(f"{name} is a list of numbers from 0 on, not {repr(given)[:40]}")
-    return listed
-
-
-def _cells(given: Any) -> list[tuple[int, int]] | None:
-    """Layer and head of each; None for all."""
-    if given is None:
-        return None
-    listed = given if isinstance(given, list) else []
-    if not 0 < len(listed) <= MOST_HEADS or not all(map(_is_pair, listed)):
-        raise RecordError(f"heads is a list of [layer, head], not {repr(given)[:40]}")
-    return [(layer, head) for layer, head in listed]
-
-
-def _is_pair(given: Any) -> bool:
-    return isinstance(given, list) and len(given) == 2 and all(map(_is_number, given))
-
-
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
-
-
 Partners = dict[str, list[tuple[int, int, int, int]]]
 
 
@@ -210,8 +176,8 @@ def compared(records: KeptRecords, a: KeptRecord, b: KeptRecord) -> tuple[KeptRe
     kept = records.answer_to(f"{a.id} {b.id}")
     if kept is None:
         answers = PageAnswers(view(comparison))
-        sizes = size_of([a.record, b.record, answers.shown.record])
-        kept = KeptRecord(answers, None, [], {}, sizes)
+        size = sum(map(bytes_of, (a.record, b.record, answers.shown.record)))
+        kept = KeptRecord(answers, None, [], {}, size)
         records.put(f"{a.id} {b.id}", kept)
     return kept, partners_of(comparison)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -15,6 +15,7 @@ from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_
 from headscope.capturing.inputs.inputs import position_limit
 from headscope.capturing.inputs.parsed_input import Conversation, chat_form_of
 from headscope.capturing.loading import head_of
+from headscope.capturing.media.given import marks_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import FileError, ModelError, TextError
@@ -40,10 +41,6 @@ LIMITS: LiveLimits = {
     "queue": 8,
     "picture_bytes": 4 * 2**20,
 }
-MARKS = ("boi_token", "image_token")
-"""What processors call the mark that stands for a picture in a text; of two the one of its
-beginning.
-"""
 KINDS: Mapping[str, AnswerKind] = {
     NEXT: "next-token",
     MASKED: "masked",
@@ -61,34 +58,18 @@ def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") ->
         limits: of its requests.
         failed: why it could not be loaded; else empty.
     """
-    return {
-        "name": name,
-        "device": "",
-        "dtype": "",
-        "revision": "",
-        "implementation": "",
-        "kind": "none",
-        "untrained": "",
-        "fields": [],
-        "limits": limits,
-        "stacks": [],
-        "chat": False,
-        "writes": False,
-        "answers": False,
-        "lens": False,
-        "matters": [],
-        "mask": "",
-        "picture_mark": "",
-        "sampling_rate": 0,
-        "loading": not failed,
-        "failed": failed,
-        "threads": torch.get_num_threads(),
+    texts = ("device", "dtype", "revision", "implementation", "untrained", "mask", "picture_mark")
+    flags = ("chat", "writes", "answers", "lens")
+    facts: dict[str, Any] = {
+        **dict.fromkeys((*texts, "beside"), ""),
+        **dict.fromkeys(flags, False),
+        **dict.fromkeys(("sampling_rate", "atlas"), 0),
+        **{name: [] for name in ("fields", "stacks", "matters", "messages")},
+        **{"name": name, "kind": "none", "limits": limits, "loading": not failed},
+        **{"failed": failed, "threads": torch.get_num_threads(), "versions": {}},
         "text": text if isinstance(text, str) else "",
-        "messages": [],
-        "beside": "",
-        "atlas": 0,
-        "versions": {},
     }
+    return cast("LiveFacts", facts)
 
 
 def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> LiveFacts:
@@ -214,8 +195,8 @@ def _fields(model: Any, kind: AnswerKind, *, chat: bool) -> list[InputField]:
 
 def picture_mark_of(processor: Any) -> str:
     """What stands for a picture in a text; empty where texts have no place for one."""
-    marks = (getattr(processor, name, None) for name in MARKS)
-    return next((mark for mark in marks if isinstance(mark, str)), "")
+    # Of two marks the last is that of a picture's beginning.
+    return next(reversed(marks_of(processor, "picture")), "")
 
 
 def _sampling_rate(processor: Any) -> int:

@@ -19,6 +19,7 @@ from headscope.capturing import ParsedInput, parse_call
 from headscope.capturing.entry import prepared
 from headscope.capturing.inputs.inputs import Inputs, position_limit
 from headscope.capturing.inputs.tokens import tokenized
+from headscope.capturing.many import bytes_of
 from headscope.capturing.options import keeping_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.comparison import Effect, compare
@@ -29,7 +30,7 @@ from headscope.live._changes import interventions_of, parse_changes
 from headscope.live._facts import LIMITS, live_facts, picture_mark_of, stacks_of, tokenizer_of
 from headscope.live._output import Answer, Reader
 from headscope.live._queue import StopSignal, stoppable
-from headscope.live._record_store import KeptRecord, KeptRecords, size_of
+from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live.contract import InputField, LiveFacts, LiveLimits, LiveOutput, ModelChange
 from headscope.record import Record
 from headscope.studies.runs import Ran, done_to, run_once, with_changed
@@ -154,10 +155,10 @@ class LiveModel:
                 output = self.reader.output(intact.answer, None)
         answers = PageAnswers(shown)
         clock.lap("view")
-        records = (intact.ran.record, shown.record)
-        kept = KeptRecord(
-            answers, _with_moved(output, answers), asked.changes, clock.times, size_of(records)
-        )
+        size = bytes_of(shown.record)
+        size += bytes_of(intact.ran.record) if asked.changes else 0
+        output = _with_moved(output, answers)
+        kept = KeptRecord(answers, output, asked.changes, clock.times, size)
         self.records.put(question, kept)
         return kept
 
@@ -203,7 +204,7 @@ class LiveModel:
 
     def keep(self, question: str, shown: View, changes: list[ModelChange]) -> KeptRecord:
         """Keep a record that was made in another way."""
-        kept = KeptRecord(PageAnswers(shown), None, changes, {}, size_of([shown.record]))
+        kept = KeptRecord(PageAnswers(shown), None, changes, {}, bytes_of(shown.record))
         self.records.put(question, kept)
         return kept
 
@@ -326,7 +327,8 @@ def parse_input(
             raise TextError("Give a text or messages, not both")
         text = _messages(given["messages"], limits["characters"])
     elif text is not None and "image" in given:
-        text = _with_mark(text, picture_mark_of(reads_with))
+        mark = picture_mark_of(reads_with)
+        text = text if not mark or mark in text else f"{mark} {text}".strip()
     options = _options(given, limits["picture_bytes"])
     key = json.dumps(dict(given), sort_keys=True)
     parsed = parse_call(text or None, given.get("text_b") or None, options)
@@ -364,11 +366,6 @@ def _messages(given: Any, most: int) -> list[dict[str, Any]]:
         )
     _check_text("messages", "".join(each["content"] for each in listed), most)
     return listed
-
-
-def _with_mark(text: str, mark: str) -> str:
-    """A text with the mark of its picture, before it where it has none."""
-    return text if not mark or mark in text else f"{mark} {text}".strip()
 
 
 def _is_message(given: Any) -> bool:

@@ -48,20 +48,9 @@ class Answer:
     stack: str = ""
     labels: tuple[str, ...] = ()
 
-    @property
-    def nbytes(self) -> int:
-        """What it takes of memory."""
-        return self.rows.nelement() * self.rows.element_size()
 
-
-TOKENS, CLASSES, LABELS, NUMBER, STATES, NOTHING = (
-    "tokens",
-    "classes",
-    "labels",
-    "number",
-    "states",
-    "nothing",
-)
+TOKENS, CLASSES, LABELS = "tokens", "classes", "labels"
+NUMBER, STATES, NOTHING = "number", "states", "nothing"
 
 
 def _whole_form(model: Any, logits: torch.Tensor) -> str:

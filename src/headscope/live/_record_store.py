@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -15,7 +14,6 @@ from headscope.views.answers import PageAnswers
 MOST_RECORDS = 12
 MOST_BYTES = 256 * 2**20
 """What all of them may take together; the last one is kept however large it is."""
-ARRAYS = ("weights", "queries", "keys", "values", "bias", "value_norms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,16 +84,3 @@ class KeptRecords:
     def _is_full(self) -> bool:
         size = sum(kept.size for kept in self._by_id.values())
         return len(self._by_id) > self.most or size > self.most_bytes
-
-
-def size_of(records: Sequence[Record]) -> int:
-    """Bytes of the arrays that records hold, each array counted once."""
-    seen: dict[int, int] = {}
-    for record in records:
-        for stack in record.stacks.values():
-            for layer in stack:
-                for name in ARRAYS:
-                    array = getattr(layer, name) if layer.has(name) else None
-                    if array is not None:
-                        seen[id(array)] = array.nbytes
-    return sum(seen.values())

@@ -12,10 +12,11 @@ from headscope.capturing.fitness import NEXT, check_fit
 from headscope.capturing.generating._generate import check_room, check_writes
 from headscope.capturing.generating._options import left_as_it_was, length_of
 from headscope.capturing.generating._written import numbers_in, writer_of
-from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of, marks_of
+from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
 from headscope.capturing.inputs.parsed_input import Conversation, ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
+from headscope.capturing.media.given import marks_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError

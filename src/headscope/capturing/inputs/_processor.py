@@ -30,6 +30,7 @@ from headscope.capturing.media.given import (
     ReadSound,
     VideoInput,
     columns_of,
+    marks_of,
     within,
 )
 from headscope.capturing.media.input_positions import (
@@ -43,8 +44,6 @@ from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, TextError
 from headscope.record import Tokens
 
-PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
-"""What processors call the mark that stands for a picture, or a video, in a text."""
 AS_LONG_AS_TEXT = ("ids", "mask")
 """How arguments are called that have an entry for each token of the text."""
 SAMPLES = "do_sample_frames"
@@ -208,12 +207,6 @@ def _check_placeholder(processor: Any, text: str, given: int, what: str = "pictu
     if marked != given:
         raise TextError(f"The text has {has}; put {marks[0]} where each belongs")
     return marks
-
-
-def marks_of(processor: Any, what: str) -> list[str]:
-    """The marks that a processor knows for pictures, or for videos."""
-    marks = [getattr(processor, name, None) for name in PLACEHOLDERS[what]]
-    return [mark for mark in marks if isinstance(mark, str)]
 
 
 def _asked(processor: Any, given: ParsedInput, asked: dict[str, Any]) -> Any:

@@ -22,6 +22,16 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's names of pictures of so many channels."""
 
 
+PLACEHOLDERS = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
+"""What processors call the mark that stands for a picture, or a video, in a text."""
+
+
+def marks_of(processor: Any, what: str) -> list[str]:
+    """The marks that a processor knows for pictures, or for videos."""
+    marks = [getattr(processor, name, None) for name in PLACEHOLDERS[what]]
+    return [mark for mark in marks if isinstance(mark, str)]
+
+
 @dataclass(frozen=True)
 class PictureInput:
     """A picture whose kind is known; its file is opened when it is read.
