@@ -106,23 +106,21 @@ def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tupl
     side, merged, frames = (size if isinstance(size, int) else 0 for size in sizes)
     is_known = rows.ndim == 2 and rows.shape[1] == 3 * frames * side**2 and len(grids) == len(given)
     # A video has several frames, which no single picture shows.
-    if not is_known or any(
-        times != 1 or down % merged or wide % merged for times, down, wide in grids
-    ):
+    for times, down, wide in grids if is_known and merged else ():
+        is_known = is_known and times == 1 and not down % merged and not wide % merged
+    if not is_known or not merged:
         return ()
     # A row holds channels, frames, rows and columns of pixels.
-    colours = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1).numpy()
-    found = _brought_back(own, colours)
+    means = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1).numpy()
+    colours = _brought_back(own, means)
     pictures, start = [], 0
     for (_, down, wide), picture in zip(grids, given, strict=True):
         size = (wide * side, down * side)
         scaled = np.asarray(picture.convert("RGB").resize(size, Image.Resampling.BICUBIC))
         wanted = scaled.reshape(down, side, wide, side, 3).mean((1, 3))
         at = in_blocks(down, wide, merged)
-        if (
-            found is None
-            or np.abs(found[0, start : start + len(at)] - wanted[*at.T]).mean() > UNLIKE
-        ):
+        own_colours = None if colours is None else colours[0, start : start + len(at)]
+        if own_colours is None or np.abs(own_colours - wanted[*at.T]).mean() > UNLIKE:
             return ()
         start += len(at)
         pictures.append(Picture(_shrunk(scaled), (down, wide)))
