@@ -1,8 +1,10 @@
 """The public face: list and names hold together, and importing is light."""
 
 import importlib
+import inspect
 import subprocess
 import sys
+from typing import get_args, get_overloads, get_type_hints
 
 import pytest
 
@@ -75,3 +77,17 @@ def test_the_gate_sees_torch_when_it_is_loaded():
         ).returncode
         == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("generate", ()), ("capture_many", ("keep", "device", "batch_size", "truncate", "workers"))],
+)
+def test_every_overload_names_the_options_that_editors_show(name, more):
+    function = getattr(headscope, name)
+    assert get_overloads(function)
+    for overload in get_overloads(function):
+        options = get_args(get_type_hints(overload)["options"])
+        named = {*inspect.signature(overload).parameters}
+        named.update(*(each.__annotations__ for each in options))
+        assert {*inspect.signature(function).parameters, *more} <= named

@@ -7,11 +7,12 @@ import os
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, Parsed
 from headscope.capturing.keep import NoSuchHeadsError, check_count
 from headscope.capturing.loading import model_and_reader
 from headscope.capturing.media.input_positions import origins_of
-from headscope.capturing.options import LOADING, KeepOptions, keeping_of
+from headscope.capturing.options import LOADING, KeepOptions, LoadOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, check_called
@@ -55,6 +56,21 @@ FOR_PARTS = ("out", "workers", "executor", "part_size")
 """Options of `headscope.corpus.RunOptions`."""
 
 
+class ManyOptions(KeepOptions, LoadOptions, total=False):
+    """Options of `capture_many`, for those who read types; the function says what each is."""
+
+    batch_tokens: int
+    batch_size: int | None
+    held: int | None
+    truncate: bool
+    max_unknown: float | None
+    progress: bool
+    on_error: Callable[[int, HeadscopeError], None] | None
+    workers: int | None
+    executor: Executor | None
+    part_size: int | None
+
+
 @overload
 def capture_many(
     model: Any,
@@ -62,7 +78,7 @@ def capture_many(
     texts: Any = None,
     *,
     out: None = None,
-    **options: Any,
+    **options: Unpack[ManyOptions],
 ) -> Iterator[Record]: ...
 
 
@@ -73,7 +89,7 @@ def capture_many(
     texts: Any = None,
     *,
     out: str | os.PathLike[str],
-    **options: Any,
+    **options: Unpack[ManyOptions],
 ) -> RecordFolder: ...
 
 

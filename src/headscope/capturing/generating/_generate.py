@@ -66,6 +66,11 @@ def generate(
     model: Any,
     tokenizer: Any = None,
     prompt: str | list[dict[str, Any]] | None = None,
+    *,
+    max_new_tokens: int | None = None,
+    alternatives: int = 5,
+    seed: int | None = None,
+    batch_size: int | None = None,
     **options: Any,
 ) -> Record: ...
 
@@ -75,6 +80,11 @@ def generate(
     model: Any,
     tokenizer: Any = None,
     prompt: list[str] | tuple[str, ...] = ...,
+    *,
+    max_new_tokens: int | None = None,
+    alternatives: int = 5,
+    seed: int | None = None,
+    batch_size: int | None = None,
     **options: Any,
 ) -> list[Record]: ...
 
