@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._picture_heat import CHEQUER, PictureHeat, framed, veiled
+from headscope.views.figures._picture_heat import CHEQUER, PictureHeat, part_of, veiled
 from headscope.views.figures._style import style_for
 
 GRID = (2, 3)
@@ -62,10 +62,9 @@ def test_a_chosen_patch_is_framed(see, rng):
 
 def test_a_run_of_patches_shows_its_part_of_the_picture(rng):
     picture = rng.integers(0, 256, (8, 24, 3), np.uint8)
-    shown = framed(picture, GRID, [(1, 1), (1, 2)], tokens=[5, 6], room=40.0, y=3.0)
-    np.testing.assert_array_equal(shown.pixels, picture[4:, 8:])
-    assert shown.size == (40, 10)
-    assert shown.cell(6) == (20, 3, 20, 10)
+    pixels, places = part_of(picture, GRID, np.array([(1, 1), (1, 2)]))
+    np.testing.assert_array_equal(pixels, picture[4:, 8:])
+    assert places.tolist() == [[0, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("dark", [False, True])

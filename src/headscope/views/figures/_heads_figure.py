@@ -14,7 +14,7 @@ from headscope.errors import FigureError
 from headscope.patterns import CLASSES, Groups, Heads
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
-from headscope.views.figures._charts import Row, Value, draw_dots, draw_matrix
+from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._heads_plane import (
     UNITS,
@@ -148,10 +148,10 @@ def compared_figure(
         raise FigureError(f"There is no measure {name!r} in both; there are {', '.join(there)}")
     rows, ends = [], [1e-9]
     for each in own:
-        value = Value(each["difference"], each["low"], each["high"])
+        value = (each["difference"], each["low"], each["high"])
         note = f"{each['a']:.3g} to {each['b']:.3g}"
-        rows.append(Row(comparison.named(each), {f"{name}, B less A": value}, note))
-        ends += [abs(end) for end in (value.value, value.low, value.high) if np.isfinite(end)]
+        rows.append(charts.Row(comparison.named(each), {f"{name}, B less A": value}, note))
+        ends += [abs(end) for end in value if np.isfinite(end)]
     reach = 1.05 * max(ends)
     notes = [f"the {len(rows)} rows that differ most", "on the right: A and B"]
     if any(np.isfinite(each["low"]) for each in own):
@@ -160,7 +160,7 @@ def compared_figure(
     return draw_result(
         comparison,
         options,
-        partial(draw_dots, rows=rows, ends=(-reach, reach)),
+        partial(charts.draw_dots, rows=rows, ends=(-reach, reach)),
         title=comparison.summary.partition(":")[0],
         notes=notes,
         cells=cells,
@@ -188,16 +188,16 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
     neurons, fixed = [], []
     for each in groups.all:
         name = f"{each.label}  ({each.heads})"
-        many = Value(each.neurons, each.neurons_low, each.neurons_high)
-        alike = Value(each.fixed, each.fixed_low, each.fixed_high)
-        neurons.append(Row(name, {"neurons that carry a query's score": many}))
-        fixed.append(Row(name, {"fixed: Jaccard above chance": alike}))
+        many = (each.neurons, each.neurons_low, each.neurons_high)
+        alike = (each.fixed, each.fixed_low, each.fixed_high)
+        neurons.append(charts.Row(name, {"neurons that carry a query's score": many}))
+        fixed.append(charts.Row(name, {"fixed: Jaccard above chance": alike}))
     most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
     least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
 
     def draw(sheet: Sheet, y: float) -> float:
-        y = draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
-        return draw_dots(sheet, y, fixed, ends=(min(0.0, float(np.nanmin(least))), 1.0))
+        y = charts.draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
+        return charts.draw_dots(sheet, y, fixed, ends=(min(0.0, float(np.nanmin(least))), 1.0))
 
     return draw_result(
         groups,
@@ -216,38 +216,21 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
 
 def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -> float:
     """Small maps side by side: labels, patterns and measures; return the next y."""
-    style, em, known = sheet.style, sheet.style.em, axis_names(result, of_maps=True)
+    style, known = sheet.style, axis_names(result, of_maps=True)
     for name in show or ():
         if name not in known:
             raise FigureError(f"There is no {name!r} to draw; there are {', '.join(known)}")
-    names = ["label", *(known if show is None else show)]
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     rows, columns = zip(*((layers.index(layer), head) for layer, head in result.cells), strict=True)
-    heads = max(columns) + 1
-    side = sheet.width_of(str(layers[-1]), style.small) + 0.5 * em
-
-    def cell(width: float) -> float:
-        return min(LARGEST_CELL, (width - side) / heads)
-
-    def tall(width: float) -> float:
-        return 3.1 * em + len(layers) * cell(width)
-
-    widths, gap = (PANEL, sheet.width), 1.6 * em
-    places, width, bottom = sheet.panels(y, len(names), widths, gap=gap, tall=tall)
-    for name, (left, top) in zip(names, places, strict=True):
+    maps = []
+    for name in ("label", *(known if show is None else show)):
         rgb, holds, scale = _panel(sheet, result, name)
-        x = left + side
-        sheet.text(x, top + 0.6 * em, name)
-        # Of few heads the words of the scale stand behind the name, and not over it.
-        words = sheet.width_of(f"{name}  ") + sheet.width_of(scale, style.small)
-        right = x + max(heads * cell(width), words)
-        sheet.note(right, top + 0.6 * em, scale, anchor="right")
         # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
-        grid = np.broadcast_to(parse_hex(style.paper), (len(layers), heads, 3)).copy()
-        dots = np.zeros((len(layers), heads), bool)
+        shape = (len(layers), max(columns) + 1)
+        grid, dots = np.broadcast_to(parse_hex(style.paper), (*shape, 3)).copy(), np.zeros(shape)
         grid[rows, columns], dots[rows, columns] = rgb, holds
-        draw_matrix(sheet, grid, at=(x, top + 1.4 * em), cell=cell(width), rows=layers, dots=dots)
-    return bottom + 0.3 * em
+        maps.append((name, scale, {"rgb": grid, "rows": layers, "dots": dots}))
+    return charts.draw_maps(sheet, y, maps, wide=PANEL, cell=LARGEST_CELL) + 0.3 * style.em
 
 
 def _panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.measures import stress
 from headscope.patterns import CLASSES, Heads
-from headscope.views.figures._charts import Axis, draw_grid
+from headscope.views.figures import charts
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
@@ -146,11 +146,11 @@ def draw_by_measures(
     left, right, top = 3.2 * style.em, sheet.width - DOT, y + 1.15 * line
     bottom = top + min(0.62 * (right - left), TALLEST)
     ends = np.stack([low - room, high + room], axis=1).tolist()
-    across, up = Axis(left, right, *ends[0]), Axis(bottom, top, *ends[1])
+    across, up = charts.Axis(left, right, *ends[0]), charts.Axis(bottom, top, *ends[1])
     titles = [f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name) for name in axes]
     sheet.note(0, y + line / 2, titles[1])
-    draw_grid(sheet, up, (left, right), _tick, level=True, plain=True)
-    draw_grid(sheet, across, (top, bottom), _tick, plain=True)
+    charts.draw_grid(sheet, up, (left, right), _tick, level=True, plain=True)
+    charts.draw_grid(sheet, across, (top, bottom), _tick, plain=True)
     below = bottom + 0.9 * style.em
     sheet.note(right, below + line, titles[0], anchor="right")
     dots = {}

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
-from headscope.comparison import Comparison, Effect, StackComparison
+from headscope.comparison import Comparison, Effect
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
-from headscope.views.figures._charts import (
-    LARGEST_CELL,
-    Axis,
-    Bar,
-    Value,
-    colour_bar,
-    draw_bars,
-    draw_mark,
-    draw_matrix,
-    draw_values,
-)
+from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
@@ -35,7 +24,6 @@ ALIGNED_CELL, NUMBERED_CELL = 6.4, 4.6
 """Millimetres of a cell at most, and of one that has room for its number."""
 ALL_APART = 0.35
 """Gap between the columns of heads and the column of all of them together, in cells."""
-MARK = 1.9
 GAP = 0.5
 """Below the bar that explains colours, in units of the font size."""
 MOST_MECHANISMS, PANEL, POSITION = 12, 56.0, 1.1
@@ -81,12 +69,13 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         if ablation.of_layers.all():
             return y
         # One number where nothing changed.
-        marks = [(0.5, f"intact {short_change(ablation.baseline, largest)}")]
-        if largest > 0:
-            low, high = ablation.baseline + np.array([-largest, largest])
-            marks.insert(0, (0.0, short_change(low, largest)))
-            marks.append((1.0, short_change(high, largest)))
-        return colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks) + GAP * sheet.style.em
+        ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
+        marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
+        marks.insert(1, (0.5, f"intact {short_change(ablation.baseline, largest)}"))
+        return (
+            charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
+            + GAP * sheet.style.em
+        )
 
     return draw_result(
         ablation,
@@ -100,70 +89,48 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: float) -> float:
-    """The map and the bars of one stack; return the next y."""
-    em, grid, layers = sheet.style.em, ablation.grid(stack=stack), ablation.layers_of(stack)
-    named = f"{stack}, " if len(ablation.stacks) > 1 else ""
-    x, cell, has_map = sheet.width_of("00", sheet.style.small) + 0.5 * em, LARGEST_CELL, grid.size
-    has_bars = not np.isnan(ablation.by_layer(stack=stack)).all()
-    titles, left = [(x, f"{named}without one head")] * bool(has_map), x
-    if has_map:
-        room = sheet.width * (MAPS_OF_ABLATION if has_bars else 1) - x
-        cell = min(LARGEST_CELL, room / grid.shape[1])
+    """The map of one stack, and a bar for each layer on both sides of the intact score; return the
+    next y.
+    """
+    style, em, named = sheet.style, sheet.style.em, f"{stack}, " * (len(ablation.stacks) > 1)
+    grid, layers, bars = ablation.grid(stack=stack), ablation.layers_of(stack), []
+    own = [row for row, (name, *_) in enumerate(ablation.cells) if name == stack]
+    rows = {ablation.cells[row][1]: row for row in own if ablation.cells[row][2] < 0}
+    x, cell, titles = sheet.widest(map(str, layers)) + 0.5 * em, charts.LARGEST_CELL, []
+    left, room = x, sheet.width * (MAPS_OF_ABLATION if rows else 1.0) - x
+    if grid.size:
+        titles = [(x, f"{named}without one head")]
+        cell = min(charts.LARGEST_CELL, room / grid.shape[1])
         left += max(grid.shape[1] * cell, min(room, sheet.width_of(titles[0][1]))) + 2.2 * em
-    if has_bars:
+    if rows:
         titles.append((left, f"{named}without the whole layer"))
-    room = sheet.width - left if has_bars else sheet.width
-    top = sheet.titles(y, titles, room) + 0.3 * em
-    if has_map:
-        dots = np.equal(ablation.grid("significant", stack), 1)
-        hidden = np.isnan(grid)
-        draw_matrix(
-            sheet, scale.rgb(grid), at=(x, top), cell=cell, rows=layers, hidden=hidden, dots=dots
-        )
-    if has_bars:
-        names = [""] * len(layers) if has_map else [str(layer) for layer in layers]
-        _ablated_layers(sheet, ablation, stack, names, at=(left, top), cell=cell)
-    return top + len(layers) * cell + 2.4 * em
-
-
-def _ablated_layers(
-    sheet: Sheet,
-    ablation: Any,
-    stack: str,
-    names: list[str],
-    *,
-    at: tuple[float, float],
-    cell: float,
-) -> None:
-    """A bar for each layer without all of its heads, on both sides of the intact score."""
-    style, (x, y), own = sheet.style, at, {}
-    for number, (name, layer, head) in enumerate(ablation.cells):
-        if name == stack and head < 0:
-            own[layer] = number
-    change, ends = ablation.change[[*own.values()]], ablation.intervals[[*own.values()]]
-    spots = np.concatenate([[0.0], change, ends[~np.isnan(ends)].ravel()])
-    # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
-    low, high = float(spots.min()), max(float(spots.max()), float(spots.min()) + 1e-12)
-    bars = []
-    for layer, name in zip(ablation.layers_of(stack), names, strict=True):
-        if layer not in own:
-            bars.append(Bar(name, Value(np.nan), "", ""))
-            continue
-        value, number = float(ablation.change[own[layer]]), own[layer]
-        words = short_change(value, float(np.abs(change).max()))
-        words += " •" * bool(ablation.significant[number])
+    top = sheet.titles(y, titles, sheet.width - (left if rows else 0.0)) + 0.3 * em
+    if grid.size:
+        marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
+        charts.draw_matrix(sheet, scale.rgb(grid), at=(x, top), cell=cell, rows=layers, **marks)
+    bottom = top + len(layers) * cell
+    if not rows:
+        return bottom + 2.4 * em
+    largest = float(np.abs(ablation.change[[*rows.values()]]).max())
+    for layer in layers:
+        value, ends, words, name = np.nan, (), "", "" if grid.size else str(layer)
+        if (row := rows.get(layer)) is not None:
+            value, ends = float(ablation.change[row]), ablation.intervals[row]
+            words = short_change(value, largest) + " •" * bool(ablation.significant[row])
         colour = style.negative if value < 0 else style.positive
-        bars.append(Bar(name, Value(value, *ablation.intervals[number]), words, colour))
-    room = sheet.widest(bar.words for bar in bars)
-    axis = Axis(x, sheet.width - room - 0.8 * style.em, low, high)
-    draw_bars(sheet, bars, axis, y, pitch=cell, edge=sheet.width)
-    zero, bottom = axis.at(0.0), y + len(bars) * cell
-    upright = [y - 0.4 * style.em, bottom + 0.4 * style.em]
-    sheet.line([zero, zero], upright, colour=style.ink, line=0.7)
-    words = f"intact {short_change(ablation.baseline, max(abs(low), abs(high)))}"
+        bars.append(charts.Bar(name, (value, *ends), words, colour))
+    spots = [end for bar in bars for end in bar.value if np.isfinite(end)]
+    low, high = min(0.0, *spots), max(0.0, *spots)
+    end = sheet.width - sheet.widest(bar.words for bar in bars) - 0.8 * em
+    # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
+    axis = charts.Axis(left, end, low, max(high, low + 1e-12))
+    charts.draw_bars(sheet, bars, axis, top, pitch=cell, edge=sheet.width)
+    zero, words = axis.at(0.0), f"intact {short_change(ablation.baseline, max(-low, high))}"
+    sheet.line([zero, zero], [top - 0.4 * em, bottom + 0.4 * em], colour=style.ink, line=0.7)
     half = sheet.width_of(words, style.small) / 2
-    middle = min(max(zero, x + half), sheet.width - half)
-    sheet.note(middle, bottom + 1.0 * style.em, words, anchor="center")
+    middle = min(max(zero, left + half), sheet.width - half)
+    sheet.note(middle, bottom + 1.0 * em, words, anchor="center")
+    return bottom + 2.4 * em
 
 
 @draws("alignment study")
@@ -213,12 +180,10 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         for state in STATES:
             y = _aligned_state(sheet, study, state, scale=scale, looks=looks, y=y)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
-        values = baseline - np.linspace(0, 1, 256)
-        y = colour_bar(
-            sheet, scale, f"error rate, % (diagonal {marks[1][1]})", y=y, ticks=marks, values=values
-        )
+        values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
+        y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
         legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
-        return sheet.legend(legend, y, draw_mark) + GAP * sheet.style.em
+        return sheet.legend(legend, y, charts.draw_mark) + GAP * sheet.style.em
 
     return draw_result(
         study,
@@ -235,78 +200,46 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
 def _aligned_state(
     sheet: Sheet, study: Any, state: str, *, scale: Scale, looks: dict[str, Any], y: float
 ) -> float:
-    """The maps and layers of one state; return the next y."""
-    style, heads = sheet.style, study.heads
-    rates_of = {by: study.error_rates(by, state) for by in BY}
-    looks = {by: looks[by] for by, rates in rates_of.items() if not np.isnan(rates).all()}
-    x = sheet.width_of("00", style.small) + 0.6 * style.em
-    columns, gap = heads + 1 + ALL_APART, 1.6 * style.em
+    """The maps of one state, and behind them all heads of each layer together: a mark for each of
+    weight and norm, and the diagonal as a line; return the next y.
+    """
+    style, em, heads, count = sheet.style, sheet.style.em, study.heads, len(study.layers)
+    rates_of = {by: study.error_rates(by, state) for by in looks}
+    rates_of = {by: rates for by, rates in rates_of.items() if not np.isnan(rates).all()}
+    x, columns, gap = sheet.width_of("00", style.small) + 0.6 * em, heads + 1 + ALL_APART, 1.6 * em
     room = (MAPS_OF_ALIGNMENT * sheet.width - x - gap * len(BY)) / len(BY)
-    cell, top = min(ALIGNED_CELL, room / columns), y + 2.8 * style.em
-    sheet.text(x, y + 0.6 * style.em, f"{state}: {STATES[state]}")
-    for number, by in enumerate(looks):
-        sheet.note(x, y + 2.0 * style.em, BY[by] if room > sheet.width_of(BY[by]) else by)
-        rates = rates_of[by]
+    cell, top, rows = min(ALIGNED_CELL, room / columns), y + 2.8 * em, study.layers
+    bottom = top + count * cell
+    sheet.text(x, y + 0.6 * em, f"{state}: {STATES[state]}")
+    for by, rates in rates_of.items():
+        sheet.note(x, y + 2.0 * em, BY[by] if room > sheet.width_of(BY[by]) else by)
         # The heads, and behind a gap all heads of a layer together: each has its own best cell.
         for known, start in ((rates[:, :-1], 0.0), (rates[:, -1:], heads + ALL_APART)):
             hidden, words = np.isnan(known), {}
             best = [] if hidden.all() else [divmod(int(np.nanargmin(known)), known.shape[1])]
-            for row, column in np.argwhere(~hidden & (cell >= NUMBERED_CELL)):
-                words[int(row), int(column)] = f"{100 * known[row, column]:.0f}"
-            draw_matrix(
-                sheet,
-                scale.rgb(study.baseline - known),
-                at=(x + start * cell, top),
-                cell=cell,
-                rows=study.layers if number == start == 0 else (),
-                columns=["all"] if start else None,
-                hidden=hidden,
-                frames=best,
-                words=words,
-            )
+            for row, column in np.argwhere(~hidden & (cell >= NUMBERED_CELL)).tolist():
+                words[row, column] = f"{100 * known[row, column]:.0f}"
+            marks = {"hidden": hidden, "frames": best, "words": words, "rows": rows}
+            marks["columns"], at = ["all"] if start else None, (x + start * cell, top)
+            charts.draw_matrix(sheet, scale.rgb(study.baseline - known), at=at, cell=cell, **marks)
+            rows = ()
         x += columns * cell + gap
-    _aligned_layers(
-        sheet,
-        study,
-        state,
-        looks,
-        at=(x + 0.6 * style.em, top),
-        cell=cell,
-    )
-    return top + len(study.layers) * cell + 2.8 * style.em
-
-
-def _aligned_layers(
-    sheet: Sheet,
-    study: Any,
-    state: str,
-    looks: dict[str, Any],
-    *,
-    at: tuple[float, float],
-    cell: float,
-) -> None:
-    """All heads of each layer together, a mark for each of weight and norm, and the diagonal as a
-    line.
-    """
-    style, (x, y) = sheet.style, at
-    axis = Axis(x, sheet.width - sheet.width_of("100", style.small) / 2, 0.0, 1.0)
-    values = []
-    for by in looks:
-        rates, ends = study.error_rates(by, state)[:, -1], study.intervals(by, state)[:, -1]
-        values.append([Value(rate, *between) for rate, between in zip(rates, ends, strict=True)])
+    axis = charts.Axis(x + 0.6 * em, sheet.width - sheet.width_of("100", style.small) / 2, 0.0, 1.0)
     line, (low, most) = axis.at(study.baseline), study.baseline_interval
-    bottom = y + len(study.layers) * cell
     if np.isfinite(low):
-        band = axis.at(most) - axis.at(low)
-        sheet.rect(axis.at(low), y, band, bottom - y, fill=style.masked, layer=1)
-    sheet.line([line, line], [y - 0.3 * style.em, bottom], colour=style.muted, line=1.0)
+        band = (axis.at(low), top, axis.at(most) - axis.at(low), bottom - top)
+        sheet.rect(*band, fill=style.masked, layer=1)
+    sheet.line([line, line], [top - 0.3 * em, bottom], colour=style.muted, line=1.0)
     half = sheet.width_of("diagonal", style.small) / 2
-    sheet.note(min(line, sheet.width - half), y - 0.8 * style.em, "diagonal", anchor="center")
-    rows = [dict(zip(looks, of, strict=True)) for of in zip(*values, strict=True)]
-    marks = {"pitch": cell, "spread": 0.36, "size": min(MARK, 0.4 * cell)}
-    draw_values(
-        sheet, rows, axis, y, looks=looks, written=lambda rate: f"{100 * rate:.0f}", **marks
-    )
+    sheet.note(min(line, sheet.width - half), top - 0.8 * em, "diagonal", anchor="center")
+    values: list[dict[str, charts.Value]] = [{} for _ in range(count)]
+    for by, rates in rates_of.items():
+        for row, rate, ends in zip(values, rates, study.intervals(by, state), strict=True):
+            row[by] = (rate[-1], *ends[-1])
+    marks = {"pitch": cell, "spread": 0.36, "size": min(1.9, 0.4 * cell)}
+    marks["written"] = lambda rate: f"{100 * rate:.0f}"
+    charts.draw_values(sheet, values, axis, top, looks=looks, **marks)
+    return bottom + 2.8 * em
 
 
 @draws("comparison")
@@ -327,23 +260,33 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
     if isinstance(difference, Effect) and difference.done:
         note = f"changed: {'; '.join(difference.done)}"
-    largest = max(float(stack.moved.max()) for stack in stacks.values())
-    notes = [f"{ROWS_ARE_LAYERS}, as the first record counts them"]
-    notes.append("Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats")
+    notes = [
+        f"{ROWS_ARE_LAYERS}, as the first record counts them",
+        "Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats",
+    ]
     if any(stack.has_baseline for stack in stacks.values()):
         notes.append("a dot: moved by more than the largest distance of the baseline")
     if any(stack.changed for stack in stacks.values()):
         notes.append("framed: changed on purpose")
 
     def draw(sheet: Sheet, y: float) -> float:
-        em = sheet.style.em
+        largest, maps = max(float(stack.moved.max()) for stack in stacks.values()), []
         scale = sheet.style.weight_scale(largest, power=1.0, words=two_digits)
         for name, stack in stacks.items():
-            if len(stacks) > 1:
-                sheet.text(0, y + 0.6 * em, sheet.shown(name))
-                y += 1.6 * em
-            y = _moved(sheet, stack, scale, y)
-        return colour_bar(sheet, scale, "nats", y=y) + GAP * em
+            grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
+            dots, frames = np.zeros(grid.shape, bool), []
+            if stack.has_baseline:
+                dots |= stack.as_map(stack.beyond.astype(float)) == 1
+            for layer, head in stack.changed:
+                frames.append((layers.index(layer), head))
+                dots[frames[-1]] = False
+            marks = {"hidden": np.isnan(grid), "dots": dots, "frames": frames, "rows": layers}
+            title = sheet.shown(name) * (len(stacks) > 1)
+            maps.append((title, "", {"rgb": scale.rgb(grid), **marks}))
+        return (
+            charts.colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
+            + GAP * sheet.style.em
+        )
 
     return draw_result(
         difference,
@@ -355,22 +298,6 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
         cells=[cell for each in stacks.values() for cell in each.cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
-
-
-def _moved(sheet: Sheet, stack: StackComparison, scale: Scale, y: float) -> float:
-    """The map of one stack; return the next y."""
-    grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
-    changed, em = [(layers.index(layer), head) for layer, head in stack.changed], sheet.style.em
-    dots = np.zeros(grid.shape, bool)
-    if stack.has_baseline:
-        dots |= stack.as_map(stack.beyond.astype(float)) == 1
-    for cell in changed:
-        dots[cell] = False
-    side = sheet.width_of(str(layers[-1]), sheet.style.small) + 0.6 * em
-    cell, rgb, hidden = (sheet.width - side) / grid.shape[1], scale.rgb(grid), np.isnan(grid)
-    marks = partial(draw_matrix, hidden=hidden, dots=dots, frames=changed)
-    marks(sheet, rgb, at=(side, y), cell=min(LARGEST_CELL, cell), rows=layers)
-    return y + len(layers) * min(LARGEST_CELL, cell) + 2.0 * em
 
 
 @draws("mechanism")
@@ -407,31 +334,24 @@ def mechanism_figure(
         )
     members = [member for layer, _ in cells for member in mechanism.units[layer].members]
     what = "neurons" if all(len(member) == 1 for member in members) else "units"
-    pattern = mechanism.pattern
-    looks = "what each query looks at" if pattern is None else f"“{pattern.name}”"
+    looks = "what each query looks at"
+    if mechanism.pattern is not None:
+        looks = f"“{mechanism.pattern.name}”"
     table = mechanism.columns()
-    numbers = {}
-    for row, key in enumerate(zip(table["layer"], table["head"], table["of"], strict=True)):
-        chance = f"(chance {two_digits(table['chance'][row])})"
-        jaccard = f"Jaccard {two_digits(table['overlap'][row])} {chance}"
-        numbers[key] = f"{table['neurons'][row]:.1f} of {table['units'][row]}, {jaccard}"
+    keys = list(zip(table["layer"], table["head"], table["of"], strict=True))
 
     def draw(sheet: Sheet, y: float) -> float:
-        style, em = sheet.style, sheet.style.em
-        rows = max(mechanism.seen_often(*cell) for cell in cells)
-        side, tall = sheet.width_of("00", style.small) + 0.5 * em, 4.8 * em + rows * POSITION
-        places, width, bottom = sheet.panels(
-            y, len(cells), (PANEL, sheet.width), gap=2 * em, tall=lambda _: tall
-        )
-        for cell, (x, top) in zip(cells, places, strict=True):
-            shares = mechanism.carried_at(*cell, of=of)[:rows]
-            sheet.text(x + side, top + 0.6 * em, "head {}-{}".format(*cell))
-            sheet.note(x + side, top + 1.8 * em, numbers[*cell, of])
-            rgb = style.weight_scale(1.0, power=1.0).rgb(np.nan_to_num(shares))
-            rgb[np.isnan(shares)] = parse_hex(style.masked)
-            pitch, corner = (width - side) / shares.shape[1], (x + side, top + 2.7 * em)
-            draw_matrix(sheet, rgb, at=corner, cell=pitch, tall=POSITION, rows=range(len(shares)))
-        return bottom
+        maps, most = [], max(mechanism.seen_often(*cell) for cell in cells)
+        for cell in cells:
+            shares, row = mechanism.carried_at(*cell, of=of)[:most], keys.index((*cell, of))
+            rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(np.nan_to_num(shares))
+            rgb[np.isnan(shares)] = parse_hex(sheet.style.masked)
+            jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
+            note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
+            note += f"Jaccard {jaccard} (chance {chance})"
+            of_head = {"rgb": rgb, "rows": range(len(shares))}
+            maps.append(("head {}-{}".format(*cell), note, of_head))
+        return charts.draw_maps(sheet, y, maps, wide=PANEL, cell=sheet.width, tall=POSITION)
 
     return draw_result(
         mechanism,

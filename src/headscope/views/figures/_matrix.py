@@ -5,32 +5,24 @@ each (overview and model with their weights, pair with one query and one key).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from headscope.patterns import KINDS, head_kinds
-from headscope.record import Layer
-from headscope.views.figures._charts import colour_bar
-from headscope.views.figures._frame import (
-    CLAUSES,
-    closing,
-    heading,
-    named_every,
-)
+from headscope.views.figures import charts
+from headscope.views.figures._frame import CLAUSES, closing, heading, named_every
 from headscope.views.figures._numbers import (
     DrawnQuantity,
-    even_of,
     largest_of,
-    lifts_of,
+    lifted,
     mean_of,
     numbers_of,
     pooled,
     pooling_words,
 )
 from headscope.views.figures._plan import FigurePlan
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, Scale, counted, parse_hex, short_weight, text_on
 
 TALLEST = 200.0
@@ -45,6 +37,7 @@ one.
 STRIP = 5.0
 """Room for the bars of weight that was not kept, in units of the font size."""
 LEAST = 0.0005
+"""Smallest share that is drawn or written."""
 MOST_LEFT_OUT = 2
 """Positions are written instead of names where fewer than every second token has room for its
 name.
@@ -52,169 +45,123 @@ name.
 STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9)
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixCells:
-    """Position of the cells, in millimetres; rows are queries, columns are keys.
-
-    Args:
-        left: left edge of the first column.
-        top: top edge of the first row.
-        cell: width and height of a cell.
-        rows: positions of the queries that are shown.
-        columns: positions of the keys that are shown.
-        every: 1 where all tokens have their name, n where every nth has.
-        size: size of the names, in points.
-    """
-
-    left: float
-    top: float
-    cell: float
-    rows: Sequence[int]
-    columns: Sequence[int]
-    every: int
-    size: float
-
-    @property
-    def box(self) -> tuple[float, float]:
-        """Width and height."""
-        return len(self.columns) * self.cell, len(self.rows) * self.cell
-
-
 def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     """Rows are queries, columns are keys; colour is the number."""
-    chosen = np.ix_(plan.from_, plan.to)
-    values = mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without))[chosen]
-    if plan.shown.weights:
-        values = lifts_of(values, even_of(plan.layer, plan.shown, plan.without)[chosen])
-    scale = plan.shown.scale(plan.style, largest_of(values), plan.layer.size[1], plan.colour)
-    y = heading(sheet, plan, plan.where)
-    grid = _grid(sheet, plan, y)
-    shown = pooled(values, int(max(grid.box) / 25.4 * DOTS), mean=scale.lifts)
-    at = (grid.left, grid.top)
-    sheet.cells(scale.rgb(shown), at=at, size=grid.box, hidden=np.isnan(shown))
-    if _shows_not_kept(plan):
-        _draw_not_kept(sheet, plan, grid)
-    is_numbered = grid.every > MOST_LEFT_OUT
-    (_numbers if is_numbered else _names)(sheet, plan, grid)
-    _borders(sheet, plan, grid)
-    y = grid.top + grid.box[1] + 0.8 * plan.style.em
-    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y, masked=bool(np.isnan(values).any()))
-    is_pooled, is_mean = shown is not values, len(plan.heads) > 1 or plan.shown.whole
+    style, em, shown = plan.style, plan.style.em, plan.shown
+    values = mean_of(lifted(plan.layer, plan.heads, shown, plan.without))
+    values = values[np.ix_(plan.from_, plan.to)]
+    scale = shown.scale(style, largest_of(values), plan.layer.size[1], plan.colour)
+    y, line = heading(sheet, plan, plan.where), 1.4 * em
+    rows, columns = (np.flatnonzero(each).tolist() for each in (plan.from_, plan.to))
+    # Beside the rows may stand what of their weights was cut before headscope saw it.
+    cut = plan.layer.partial and shown.weights and not plan.without
+    most, gap = WIDEST_NAME * sheet.width, GAP * em
+    widest = max(sheet.width_of(sheet.token_name(plan.stack.query, row)) for row in rows)
+    left = max(min(most, widest), sheet.width_of("from (query)", style.small)) + gap
+    cell = min(TALLEST / len(rows), LARGEST_CELL * em)
+    cell = min(cell, (sheet.width - left - STRIP * em * cut) / len(columns))
+    size, every = sheet.naming(cell, max(len(rows), len(columns)))
+    is_numbered = every > MOST_LEFT_OUT
+    names = (sheet.width_of(sheet.token_name(plan.stack.key, at), size) for at in columns)
+    top = y + line + gap + (1.2 * em if is_numbered else min(most, max(names)))
+    beside = y + line / 2 if is_numbered else top - 0.75 * em
+    sheet.note(left, y + line / 2, "to (key)")
+    sheet.note(left - gap, beside, "from (query)", anchor="right")
+    box = (left, top, len(columns) * cell, len(rows) * cell)
+    blocks = pooled(values, int(max(box[2:]) / 25.4 * DOTS), mean=scale.lifts)
+    sheet.cells(scale.rgb(blocks), at=box[:2], size=box[2:], hidden=np.isnan(blocks))
+    if cut:
+        _draw_not_kept(sheet, plan.not_kept[rows], at=(left + box[2] + gap, top), cell=cell)
+    (_numbers if is_numbered else _names)(sheet, plan, (rows, columns), box)
+    _borders(sheet, plan, (rows, columns), box)
+    y, is_masked = top + box[3] + 0.8 * em, bool(np.isnan(values).any())
+    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
+    positions = "tokens stand too close for their names: positions from 0"
     notes = [
-        "tokens stand too close for their names: positions from 0"
-        if is_numbered
-        else named_every(grid.every),
-        pooling_words(mean=scale.lifts, signed=scale.signed) if is_pooled else "",
-        plan.heads_in_words(mean=True) if is_mean else "",
+        positions if is_numbered else named_every(every),
+        pooling_words(mean=scale.lifts, signed=scale.signed) * (blocks is not values),
+        plan.heads_in_words(mean=True) * (len(plan.heads) > 1 or shown.whole),
         scale.words,
     ]
     closing(sheet, plan, y, notes)
 
 
-def _grid(sheet: Sheet, plan: FigurePlan, y: float) -> MatrixCells:
-    style, stack = plan.style, plan.stack
-    rows, columns = (np.flatnonzero(shown).tolist() for shown in (plan.from_, plan.to))
-    most, gap = WIDEST_NAME * sheet.width, GAP * style.em
-    left = max(sheet.width_of(sheet.token_name(stack.query, row)) for row in rows)
-    left = max(min(most, left), sheet.width_of("from (query)", style.small)) + gap
-    strip = STRIP * style.em * _shows_not_kept(plan)
-    room = (sheet.width - left - strip) / len(columns)
-    cell = min(room, TALLEST / len(rows), LARGEST_CELL * style.em)
-    size, every = sheet.naming(cell, max(len(rows), len(columns)))
-    names = [sheet.width_of(sheet.token_name(stack.key, at), size) for at in columns]
-    tall, line = min(most, max(names)), 1.4 * style.em
-    if every > MOST_LEFT_OUT:
-        tall = 1.2 * style.em
-    top = y + line + tall + gap
-    sheet.note(left, y + line / 2, "to (key)")
-    beside = y + line / 2 if every > MOST_LEFT_OUT else top - 0.75 * style.em
-    sheet.note(left - gap, beside, "from (query)", anchor="right")
-    return MatrixCells(left, top, cell, rows, columns, every, size)
-
-
-def _shows_not_kept(plan: FigurePlan) -> bool:
-    return plan.layer.partial and plan.shown.weights and not plan.without
-
-
-def _draw_not_kept(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
+def _draw_not_kept(
+    sheet: Sheet, shares: np.ndarray, *, at: tuple[float, float], cell: float
+) -> None:
     """Draw next to each row, hatched, the share of its weight that was cut before headscope saw it,
     with its number where it fits.
     """
-    style, shares = plan.style, plan.not_kept[list(grid.rows)]
-    left = grid.left + grid.box[0] + GAP * style.em
+    style, (left, y) = sheet.style, at
     longest = (STRIP - GAP) * style.em - sheet.width_of(".00", style.small)
-    sheet.note(left, grid.top - 0.75 * style.em, "not kept")
-    grey = parse_hex(style.masked)[None, None]
+    sheet.note(left, y - 0.75 * style.em, "not kept")
+    grey, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
     for index, share in enumerate(shares.tolist()):
         if share < LEAST:
             continue
-        top, height = grid.top + (index + 0.15) * grid.cell, 0.7 * grid.cell
+        top, height = y + (index + 0.15) * cell, 0.7 * cell
         # At least a tenth of a millimetre: a thinner bar would vanish in print.
         wide = max(share * longest, 0.1)
-        hidden = np.ones((1, 1), bool)
         sheet.cells(grey, at=(left, top), size=(wide, height), hidden=hidden)
-        if grid.cell > 0.9 * style.small * POINT:
+        if cell > 0.9 * style.small * POINT:
             sheet.note(left + wide + 0.2 * style.em, top + height / 2, short_weight(share))
 
 
-def _names(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
-    style, gap = plan.style, GAP * plan.style.em
-    for tokens, positions in ((plan.stack.query, grid.rows), (plan.stack.key, grid.columns)):
-        is_column = positions is grid.columns
-        for index in range(0, len(positions), grid.every):
-            position, middle = positions[index], (index + 0.5) * grid.cell
-            name = sheet.token_name(tokens, position)
-            name = sheet.fitted(name, WIDEST_NAME * sheet.width, grid.size)
-            colour = style.muted if tokens.special[position] else style.ink
-            if is_column:
-                at = (grid.left + middle, grid.top - gap)
-                sheet.text(*at, name, upright=True, size=grid.size, colour=colour)
-            else:
-                at = (grid.left - gap, grid.top + middle)
-                sheet.text(*at, name, anchor="right", size=grid.size, colour=colour)
+Sides = tuple[Sequence[int], Sequence[int]]
+"""Positions of the queries and of the keys that are shown."""
 
 
-def _numbers(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
+def _names(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
+    (rows, columns), (left, top, *_) = sides, box
+    gap, cell, most = GAP * plan.style.em, box[2] / len(columns), WIDEST_NAME * sheet.width
+    size, every = sheet.naming(cell, max(len(rows), len(columns)))
+    for index in range(0, len(rows), every):
+        at = (left - gap, top + (index + 0.5) * cell)
+        sheet.name(plan.stack.query, rows[index], at, most, size=size, anchor="right")
+    for index in range(0, len(columns), every):
+        at = (left + (index + 0.5) * cell, top - gap)
+        sheet.name(plan.stack.key, columns[index], at, most, size=size, upright=True)
+
+
+def _numbers(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
     """Round positions along both sides, where tokens are too close for their names."""
-    style, tick = plan.style, 0.2 * plan.style.em
-    most = str(max(*grid.rows, *grid.columns))
-    least = 1.6 * sheet.width_of(most, style.small) / grid.cell
+    style, (rows, columns), (left, top, *_) = plan.style, sides, box
+    cell = box[2] / len(columns)
+    tick, look = 0.2 * style.em, {"colour": style.muted, "line": 0.4}
+    least = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small) / cell
     step = next(step for step in STEPS if step >= least)
-    for index, position in enumerate(grid.columns):
-        x, half = grid.left + (index + 0.5) * grid.cell, sheet.width_of(str(position)) / 2
+    for index, position in enumerate(columns):
+        x, half = left + (index + 0.5) * cell, sheet.width_of(str(position)) / 2
         if position % step == 0 and x + half < sheet.width + 0.5:
-            sheet.line((x, x), (grid.top - tick, grid.top), colour=style.muted, line=0.4)
-            sheet.note(x, grid.top - 0.75 * style.em, str(position), anchor="center")
-    for index, position in enumerate(grid.rows):
-        y = grid.top + (index + 0.5) * grid.cell
+            sheet.line((x, x), (top - tick, top), **look)
+            sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
+    for index, position in enumerate(rows):
+        y = top + (index + 0.5) * cell
         if position % step == 0:
-            sheet.line((grid.left - tick, grid.left), (y, y), colour=style.muted, line=0.4)
-            sheet.note(grid.left - GAP * style.em, y, str(position), anchor="right")
+            sheet.line((left - tick, left), (y, y), **look)
+            sheet.note(left - GAP * style.em, y, str(position), anchor="right")
 
 
-def _borders(sheet: Sheet, plan: FigurePlan, grid: MatrixCells) -> None:
+def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
     """Lines through the whole grid: thin ones between the texts of a pair, and one before what the
     model wrote.
     """
-    style, (width, height) = plan.style, grid.box
-    for tokens, positions in ((plan.stack.query, grid.rows), (plan.stack.key, grid.columns)):
-        edges = []
-        first = plan.first_written(tokens)
-        if first is not None:
-            before = sum(position < first for position in positions)
-            if 0 < before < len(positions):
-                edges.append((before, style.accent, 0.9))
+    style, (rows, columns), (left, top, width, height) = plan.style, sides, box
+    cell = width / len(columns)
+    for tokens, positions in ((plan.stack.query, rows), (plan.stack.key, columns)):
         segments = [tokens.segments[position] for position in positions]
-        for number, (one, other) in enumerate(pairwise(segments), start=1):
-            if one != other:
-                edges.append((number, style.faint, 0.4))
-        for before, colour, line in edges:
-            edge = before * grid.cell
-            if positions is grid.columns:
-                xs, ys = (grid.left + edge,) * 2, (grid.top, grid.top + height)
+        edges = [at for at, (one, other) in enumerate(pairwise(segments), 1) if one != other]
+        looks = [(at, style.faint, 0.4) for at in edges]
+        first = plan.first_written(tokens)
+        before = 0 if first is None else sum(position < first for position in positions)
+        if 0 < before < len(positions):
+            looks.insert(0, (before, style.accent, 0.9))
+        for at, colour, line in looks:
+            x, y = left + at * cell, top + at * cell
+            if positions is columns:
+                sheet.line((x, x), (top, top + height), colour=colour, line=line)
             else:
-                xs, ys = (grid.left, grid.left + width), (grid.top + edge,) * 2
-            sheet.line(xs, ys, colour=colour, line=line)
+                sheet.line((left, left + width), (y, y), colour=colour, line=line)
 
 
 CELLS = 48
@@ -229,123 +176,85 @@ TALLEST_TILE = 1.9
 """Height of a tile with a number at most, in units of the font size."""
 SMALLEST = 3.5
 """Smallest size of a number in points; where numbers would be smaller, only colours are drawn."""
-FAINT = 0.0005
 Scales = Callable[[int, int], Scale]
 """The scale of a layer and head."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tiles:
-    """Positions of the tiles in a grid of layers and heads, in millimetres.
-
-    Args:
-        lefts: left edge of each head's column.
-        tops: top edge of each layer's row.
-        width: width of a tile.
-        height: height of a tile.
-        wrapped: whether the grid has one tile for each layer instead, row after row.
-    """
-
-    lefts: Sequence[float]
-    tops: Sequence[float]
-    width: float
-    height: float
-    wrapped: bool = False
-
-    def box(self, row: int, head: int) -> tuple[float, float, float, float]:
-        """Left, top, width and height of the tile of the row-th layer and of a head."""
-        if self.wrapped:
-            row, head = divmod(row, len(self.lefts))
-        return self.lefts[head], self.tops[row], self.width, self.height
+Tiles = Callable[[int, int], Box]
+"""The tile of the row-th layer and a head."""
 
 
 def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
     """A grid of layers and heads; each thumbnail is a head's matrix in the colour of its kind, and
     all share one scale.
     """
-    shown = plan.shown
+    shown, words = plan.shown, counted(len(plan.layers), "layer")
     columns = f"× {counted(max(layer.heads for layer in plan.layers), 'head')}"
     if shown.whole:
         columns = f"· {plan.heads_in_words() if shown.combined.heads else shown.label}"
-    y = heading(sheet, plan, f"{plan.stack_words}{counted(len(plan.layers), 'layer')} {columns}")
-    thumbnails = [_thumbnails(layer, plan) for layer in plan.layers]
+    y = heading(sheet, plan, f"{plan.stack_words}{words} {columns}")
+    thumbnails = []
+    for layer in plan.layers:
+        # Of weights, multiples of the even share.
+        values = lifted(layer, layer.head_numbers, shown)[:, plan.from_][:, :, plan.to]
+        thumbnails.append([pooled(head, CELLS, mean=shown.weights) for head in values])
     largest = max(largest_of(each) for row in thumbnails for each in row)
     scales, y = _scales(sheet, plan, largest, y)
-    tiles = _tiles(
-        sheet, plan, y, aspect=float(np.clip(plan.from_.sum() / plan.to.sum(), 0.4, 2.5))
-    )
+    queries, keys = int(plan.from_.sum()), int(plan.to.sum())
+    aspect = float(np.clip(queries / keys, 0.4, 2.5))
+    tiles, y = _tiles(sheet, plan, y, aspect=aspect)
     for number, row in enumerate(thumbnails):
         for head, values in zip(_columns(plan, number), row, strict=True):
-            x, top, *size = tiles.box(number, head)
+            x, top, *size = tiles(number, head)
             rgb = scales(plan.layers[number].layer, head).rgb(values)
             sheet.cells(rgb, at=(x, top), size=(size[0], size[1]), hidden=np.isnan(values))
     hidden = any(np.isnan(each).any() for row in thumbnails for each in row)
-    queries, keys = int(plan.from_.sum()), int(plan.to.sum())
-    notes = [
-        "rows are queries, columns are keys",
-        f"{queries} × {keys} {'numbers' if shown.explanation else f'{shown.label}s'}",
-    ]
+    of = "numbers" if shown.explanation else f"{shown.label}s"
+    notes = ["rows are queries, columns are keys", f"{queries} × {keys} {of}"]
     if max(queries, keys) > CELLS:
         notes.append(pooling_words(mean=shown.weights, signed=shown.signed))
-    _finish(sheet, plan, tiles, scales, hidden=hidden, notes=notes)
+    _finish(sheet, plan, tiles, scales, y=y, hidden=hidden, notes=notes)
 
 
 def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
     """A tile for each head of each layer, with its number."""
     style, shown = plan.style, plan.shown
-    rows = [_of_pair(layer, plan) for layer in plan.layers]
-    drawn = [_of_pair(layer, plan, lifts=shown.weights) for layer in plan.layers]
+    of = (slice(None), plan.query, plan.key)
+    rows = [numbers_of(layer, layer.head_numbers, shown)[of] for layer in plan.layers]
+    drawn = [lifted(layer, layer.head_numbers, shown)[of] for layer in plan.layers]
     query, key = (sheet.quoted(plan.label(side)) for side in ("query", "key"))
     y = heading(sheet, plan, f"{plan.stack_words}{query} → {key}")
     scales, y = _scales(sheet, plan, max(map(largest_of, rows)), y)
-    wide = LARGEST_THUMBNAIL
+    # Numbers are wider than tall: a tile need not be higher than a line of text.
+    wide, tall = LARGEST_THUMBNAIL, TALLEST_TILE * style.em
     if not shown.whole:
         wide = (sheet.width - 3 * style.em) / plan.stack.heads
-    # Numbers are wider than tall: a tile need not be higher than a line of text.
-    tall = TALLEST_TILE * style.em
-    tiles = _tiles(sheet, plan, y, aspect=min(1.0, tall / wide), tallest=tall)
+    tiles, y = _tiles(sheet, plan, y, aspect=min(1.0, tall / wide), tallest=tall)
     numbers = np.concatenate(rows)
     widest = sheet.widest(_words(number, shown) for number in numbers)
-    size = min(style.small, 0.86 * tiles.width * style.small / (widest or np.inf))
+    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / (widest or np.inf))
     is_numbered = size >= SMALLEST
     for line, row in enumerate(rows):
         for head, number, value in zip(_columns(plan, line), row, drawn[line], strict=True):
-            x, top, width, height = tiles.box(line, head)
+            x, top, *box = tiles(line, head)
             rgb = scales(plan.layers[line].layer, head).rgb(np.array([[value]]))
             # Hidden where the query may not look at the key: there is no number.
             hidden = np.isnan([[number]])
-            sheet.cells(rgb, at=(x, top), size=(width, height), hidden=hidden)
+            sheet.cells(rgb, at=(x, top), size=(box[0], box[1]), hidden=hidden)
             words, ink = _words(number, shown) * is_numbered, text_on(rgb[0, 0])
-            place = (x + width / 2, top + height / 2)
+            place = (x + box[0] / 2, top + box[1] / 2)
             sheet.text(*place, words, size=size or 1.0, colour=ink, anchor="center")
     notes = [f"token {plan.query} looks at token {plan.key}"]
-    if is_numbered and shown.weights and (numbers < FAINT).any():
+    if is_numbered and shown.weights and (numbers < LEAST).any():
         notes.append("no number: below .0005")
     hidden = bool(np.isnan(numbers).any())
-    _finish(sheet, plan, tiles, scales, hidden=hidden, notes=notes)
-
-
-def _of_pair(layer: Layer, plan: FigurePlan, *, lifts: bool = False) -> np.ndarray:
-    """The number of each head, or its multiple of the even share."""
-    at = plan.query, plan.key
-    row = numbers_of(layer, layer.head_numbers, plan.shown)[:, *at]
-    return lifts_of(row, even_of(layer, plan.shown)[at]) if lifts else row
+    _finish(sheet, plan, tiles, scales, y=y, hidden=hidden, notes=notes)
 
 
 def _words(number: float, shown: DrawnQuantity) -> str:
-    return "" if np.isnan(number) or (shown.weights and number < FAINT) else shown.words(number)
+    return "" if np.isnan(number) or (shown.weights and number < LEAST) else shown.words(number)
 
 
 def _columns(plan: FigurePlan, row: int) -> Sequence[int]:
     return [0] if plan.shown.whole else plan.layers[row].head_numbers
-
-
-def _thumbnails(layer: Layer, plan: FigurePlan) -> list[np.ndarray]:
-    """Each head of a layer as a small matrix: of weights, multiples of the even share."""
-    values = numbers_of(layer, layer.head_numbers, plan.shown)[:, plan.from_][:, :, plan.to]
-    if plan.shown.weights:
-        values = lifts_of(values, even_of(layer, plan.shown)[plan.from_][:, plan.to])
-    return [pooled(head, CELLS, mean=plan.shown.weights) for head in values]
 
 
 def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[Scales, float]:
@@ -362,9 +271,8 @@ def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[S
     entries = []
     numbers = kinds.number("kind")[[kinds.layers.index(layer.layer) for layer in plan.layers]]
     for number, kind in enumerate(KINDS):
-        if (numbers == number).any():
-            words = f"{int((numbers == number).sum())} {CLAUSES[kind]}"
-            entries.append((style.kind(kind), words))
+        if count := int((numbers == number).sum()):
+            entries.append((style.kind(kind), f"{count} {CLAUSES[kind]}"))
     y = sheet.legend(entries, y) + 0.4 * style.em
     return lambda layer, head: of[kinds.kind(layer, head)], y
 
@@ -379,75 +287,53 @@ def _shows_kinds(plan: FigurePlan) -> bool:
 
 def _tiles(
     sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
-) -> Tiles:
-    """Place the tiles of layers and heads and write their numbers; heads that share keys and values
-    are closer together.
+) -> tuple[Tiles, float]:
+    """Place the tiles of layers and heads and write their numbers; return the next y too.
+
+    Heads that share keys and values are closer together. Where there is one tile for each layer,
+    these stand in lines.
     """
+    style, em, layers, line = plan.style, plan.style.em, plan.layers, 1.35 * plan.style.em
+    largest = min(LARGEST_THUMBNAIL, tallest / aspect)
     if plan.shown.whole:
-        return _grid_of_layers(sheet, plan, y, aspect=aspect, tallest=tallest)
-    style, layers = plan.style, plan.layers
+        gap, least = 0.5 * em, 0.72 * LARGEST_THUMBNAIL
+        # Again, so that the last line is about as full as the others.
+        columns = min(len(layers), max(1, int((sheet.width + gap) // (least + gap))))
+        lines = -(-len(layers) // columns)
+        columns = -(-len(layers) // lines)
+        width = min(largest, (TALLEST_GRID / lines - line - gap) / aspect)
+        width = min(width, (sheet.width + gap) / columns - gap)
+        height = width * aspect
+        is_wide = width > sheet.width_of("layer 00", style.small)
+        boxes = []
+        for number, layer in enumerate(layers):
+            x = number % columns * (width + gap)
+            top = y + line + number // columns * (height + line + gap)
+            words = f"layer {layer.layer}" if is_wide else str(layer.layer)
+            sheet.note(x + width / 2, top - line / 2, words, anchor="center")
+            boxes.append((x, top, width, height))
+        return lambda row, _: boxes[row], boxes[-1][1] + height
     heads, kv = max(each.heads for each in layers), max(each.kv_heads for each in layers)
-    shared = heads // kv if kv < heads else heads
-    side, line = sheet.width_of("layer", style.small) + 0.5 * style.em, 1.35 * style.em
-    groups = (heads - 1) // shared
-    width = (sheet.width - side) / (heads + (heads - 1) * TILE_GAP + groups * GROUP_GAP)
+    shared, side = heads // kv if kv < heads else heads, sheet.width_of("layer", style.small)
+    side += 0.5 * em
+    units = heads + (heads - 1) * TILE_GAP + (heads - 1) // shared * GROUP_GAP
     room = TALLEST_GRID / (len(layers) * (1 + TILE_GAP)) / aspect
-    width = min(width, LARGEST_THUMBNAIL, room, tallest / aspect)
-    height, gap = width * aspect, width * TILE_GAP
-    lefts = [side + at * (width + gap) + at // shared * GROUP_GAP * width for at in range(heads)]
-    tops = [y + line + row * (height + gap) for row in range(len(layers))]
+    width = min(largest, room, (sheet.width - side) / units)
+    height, step = width * aspect, (1 + TILE_GAP) * width
+
+    def box(row: int, head: int) -> Box:
+        x = side + head * step + head // shared * GROUP_GAP * width
+        return x, y + line + row * (height + TILE_GAP * width), width, height
+
     sheet.note(0, y + line / 2, "layer")
-    _number_heads(sheet, lefts, width, y + line / 2)
-    for layer, top in zip(layers, tops, strict=True):
-        x = side - 0.5 * style.em
-        sheet.note(x, top + height / 2, str(layer.layer), anchor="right")
-    return Tiles(lefts, tops, width, height)
-
-
-def _number_heads(sheet: Sheet, lefts: Sequence[float], width: float, y: float) -> None:
-    """The numbers of heads over their columns, every fourth where there is no room for all."""
-    small = sheet.style.small
-    for head in range(0, len(lefts), 1 if width > 1.1 * sheet.width_of("00", small) else 4):
-        is_named = head == 0 and sheet.width_of("head 0", small) < width
-        words = "head 0" if is_named else str(head)
-        sheet.note(lefts[head] + width / 2, y, words, anchor="center")
-
-
-def _grid_of_layers(
-    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float
-) -> Tiles:
-    """One tile for each layer, in lines, its number above it."""
-    style, count = plan.style, len(plan.layers)
-    line, gap = 1.35 * style.em, 0.5 * style.em
-    columns = min(count, max(1, int((sheet.width + gap) // (LARGEST_THUMBNAIL * 0.72 + gap))))
-    rows = -(-count // columns)
-    # Again, so that the last row is about as full as the others.
-    columns = -(-count // rows)
-    width = (sheet.width - (columns - 1) * gap) / columns
-    width = min(
-        width, LARGEST_THUMBNAIL, tallest / aspect, (TALLEST_GRID / rows - line - gap) / aspect
-    )
-    height = width * aspect
-    lefts = [column * (width + gap) for column in range(columns)]
-    tops = [y + line + row * (height + line + gap) for row in range(rows)]
-    tiles = Tiles(lefts, tops, width, height, wrapped=True)
-    is_wide = width > sheet.width_of("layer 00", style.small)
-    for number, layer in enumerate(plan.layers):
-        left, top, *_ = tiles.box(number, 0)
-        words = f"layer {layer.layer}" if is_wide else str(layer.layer)
-        sheet.note(left + width / 2, top - line / 2, words, anchor="center")
-    return tiles
-
-
-def _frame(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
-    """A frame around the chosen layer, or around its chosen heads."""
-    heads = [0] if plan.shown.whole else plan.heads
-    boxes = [tiles.box(plan.layers.index(plan.layer), head) for head in heads]
-    if len(heads) == plan.layer.heads:
-        (x, top, *_), (last, *_) = boxes[0], boxes[-1]
-        boxes = [(x, top, last + tiles.width - x, tiles.height)]
-    for box in boxes:
-        sheet.rect(*box, edge=plan.style.ink, line=1.1, layer=4)
+    # Every fourth head is numbered where there is no room for all.
+    for head in range(0, heads, 1 if width > 1.1 * sheet.width_of("00", style.small) else 4):
+        is_named = head == 0 and sheet.width_of("head 0", style.small) < width
+        words, x = "head 0" if is_named else str(head), box(0, head)[0] + width / 2
+        sheet.note(x, y + line / 2, words, anchor="center")
+    for row, layer in enumerate(layers):
+        sheet.note(side - 0.5 * em, box(row, 0)[1] + height / 2, str(layer.layer), anchor="right")
+    return box, box(len(layers) - 1, 0)[1] + height
 
 
 def _finish(
@@ -456,19 +342,25 @@ def _finish(
     tiles: Tiles,
     scales: Scales,
     *,
+    y: float,
     hidden: bool,
     notes: list[str],
 ) -> None:
-    """The frame of what is chosen, the colour bar and the notes."""
-    shown, layers = plan.shown, plan.layers
+    """A frame around the chosen layer or its chosen heads, the colour bar and the notes."""
+    shown, layers, style = plan.shown, plan.layers, plan.style
     if plan.chosen and plan.layer in layers:
-        _frame(sheet, plan, tiles)
-    y = tiles.tops[-1] + tiles.height + 0.9 * plan.style.em
+        heads = [0] if shown.whole else plan.heads
+        boxes = [tiles(layers.index(plan.layer), head) for head in heads]
+        if len(heads) == plan.layer.heads:
+            (x, top, *_), (last, _, width, height) = boxes[0], boxes[-1]
+            boxes = [(x, top, last + width - x, height)]
+        for box in boxes:
+            sheet.rect(*box, edge=style.ink, line=1.1, layer=4)
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
-    scale = shown.scale(plan.style, 0.0, len(plan.stack.key), plan.style.kind("resting"))
+    scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     if not _shows_kinds(plan):
         scale = scales(0, 0)
-    y = colour_bar(sheet, scale, shown.scale_label, y=y, masked=hidden)
+    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
     closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan)])
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
-from headscope.views.figures._charts import colour_bar
+from headscope.views.figures import charts
 from headscope.views.figures._frame import (
     closing,
     heading,
@@ -141,11 +141,11 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     y, hidden = table.bottom + 1.5 * style.em, bool(np.isnan(neurons.scores).any())
     if sheet.width > BESIDE:
         half = sheet.width / 2
-        colour_bar(sheet, both, "q, k", y=y, span=(0.0, half), masked=hidden)
-        y = colour_bar(sheet, products, "q × k", y=y, span=(1.1 * half, sheet.width))
+        charts.colour_bar(sheet, both, "q, k", y=y, span=(0.0, half), masked=hidden)
+        y = charts.colour_bar(sheet, products, "q × k", y=y, span=(1.1 * half, sheet.width))
     else:
-        y = colour_bar(sheet, both, "q, k", y=y, masked=hidden)
-        y = colour_bar(sheet, products, "q × k", y=y)
+        y = charts.colour_bar(sheet, both, "q, k", y=y, masked=hidden)
+        y = charts.colour_bar(sheet, products, "q × k", y=y)
     closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
 
 

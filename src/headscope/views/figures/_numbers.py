@@ -327,6 +327,14 @@ def even_of(
     return without_keys(even[None], without)[0] if without else even
 
 
+def lifted(
+    layer: Layer, heads: tuple[int, ...], shown: DrawnQuantity, without: tuple[int, ...] = ()
+) -> Numbers:
+    """The numbers of some heads; of weights, as multiples of what even attention gives."""
+    values = numbers_of(layer, heads, shown, without)
+    return lifts_of(values, even_of(layer, shown, without)) if shown.weights else values
+
+
 def lifts_of(values: np.ndarray, even: np.ndarray) -> np.ndarray:
     """Weights as multiples of what even attention gives; 0 where it gives nothing."""
     return np.where(np.isnan(values), np.nan, values / np.where(even > 0, even, np.inf))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
-from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, Style, parse_hex
 
-LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
-"""Millimetres."""
 COLOUR, STRENGTH = 0.35, 0.72
 """Shares that are kept of a picture's colour, and of its contrast to the paper."""
 VEIL = 0.72
@@ -87,89 +84,22 @@ def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, 
     return white + STRENGTH * (grey + COLOUR * (pixels - grey) - white)
 
 
-@dataclass(frozen=True, eq=False)
-class PlacedPicture:
-    """A picture at its position on the sheet, in millimetres.
-
-    Args:
-        pixels: pixels of the part that is shown.
-        grid: number of rows and columns of patches in that part.
-        places: row and column of each patch in it.
-        tokens: positions of the patches among the tokens.
-        at: x and y of the upper left corner.
-        size: width and height.
-    """
-
-    pixels: UInt8[np.ndarray, "height width 3"]
-    grid: tuple[int, int]
-    places: list[tuple[int, int]]
-    tokens: list[int]
-    at: tuple[float, float]
-    size: tuple[float, float]
-
-    def cell(self, token: int) -> tuple[float, float, float, float]:
-        """X and y of the upper left corner of a patch, its width and height."""
-        row, column = self.places[self.tokens.index(token)]
-        width, height = self.size[0] / self.grid[1], self.size[1] / self.grid[0]
-        return self.at[0] + column * width, self.at[1] + row * height, width, height
-
-
-def framed(
+def part_of(
     picture: UInt8[np.ndarray, "height width 3"],
     grid: tuple[int, int],
-    places: list[tuple[int, int]],
-    *,
-    tokens: list[int],
-    room: float,
-    y: float,
-) -> PlacedPicture:
-    """The part of a picture that these patches cover, as large as the room allows.
+    places: Int[np.ndarray, "token 2"],
+) -> tuple[UInt8[np.ndarray, "down along 3"], Int[np.ndarray, "token 2"]]:
+    """The part of a picture that these patches cover, and their rows and columns in it.
 
     Args:
         picture: the whole picture.
         grid: number of rows and columns of all its patches.
         places: row and column of each of these patches.
-        tokens: positions of the patches among the tokens.
-        room: longest side in millimetres.
-        y: y of its upper side.
     """
-    first = tuple(min(numbers) for numbers in zip(*places, strict=True))
-    stop = tuple(max(numbers) + 1 for numbers in zip(*places, strict=True))
-    rows, columns = (
-        slice(round(start * side / count), round(end * side / count))
-        for start, end, side, count in zip(first, stop, picture.shape[:2], grid, strict=True)
-    )
-    pixels = picture[rows, columns]
-    height, width = pixels.shape[:2]
-    scale = room / max(height, width)
-    return PlacedPicture(
-        pixels=pixels,
-        grid=(stop[0] - first[0], stop[1] - first[1]),
-        places=[(row - first[0], column - first[1]) for row, column in places],
-        tokens=tokens,
-        at=(0.0, y),
-        size=(width * scale, height * scale),
-    )
-
-
-def draw_pictured(
-    sheet: Sheet,
-    shown: PlacedPicture,
-    heat: Float[np.ndarray, " token"],
-    scale: PictureHeat,
-    *,
-    takes_part: Bool[np.ndarray, " token"],
-) -> None:
-    """Draw a picture and the heat of its patches over it."""
-    values = np.zeros(shown.grid)
-    for token, place in zip(shown.tokens, shown.places, strict=True):
-        values[place] = heat[token] if takes_part[token] else 0.0
-    sheet.cells(
-        veiled(shown.pixels, np.nan_to_num(values), scale),
-        at=shown.at,
-        size=shown.size,
-        framed=False,
-    )
+    first, stop = places.min(axis=0), places.max(axis=0) + 1
+    patch = np.array(picture.shape[:2]) / grid
+    (top, left), (bottom, right) = (np.rint(edge * patch).astype(int) for edge in (first, stop))
+    return picture[top:bottom, left:right], places - first
 
 
 def veiled(
@@ -181,13 +111,8 @@ def veiled(
 
     The pixels of small pictures are repeated, so that each patch covers several dots.
     """
-    height, width = pixels.shape[:2]
-    times = int(
-        np.ceil(
-            POINTS
-            * max(rows / side for rows, side in zip(values.shape, (height, width), strict=True))
-        )
-    )
+    least = max(rows / side for rows, side in zip(values.shape, pixels.shape[:2], strict=True))
+    times = int(np.ceil(POINTS * least))
     dots = pixels.repeat(times, axis=0).repeat(times, axis=1).astype(float)
     down, along = (
         np.arange(side) * count // side

@@ -199,6 +199,14 @@ class Sheet:
         """A token as it is written, with a dash where it continues a word."""
         return ("–" if tokens.continues[position] else "") + self.shown(tokens.labels[position])
 
+    def name(
+        self, tokens: Tokens, position: int, at: tuple[float, float], room: float, **look: Any
+    ) -> None:
+        """Write a token at a point as `text` does, cut to the room; special ones are muted."""
+        colour = self.style.muted if tokens.special[position] else self.style.ink
+        name = self.fitted(self.token_name(tokens, position), room, look.get("size"))
+        self.text(*at, name, **{"colour": colour, **look})
+
     def quoted(self, label: str) -> str:
         """A token in quotation marks."""
         return in_quotes(self.shown(label))
@@ -417,6 +425,18 @@ class Sheet:
             places.append((at % columns * (width + gap), y + at // columns * high))
         return places, width, places[-1][1] + high
 
+    def flow(
+        self, widths: Iterable[float], *, left: float = 0.0, gap: float
+    ) -> list[tuple[float, int]]:
+        """The x and the line of boxes of these widths, in as many lines as they need."""
+        x, line, places = left, 0, []
+        for width in widths:
+            if x > left and x + width > self.width:
+                x, line = left, line + 1
+            places.append((x, line))
+            x += width + gap
+        return places
+
     def legend(
         self,
         entries: Sequence[tuple[Any, str]],
@@ -434,16 +454,14 @@ class Sheet:
             draw: draws a mark around a point; by default marks are colours of squares.
             x: the left edge.
         """
-        style, left, pitch, side = self.style, x, 1.5 * self.style.em, 0.9 * self.style.em
-        for mark, words in entries:
-            wide = side + 0.5 * style.em + self.width_of(words, style.small)
-            if x > left and x + wide > self.width:
-                x, y = left, y + pitch
-            middle = y + pitch / 2
-            (draw or _square)(self, mark, x + side / 2, middle)
-            self.note(x + side + 0.5 * style.em, middle, words)
-            x += wide + 1.4 * style.em
-        return y + pitch
+        style, em, side = self.style, self.style.em, 0.9 * self.style.em
+        widths = [side + 0.5 * em + self.width_of(words, style.small) for _, words in entries]
+        places = self.flow(widths, left=x, gap=1.4 * em)
+        for (mark, words), (left, line) in zip(entries, places, strict=True):
+            middle = y + (line + 0.5) * 1.5 * em
+            (draw or _square)(self, mark, left + side / 2, middle)
+            self.note(left + side + 0.5 * em, middle, words)
+        return y + 1.5 * em * (1 + max((line for _, line in places), default=0))
 
     def lines(
         self, parts: Sequence[str], room: float, size: float | None = None, *, bold: bool = False

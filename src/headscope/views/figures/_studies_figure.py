@@ -13,22 +13,9 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
-from headscope.views.figures._charts import (
-    MARK,
-    ROW,
-    Axis,
-    Bar,
-    Line,
-    LinePanel,
-    Row,
-    Value,
-    draw_bars,
-    draw_dots,
-    draw_grid,
-    draw_line_panels,
-    draw_values,
-)
+from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._maps_figure import BY
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import (
     counted,
@@ -37,7 +24,6 @@ from headscope.views.figures._style import (
     percent_written,
 )
 
-TITLES = {"weight": "by weight  a", "norm": "by norm  ‖a f(x)‖"}
 NAMES = {
     "cls": "[CLS]",
     "sep": "[SEP]",
@@ -102,26 +88,20 @@ def relations_figure(
         )
     rows = []
     for each in sorted(shown, key=lambda each: -each.held_out_accuracy):
-        values = _held_out(each) | {"best offset": Value(each.held_out_baseline)}
+        values = _held_out(each) | {"best offset": (each.held_out_baseline,)}
         if relations.control is not None:
             control = relations.control.best(each.relation, each.score)
-            values["random weights, best head"] = Value(control.held_out_accuracy)
+            values["random weights, best head"] = (control.held_out_accuracy,)
         note = f"{each.held_out_place} {each.held_out_direction or ''}".rstrip()
-        rows.append(Row(f"{each.relation}  ({each.count})", values, note))
-    source = relations.source or "a treebank"
-    return draw_result(
+        rows.append(charts.Row(f"{each.relation}  ({each.count})", values, note))
+    return _of_best_heads(
         relations,
         options,
-        partial(draw_dots, rows=rows, ends=(0.0, 1.0), written=percent_written),
-        title=f"{relations.model or 'A model'}, {source}: heads that look along relations",
+        rows,
+        title=f"{relations.source or 'a treebank'}: heads that look along relations",
         note="share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",
-        notes=[
-            "in brackets: how many words",
-            "on the right: the head that was chosen most often, and who looks at whom",
-            f"lines: {relations.confidence:.0%} interval over documents",
-        ],
-        texts=relations.names,
+        notes=("how many words", ", and who looks at whom"),
         chosen=f", least={least!r}, score={score!r}",
     )
 
@@ -147,32 +127,41 @@ def coreference_figure(
     """
     rows = []
     for each in coreference.heads_of(candidates):
-        values = _held_out(each) | {"nearest mention": Value(each.held_out_nearest)}
+        values = _held_out(each) | {"nearest mention": (each.held_out_nearest,)}
         if coreference.control is not None:
             control = coreference.control.best(each.kind, each.candidates)
-            values["random weights"] = Value(control.held_out_accuracy)
-        values |= {"head match, all": Value(each.head_match), "sieves, all": Value(each.sieves)}
-        rows.append(Row(f"{each.kind}  ({each.count})", values, each.held_out_place))
-    source = coreference.source or "texts"
-    return draw_result(
+            values["random weights"] = (control.held_out_accuracy,)
+        values |= {
+            "head match, all": (each.head_match,),
+            "sieves, all": (each.sieves,),
+        }
+        rows.append(charts.Row(f"{each.kind}  ({each.count})", values, each.held_out_place))
+    return _of_best_heads(
         coreference,
         options,
-        partial(draw_dots, rows=rows, ends=(0.0, 1.0), written=percent_written),
-        title=f"{coreference.model or 'A model'}, {source}: heads that find antecedents",
+        rows,
+        title=f"{coreference.source or 'texts'}: heads that find antecedents",
         note="share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
-        notes=[
-            "in brackets: how many mentions",
-            "on the right: the head that was chosen most often",
-            f"lines: {coreference.confidence:.0%} interval over documents",
-        ],
-        texts=coreference.names,
+        notes=("how many mentions", ""),
         chosen=f", candidates={candidates!r}",
     )
 
 
-def _held_out(each: Any) -> dict[str, Value]:
-    return {"best head": Value(each.held_out_accuracy, each.held_out_low, each.held_out_high)}
+def _held_out(each: Any) -> dict[str, charts.Value]:
+    return {"best head": (each.held_out_accuracy, each.held_out_low, each.held_out_high)}
+
+
+def _of_best_heads(
+    study: Any, options: ResultOptions, rows: list[charts.Row], *, title: str, **words: Any
+) -> Figure:
+    """The figure of a study with a row for each question and the head that answers it best."""
+    what, more = words.pop("notes")
+    notes = [f"in brackets: {what}", f"on the right: the head that was chosen most often{more}"]
+    notes.append(f"lines: {study.confidence:.0%} interval over documents")
+    body = partial(charts.draw_dots, rows=rows, ends=(0.0, 1.0), written=percent_written)
+    title, texts = f"{study.model or 'A model'}, {title}", study.names
+    return draw_result(study, options, body, title=title, notes=notes, texts=texts, **words)
 
 
 @draws("norm study")
@@ -203,15 +192,17 @@ def norms_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         colours = {name: both[style.dark] for name, both in COLOURS.items()}
         if not style.colour:
             colours = dict(zip(COLOURS, greys, strict=True))
-        for by, title in TITLES.items():
+        for by, title in BY.items():
             lines = []
             for of in study.classes:
                 row = f"share by {by}: {of}"
                 # The last column is all layers together.
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
-                lines.append(Line(NAMES[of], colours[of], values, ends))
-            panels.append(LinePanel(title=title, lines=lines, over=study.layers, under="layer"))
-        return draw_line_panels(sheet, y, panels, tall=NORMS_TALL)
+                lines.append(charts.Line(NAMES[of], colours[of], values, ends))
+            panels.append(
+                charts.LinePanel(title=title, lines=lines, over=study.layers, under="layer")
+            )
+        return charts.draw_line_panels(sheet, y, panels, tall=NORMS_TALL)
 
     return draw_result(
         study,
@@ -248,11 +239,10 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
     notes += ["bands: the same of each layer"] * any(panels)
 
     def draw(sheet: Sheet, y: float) -> float:
-        em = sheet.style.em
-        y = _probe_bars(sheet, probing, measures, y) + 1.8 * em
+        y = _probe_bars(sheet, probing, measures, y) + 1.8 * sheet.style.em
         if any(panels):
-            y = draw_line_panels(sheet, y, panels, tall=PROBING_TALL, gap=BETWEEN)
-        return y + 0.4 * em
+            y = charts.draw_line_panels(sheet, y, panels, tall=PROBING_TALL, gap=BETWEEN)
+        return y + 0.4 * sheet.style.em
 
     learnt, _, test = probing.sentences
     return draw_result(
@@ -268,51 +258,47 @@ def probing_figure(probing: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _probe_bars(sheet: Sheet, probing: Any, measures: Mapping[str, str], y: float) -> float:
-    """A panel for each task: the probe first, then its controls; return the next y."""
+    """A panel for each task: the probe first, then its controls, without layers, which have a panel
+    of their own; return the next y.
+    """
     style, em = sheet.style, sheet.style.em
     pitch = (sheet.width + BETWEEN * em) / len(measures)
     width, lefts = pitch - BETWEEN * em, [number * pitch for number in range(len(measures))]
     titles = [f"{task}: {measure}" for task, measure in measures.items()]
     top = bottom = sheet.titles(y, list(zip(lefts, titles, strict=True)), width) + 0.4 * em
-    numbers = sheet.width_of("100.0", style.small) + 0.8 * em
     for x, shown in zip(lefts, measures.items(), strict=True):
-        bars = _probed(sheet, probing, shown, MOST_SIDE * width)
+        bars = []
+        for each in probing.scores:
+            is_layer = each.of.startswith("layer") and each.of != "layer 0"
+            if is_layer or each.of in NOT_BARS or (each.task, each.measure) != shown:
+                continue
+            words = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
+            name = each.of.replace("layer 0", "embeddings (layer 0)")
+            name = sheet.fitted(name, MOST_SIDE * width, style.small)
+            colour = style.accent if each.of in PROBES else style.faint
+            value = (each.value, *each.interval(probing.confidence))
+            bars.append(charts.Bar(name, value, words, colour))
         side = sheet.widest(bar.name for bar in bars) + 0.8 * em
-        axis, end = Axis(x + side, x + width - numbers, 0.0, 1.0), top + len(bars) * BAR_ROW * em
-        draw_grid(sheet, axis, (top, end), percent_written)
+        right = x + width - sheet.width_of("100.0", style.small) - 0.8 * em
+        axis, end = charts.Axis(x + side, right, 0.0, 1.0), top + len(bars) * BAR_ROW * em
+        charts.draw_grid(sheet, axis, (top, end), percent_written)
         # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
-        draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em)
+        charts.draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em)
         bottom = max(bottom, end)
     return bottom
 
 
-def _probed(sheet: Sheet, probing: Any, shown: tuple[str, str], room: float) -> list[Bar]:
-    """The bars of a task and measure; layers have a panel of their own."""
-    bars, style = [], sheet.style
-    for each in probing.scores:
-        is_layer = each.of.startswith("layer") and each.of != "layer 0"
-        if is_layer or each.of in NOT_BARS or (each.task, each.measure) != shown:
-            continue
-        words = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
-        name = "embeddings (layer 0)" if each.of == "layer 0" else each.of
-        colour = style.accent if each.of in PROBES else style.faint
-        value = Value(each.value, *each.interval(probing.confidence))
-        bars.append(Bar(sheet.fitted(name, room, style.small), value, words, colour))
-    return bars
-
-
-def _probed_layers(probing: Any, layers: Mapping[int, Any]) -> LinePanel:
+def _probed_layers(probing: Any, layers: Mapping[int, Any]) -> charts.LinePanel:
     numbers = sorted(layers)
     values = np.array([layers[number].value for number in numbers])
     ends = np.array([layers[number].interval(probing.confidence) for number in numbers])
     spots = np.concatenate([values, ends.ravel()])
-    low, high = float(np.nanmin(spots)), float(np.nanmax(spots))
     is_upto = any(" to " in layers[number].of for number in numbers)
-    return LinePanel(
-        lines=[Line("", "", values, ends)],
+    return charts.LinePanel(
+        lines=[charts.Line("", "", values, ends)],
         over=numbers,
         under="layers 0 to ..." if is_upto else "layer (0: embeddings)",
-        ends=(max(0.0, low - 0.05), min(1.0, high + 0.05)),
+        ends=(max(0.0, np.nanmin(spots) - 0.05), min(1.0, np.nanmax(spots) + 0.05)),
     )
 
 
@@ -379,13 +365,13 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
             lines = []
             for name, colour in colours.items():
                 values = faithfulness.erasure(name, measure)[:, 0]
-                lines.append(Line(WORDS.get(name, name), colour, values))
+                lines.append(charts.Line(WORDS.get(name, name), colour, values))
                 spots += values.tolist()
             panels.append({"title": title, "note": wanted, "lines": lines})
         same = {"over": SHARES, "under": "of the tokens of a text", "below": below}
-        curves = [LinePanel(**panel, **same, ends=_tenths(spots)) for panel in panels]
+        curves = [charts.LinePanel(**panel, **same, ends=_tenths(spots)) for panel in panels]
         tall, written = CURVES_TALL, number_written
-        return draw_line_panels(sheet, y, curves, tall=tall, gap=2.0, written=written)
+        return charts.draw_line_panels(sheet, y, curves, tall=tall, gap=2.0, written=written)
 
     texts = counted(faithfulness.texts, "text")
     return draw_result(
@@ -403,7 +389,7 @@ def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: floa
     """A row for each signal, a panel for each measure, as many side by side as there is room for;
     return the next y.
     """
-    em, gap, pitch = sheet.style.em, 1.8 * sheet.style.em, ROW * sheet.style.em
+    em, gap, pitch = sheet.style.em, 1.8 * sheet.style.em, charts.ROW * sheet.style.em
     side = max(sheet.width_of(WORDS.get(name, name)) for name in colours) + 1.7 * em
     room = sheet.width - side - sheet.width_of("1.0", sheet.style.small) / 2 + gap
     words = " ".join(title for *_, title in PANELS).split()
@@ -416,47 +402,37 @@ def _agreement(sheet: Sheet, faithfulness: Any, colours: dict[str, str], y: floa
         said = [(start, title) for start, (*_, title) in zip(starts, panels, strict=True)]
         top = sheet.titles(y, said, wide + 0.8 * gap) + 0.3 * em
         for number, (name, colour) in enumerate(colours.items()):
-            sheet.dot(MARK / 2, top + (number + 0.5) * pitch, MARK, fill=colour)
+            sheet.dot(charts.MARK / 2, top + (number + 0.5) * pitch, charts.MARK, fill=colour)
             sheet.text(0.9 * em, top + (number + 0.5) * pitch, WORDS.get(name, name))
         for start, panel in zip(starts, panels, strict=True):
-            span = (start, start + wide)
-            _agreement_panel(sheet, faithfulness.means, colours, panel, span=span, y=top)
+            _agreement_panel(sheet, faithfulness.means, colours, panel, at=(start, top, wide))
         y = top + len(colours) * pitch + 2.6 * em
     return y
 
 
 def _agreement_panel(
-    sheet: Sheet,
-    means: Any,
-    colours: dict[str, str],
-    panel: tuple[tuple[str, ...], str, str],
-    *,
-    span: tuple[float, float],
-    y: float,
+    sheet: Sheet, means: Any, colours: dict[str, str], panel: Any, *, at: tuple[float, float, float]
 ) -> None:
-    (measures, against, _), pitch = panel, ROW * sheet.style.em
+    """The marks of one panel, at an x and y and so wide."""
+    (measures, against, _), (x, y, wide), em = panel, at, sheet.style.em
     same = tuple(CURVES) if measures[0] in CURVES else measures
     numbers = np.array([ends[:4] for (of, *_), ends in means.items() if of in same])[:, [0, 2, 3]]
     # At least from 0 to 0.5, so that small differences do not fill the panel and look large; the
     # same for both panels of agreement, and for both of erasure.
-    axis = Axis(*span, *_tenths([0.0, 0.5, *numbers[np.isfinite(numbers)]]))
+    axis = charts.Axis(x, x + wide, *_tenths([0.0, 0.5, *numbers[np.isfinite(numbers)]]))
     rows, looks = [], {}
     for number, (name, colour) in enumerate(colours.items()):
-        row = {}
         if name == against:
-            place = (axis.at(0.0) + 0.6 * sheet.style.em, y + (number + 0.5) * pitch)
-            sheet.note(*place, "itself")
-        for measure in measures:
-            if (measure, name, against) in means:
-                mean, _, low, high, _ = means[measure, name, against]
-                row[measure, name] = Value(mean, low, high)
-                looks[measure, name] = (colour, RANKS.get(measure, "dot"))
-        rows.append(row)
-    bottom = draw_values(sheet, rows, axis, y, looks=looks, spread=0.34)
+            sheet.note(axis.at(0.0) + 0.6 * em, y + (number + 0.5) * charts.ROW * em, "itself")
+        there = [measure for measure in measures if (measure, name, against) in means]
+        drawn = {measure: means[measure, name, against] for measure in there}
+        looks |= {(measure, name): (colour, RANKS.get(measure, "dot")) for measure in there}
+        rows.append({(measure, name): (of[0], of[2], of[3]) for measure, of in drawn.items()})
+    bottom = charts.draw_values(sheet, rows, axis, y, looks=looks, spread=0.34)
     # Erasing tokens in random order, with which all are to be compared.
     if (measures[0], "random", "") in means:
-        at = axis.at(means[measures[0], "random", ""][0])
-        sheet.line([at, at], [y, bottom], colour=sheet.style.ink, line=1.0)
+        at_random = axis.at(means[measures[0], "random", ""][0])
+        sheet.line([at_random] * 2, [y, bottom], colour=sheet.style.ink, line=1.0)
 
 
 def _tenths(spots: Sequence[float]) -> tuple[float, float]:

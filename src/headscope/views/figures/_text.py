@@ -4,37 +4,29 @@ texts below each other, with their labels and predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.record import Record, Tokens
-from headscope.views.figures._charts import colour_bar
-from headscope.views.figures._frame import (
-    closing,
-    heading,
-)
+from headscope.views.figures import charts
+from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._options import parse_options
-from headscope.views.figures._picture_heat import (
-    LONGEST,
-    LONGEST_OF_SEVERAL,
-    PictureHeat,
-    PlacedPicture,
-    draw_pictured,
-    framed,
-)
+from headscope.views.figures._picture_heat import PictureHeat, part_of, veiled
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, text_on
 
 PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
 """In units of the font size."""
+LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
+"""Longest side of a picture in millimetres."""
 NEW_LINES = ("\n", "\u010a")
 """A line break in a token: itself, or the character that byte-level vocabularies write for it."""
 WIDTH = 174.0
@@ -48,9 +40,10 @@ WRONG = "≠ "
 """Mark before a prediction that is not the label."""
 
 
-@dataclass(frozen=True)
-class PlacedToken:
-    """A token in the running text: its text, and its position and width in millimetres."""
+class PlacedToken(NamedTuple):
+    """A token in the running text: its text, and its position and width in millimetres; y is its
+    middle.
+    """
 
     token: int
     text: str
@@ -67,38 +60,44 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
         raise FigureError(
             "View 'text' shows one query or one key, and both were given; view 'pair' shows both"
         )
-    style = plan.style
-    tokens, takes_part = _written(plan)
-    heat = _heat_of(plan)
+    style, em, side = plan.style, plan.style.em, "key" if plan.query is None else "query"
+    (tokens, takes_part), heat, one = _written(plan), _heat_of(plan), plan.focused
     scale = _heat_scale(plan, largest_of(heat), plan.layer.size[1])
-    veil, side = PictureHeat.of(scale, style), "key" if plan.query is None else "query"
-    y = heading(sheet, plan, _title(plan, lambda: sheet.quoted(plan.label(side))))
-    placed, pictures, y = _place(sheet, plan, tokens, y)
-    scale, chosen = veil if pictures else scale, _framed_token(plan)
-    for picture in pictures:
-        draw_pictured(sheet, picture, heat, veil, takes_part=takes_part)
-        if chosen in picture.tokens:
-            sheet.rect(*picture.cell(chosen), edge=style.ink, line=0.9, layer=3)
-    _draw_words(sheet, plan, placed, heat=heat, scale=scale)
-    masked = bool(np.isnan(heat[takes_part]).any())
-    label = plan.shown.scale_label
-    y = colour_bar(sheet, scale, label, y=y + 0.6 * style.em, masked=masked)
-    place, one = plan.where.rpartition(" · ")[0], plan.focused
+    y = heading(sheet, plan, _title(plan, sheet.quoted(plan.label(side))))
+    known, pictures = plan.record.pictures, tokens.pictures or (None,) * len(tokens)
+    if known and any(picture is not None for picture in pictures):
+        # A picture is seen through its heat, and the words are coloured by the same scale.
+        scale = PictureHeat.of(scale, style)
+    of_words = groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]])
+    for picture, words in of_words:
+        run = list(words)
+        patches = [token for word in run for token in word]
+        if picture is None:
+            placed, y = _set_text(sheet, tokens, run, y, room=sheet.width)
+        elif isinstance(scale, PictureHeat):
+            y = _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale, y=y)
+            y, placed = y + GAP * em, []
+        else:
+            placed, y = _place_patches(sheet, tokens, patches, y)
+        _draw_words(sheet, plan, placed, heat=heat, scale=scale)
+    masked, label = bool(np.isnan(heat[takes_part]).any()), plan.shown.scale_label
+    y = charts.colour_bar(sheet, scale, label, y=y + 0.6 * em, masked=masked)
+    place = plan.where.rpartition(" · ")[0]
     over = "" if one else f", mean over {int(plan.from_.sum())} queries"
     notes = [
         f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
         scale.words,
-        "what is large hides more of the picture" if pictures else "",
+        "what is large hides more of the picture" * isinstance(scale, PictureHeat),
         f"{side} {getattr(plan, side)}" if one else "",
     ]
     closing(sheet, plan, y, notes)
 
 
-def _title(plan: FigurePlan, token: Callable[[], str]) -> str:
+def _title(plan: FigurePlan, token: str) -> str:
     """What is shown of which token."""
     if plan.query is not None:
-        return f"Where {token()} looks"
-    return plan.shown.received if plan.key is None else f"What looks at {token()}"
+        return f"Where {token} looks"
+    return plan.shown.received if plan.key is None else f"What looks at {token}"
 
 
 def _written(plan: FigurePlan) -> tuple[Tokens, np.ndarray]:
@@ -146,39 +145,39 @@ def _of_tokens(plan: FigurePlan, values: Float[np.ndarray, "query key"]) -> np.n
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
 
-def _place(
-    sheet: Sheet, plan: FigurePlan, tokens: Tokens, y: float
-) -> tuple[list[PlacedToken], list[PlacedPicture], float]:
-    """Place the tokens as running text, and patches over their picture, or in rows and columns
-    where it is not known.
-    """
-    placed: list[PlacedToken] = []
-    pictured: list[PlacedPicture] = []
-    known, pictures = plan.record.pictures, tokens.pictures or (None,) * len(tokens)
-    for picture, words in groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]]):
-        if picture is None:
-            more, y = _set_text(sheet, tokens, list(words), y, room=sheet.width)
-            placed += more
-            continue
-        patches = [token for word in words for token in word]
-        places = list(filter(None, map((tokens.places or ()).__getitem__, patches)))
-        if known:
-            room = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
-            grid = tokens.grids[picture]
-            shown = framed(known[picture], grid, places, tokens=patches, room=room, y=y)
-            pictured.append(shown)
-            y += shown.size[1] + GAP * sheet.style.em
-            continue
-        more, y = _place_patches(sheet, tokens, patches, places, y=y)
-        placed += more
-    return placed, pictured, y
+def _draw_picture(
+    sheet: Sheet,
+    plan: FigurePlan,
+    picture: int,
+    patches: list[int],
+    *,
+    heat: np.ndarray,
+    scale: PictureHeat,
+    y: float,
+) -> float:
+    """Draw the part of a picture that these patches cover, under their heat; return the next y."""
+    (tokens, takes_part), known = _written(plan), plan.record.pictures
+    longest = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
+    places = np.array([(tokens.places or ())[token] for token in patches])
+    pixels, places = part_of(known[picture], tokens.grids[picture], places)
+    tall, wide = (longest * side / max(pixels.shape[:2]) for side in pixels.shape[:2])
+    values = np.zeros(places.max(axis=0) + 1)
+    values[*places.T] = np.where(takes_part, np.nan_to_num(heat), 0.0)[patches]
+    rgb = veiled(pixels, values, scale)
+    sheet.cells(rgb, at=(0.0, y), size=(wide, tall), framed=False)
+    if (chosen := _framed_token(plan)) in patches:
+        (row, column), (rows, columns) = places[patches.index(chosen)], values.shape
+        box = (column * wide / columns, y + row * tall / rows, wide / columns, tall / rows)
+        sheet.rect(*box, edge=sheet.style.ink, line=0.9, layer=3)
+    return y + tall
 
 
 def _place_patches(
-    sheet: Sheet, tokens: Tokens, patches: list[int], places: list[tuple[int, int]], *, y: float
+    sheet: Sheet, tokens: Tokens, patches: list[int], y: float
 ) -> tuple[list[PlacedToken], float]:
-    """Place patches in rows and columns, with their names where there is room."""
+    """Place patches in rows and columns, with their names where there is room; the next y too."""
     em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
+    places = [place for token in patches if (place := (tokens.places or ())[token])]
     rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
     widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
     pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
@@ -242,18 +241,17 @@ def _draw_words(
     """
     style, em, (tokens, takes_part) = sheet.style, sheet.style.em, _written(plan)
     first, chosen, colours = plan.first_written(tokens), _framed_token(plan), scale.rgb(heat)
-    for word in placed:
-        box, rgb = (word.x, word.y - HEIGHT / 2 * em, word.width, HEIGHT * em), colours[word.token]
-        colour = style.faint
-        if takes_part[word.token]:
+    for token, text, x, y, width in placed:
+        box, rgb, colour = (x, y - HEIGHT / 2 * em, width, HEIGHT * em), colours[token], style.faint
+        if takes_part[token]:
             sheet.rect(*box, fill="#" + bytes(rgb).hex(), round=0.2 * em)
             colour = text_on(rgb)
-        sheet.text(word.x + PADDING * em, word.y, word.text, colour=colour)
-        if word.token == chosen:
+        sheet.text(x + PADDING * em, y, text, colour=colour)
+        if token == chosen:
             sheet.rect(*box, edge=style.ink, line=0.9, round=0.2 * em)
-        if word.token == first:
-            ends = (word.y - 0.8 * em, word.y + 0.8 * em)
-            sheet.line((word.x - 0.1 * em,) * 2, ends, colour=style.accent, line=1.2)
+        if token == first:
+            ends = (y - 0.8 * em, y + 0.8 * em)
+            sheet.line((x - 0.1 * em,) * 2, ends, colour=style.accent, line=1.2)
 
 
 def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, FigurePlan]:
@@ -264,32 +262,36 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
             each text, or an option that view ``text`` does not have.
         RecordError: a stack, layer or head that a record does not have.
     """
-    records, columns = [record, *_beside(options.get("beside"))], {}
-    common: dict[str, Any] = {"width": WIDTH, **options, "view": "text"}
-    common.pop("beside", None)
-    for name in COLUMNS:
-        if name in common:
-            columns[name] = _column(name, common.pop(name), len(records))
-    plans = [replace(parse_options(of, common), view="texts") for of in records]
+    records = [record, *_beside(options.get("beside"))]
+    given = {"width": WIDTH, **options, "view": "text"}
+    given.pop("beside", None)
+    columns = {
+        name: _column(name, given.pop(name), len(records)) for name in COLUMNS if name in given
+    }
+    plans = [replace(parse_options(of, given), view="texts") for of in records]
     first, heats = plans[0], [_heat_of(plan) for plan in plans]
     sheet, em = Sheet(first.width, first.style), first.style.em
     # One scale for the words of all texts, so that equal colours are equal numbers.
     largest = max(map(largest_of, heats))
     scale = _heat_scale(first, largest, max(plan.layer.size[1] for plan in plans))
-    y = heading(sheet, first, _title(first, lambda: "the framed token"))
-    widths = [_width_of(sheet, name, cells) for name, cells in columns.items()]
-    room = sheet.width - sum(widths)
-    lefts = [room + sum(widths[:at]) for at in range(len(widths))]
-    for name, left in zip(columns, lefts, strict=True):
-        sheet.note(left, y + 0.5 * em, name.removesuffix("s"))
+    y = heading(sheet, first, _title(first, "the framed token"))
+    room, lefts = sheet.width, {}
+    for name, cells in reversed(columns.items()):
+        # As wide as its widest cell, but at most a fifth of the sheet.
+        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in cells)]
+        widest = 1.1 * sheet.widest(shown, of_notes=False) + em
+        room -= min(widest, WIDEST_COLUMN * sheet.width)
+        lefts[name] = room
+        sheet.note(room, y + 0.5 * em, name.removesuffix("s"))
     y += 1.3 * em if columns else 0.0
     for at, (plan, heat) in enumerate(zip(plans, heats, strict=True)):
         sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
         y += 0.25 * em
-        is_wrong = len(columns) == 2 and columns["labels"][at] != columns["predictions"][at]
-        for (name, cells), left, width in zip(columns.items(), lefts, widths, strict=True):
+        is_wrong, right = len({cells[at] for cells in columns.values()}) > 1, sheet.width
+        for name, left in lefts.items():
             marked = name == "predictions" and is_wrong
-            text = sheet.fitted(f"{WRONG * marked}{sheet.shown(cells[at])}", width - 0.5 * em)
+            text = f"{WRONG * marked}{sheet.shown(columns[name][at])}"
+            text, right = sheet.fitted(text, right - left - 0.5 * em), left
             sheet.text(left, y + 0.5 * PITCH * em, text, bold=marked)
         tokens, _ = _written(plan)
         if tokens.places is not None:
@@ -299,18 +301,11 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
         placed, y = _set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - em)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
         y += 0.25 * em
-    y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
+    y = charts.colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
     place = f"{first.layers_in_words}, {first.heads_in_words(mean=True)}"
     closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ])
     return sheet, first
-
-
-def _width_of(sheet: Sheet, name: str, cells: Sequence[str]) -> float:
-    """Width of a column in millimetres: of its widest cell, but at most a fifth of the sheet."""
-    texts = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in cells)]
-    widest = 1.1 * max(map(sheet.width_of, texts)) + sheet.style.em
-    return min(widest, WIDEST_COLUMN * sheet.width)
 
 
 def _beside(given: Any) -> list[Record]:
@@ -319,11 +314,9 @@ def _beside(given: Any) -> list[Record]:
     Raises:
         FigureError: what is not a list or mapping of records, or too many.
     """
-    if given is None:
-        return []
-    if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
+    records = list(given.values()) if isinstance(given, Mapping) else given or []
+    if not isinstance(records, Sequence) or isinstance(records, str):
         raise FigureError(f"beside is a {type(given).__name__}; give records: beside=[other]")
-    records = list(given.values() if isinstance(given, Mapping) else given)
     if len(records) >= MOST:
         raise FigureError(
             f"View 'texts' shows up to {MOST} texts, and {len(records) + 1} were given; leave some "
@@ -332,7 +325,7 @@ def _beside(given: Any) -> list[Record]:
     for record in records:
         if not isinstance(record, Record):
             raise FigureError(f"beside has a {type(record).__name__}; give records: beside=[other]")
-    return records
+    return list(records)
 
 
 def _column(name: str, given: Any, texts: int) -> list[str]:
@@ -351,25 +344,14 @@ def _column(name: str, given: Any, texts: int) -> list[str]:
     return [" ".join(str(cell).split()) for cell in given]
 
 
-LANE = 1.7
-"""Distance of two lanes, in units of the font size."""
-CELL = 1.36
-"""Height of a cell, in the same units."""
-INSET = 0.3
-CELL_GAP = 0.15
-BETWEEN = 0.9
-"""Gap between two lines of tokens."""
+LANE, CELL, INSET, CELL_GAP, BETWEEN = 1.7, 1.36, 0.3, 0.15, 0.9
+"""Of view input: distance of two lanes, height of a cell, room beside its word, gap between cells
+and between two lines of tokens, in units of the font size.
+"""
 PALE = "33"
 """Opacity of a cell's colour, as two hexadecimal digits after ``#rrggbb``."""
-
-
-@dataclass(frozen=True)
-class InputRow:
-    """One row of cells: its name, and a word and a colour for each token."""
-
-    name: str
-    cells: Sequence[str]
-    colours: Sequence[str]
+Lane = tuple[str, Sequence[str], Sequence[str]]
+"""The name of a row of cells, and a word and a colour for each token."""
 
 
 def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
@@ -378,63 +360,44 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     Raises:
         FigureError: where the tokens are parts of a picture.
     """
-    tokens = plan.stack.query
+    tokens, style, em = plan.stack.query, plan.style, plan.style.em
     if tokens.places is not None:
         raise FigureError("View 'input' shows texts, and this record is of a picture")
-    style = sheet.style
     y = heading(sheet, plan, "What the model reads")
-    lanes = _lanes(sheet, plan)
-    left = max(sheet.width_of(lane.name, style.small) for lane in lanes) + 0.8 * style.em
-    widths = [
-        max(sheet.width_of(lane.cells[token]) for lane in lanes) + 2 * INSET * style.em
-        for token in range(len(tokens))
-    ]
-    for line in _lines(widths, sheet.width - left, CELL_GAP * style.em):
-        for lane in lanes:
-            x, middle = left, y + 0.5 * LANE * style.em
-            sheet.note(0, middle, lane.name)
-            for token in line:
-                colour, size = lane.colours[token], (widths[token], CELL * style.em)
-                fill = colour + PALE if lane.name == "+ text" else style.paper
-                place, round_ = (x, middle - size[1] / 2), 0.2 * style.em
-                sheet.rect(*place, *size, fill=fill, edge=colour, line=0.5, round=round_)
-                sheet.text(x + size[0] / 2, middle, lane.cells[token], anchor="center")
-                x += size[0] + CELL_GAP * style.em
-            y += LANE * style.em
-        y += BETWEEN * style.em
-    y = _draw_layers(sheet, plan, left, y)
+    # Rotary positions are not added to the embeddings, so that their row has no plus before it.
+    is_turned = plan.stack.layers[0].rotary is not None
+    lanes = _lanes(sheet, plan, "position" if is_turned else "+ position")
+    left = sheet.widest(name for name, *_ in lanes) + 0.8 * em
+    of_tokens = zip(*(cells for _, cells, _ in lanes), strict=True)
+    widths = [sheet.widest(cells, of_notes=False) + 2 * INSET * em for cells in of_tokens]
+    places, high = sheet.flow(widths, left=left, gap=CELL_GAP * em), len(lanes) * LANE + BETWEEN
+    for number, (name, cells, colours) in enumerate(lanes):
+        for token, (x, line) in enumerate(places):
+            middle = y + (line * high + (number + 0.5) * LANE) * em
+            if x == left:
+                sheet.note(0, middle, name)
+            fill = colours[token] + PALE if name == "+ text" else style.paper
+            box = (x, middle - CELL / 2 * em, widths[token], CELL * em)
+            sheet.rect(*box, fill=fill, edge=colours[token], line=0.5, round=0.2 * em)
+            sheet.text(x + widths[token] / 2, middle, cells[token], anchor="center")
+    y = _draw_layers(sheet, plan, left, y + (places[-1][1] + 1) * high * em)
     note = "each column is added up, where the model has its parts"
-    if lanes[-1].name == "position":
+    if is_turned:
         note = "positions are not added: they turn the queries and keys of every layer"
     closing(sheet, plan, y, [f"{len(tokens)} tokens", note])
 
 
-def _lanes(sheet: Sheet, plan: FigurePlan) -> list[InputRow]:
+def _lanes(sheet: Sheet, plan: FigurePlan, positions: str) -> list[Lane]:
     """The rows: tokens; for a pair of texts the text of each token; and positions."""
     style, tokens = sheet.style, plan.stack.query
-    blue, orange = (style.positive, style.negative) if style.colour else (style.muted, style.faint)
+    pair = (style.positive, style.negative) if style.colour else (style.muted, style.faint)
     names = [sheet.fitted(sheet.shown(label), 30 * style.em) for label in tokens.labels]
     edges = [style.faint if special else style.edge for special in tokens.special]
-    lanes = [InputRow("token", names, edges)]
+    lanes: list[Lane] = [("token", names, edges)]
     if {*tokens.segments} == {0, 1}:
         texts = ["AB"[segment] for segment in tokens.segments]
-        lanes.append(InputRow("+ text", texts, [(blue, orange)[of] for of in tokens.segments]))
-    # Rotary positions are not added to the embeddings, so that their row has no plus before it.
-    rotary = plan.stack.layers[0].rotary is not None
-    numbers = [str(index) for index in range(len(tokens))]
-    lanes.append(InputRow("position" if rotary else "+ position", numbers, edges))
-    return lanes
-
-
-def _lines(widths: Sequence[float], room: float, gap: float) -> list[range]:
-    """The tokens of each line."""
-    lines, start, taken = [], 0, 0.0
-    for token, width in enumerate(widths):
-        if token > start and taken + width > room:
-            lines.append(range(start, token))
-            start, taken = token, 0.0
-        taken += width + gap
-    return [*lines, range(start, len(widths))]
+        lanes.append(("+ text", texts, [pair[segment] for segment in tokens.segments]))
+    return [*lanes, (positions, [str(index) for index in range(len(tokens))], edges)]
 
 
 def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float, y: float) -> float:

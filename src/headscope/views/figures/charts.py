@@ -188,6 +188,51 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
         sheet.note(middle(0, column)[0], below, named[column], anchor="center")
 
 
+Map = tuple[str, str, Mapping[str, Any]]
+"""The title of a matrix, a note below it, and what `draw_matrix` takes."""
+
+
+def draw_maps(
+    sheet: Sheet,
+    y: float,
+    maps: Sequence[Map],
+    *,
+    wide: float = 1000.0,
+    cell: float = LARGEST_CELL,
+    tall: float | None = None,
+) -> float:
+    """Draw matrices side by side, each below its title and note; return the next y.
+
+    Args:
+        sheet: what is drawn on.
+        y: where they begin.
+        maps: see `Map`.
+        wide: smallest width of a map in millimetres; by default they stand below each other.
+        cell: width of its cells at most.
+        tall: their height, where it is another.
+    """
+    em, shapes = sheet.style.em, [of["rgb"].shape for _, _, of in maps]
+    side = sheet.widest(str(row) for _, _, of in maps for row in of["rows"]) + 0.6 * em
+    rows, columns = max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
+    head = (1.4 * any(title for title, *_ in maps) + 1.3 * any(note for _, note, _ in maps)) * em
+
+    def pitch(width: float) -> float:
+        return min(cell, (width - side) / columns)
+
+    places, width, bottom = sheet.panels(
+        y,
+        len(maps),
+        (min(wide, sheet.width), sheet.width),
+        gap=1.6 * em,
+        tall=lambda width: head + 2.0 * em + rows * (tall or pitch(width)),
+    )
+    for (title, note, of), (left, top) in zip(maps, places, strict=True):
+        sheet.text(left + side, top + 0.6 * em, title)
+        sheet.note(left + side, top + 1.8 * em, note)
+        draw_matrix(sheet, at=(left + side, top + head), cell=pitch(width), tall=tall, **of)
+    return bottom
+
+
 def colour_bar(  # noqa: PLR0913 - what a bar may show
     sheet: Sheet,
     scale: Scale,
@@ -234,13 +279,8 @@ def colour_bar(  # noqa: PLR0913 - what a bar may show
     return below + text + 0.35 * style.em
 
 
-@dataclass(frozen=True)
-class Value:
-    """A number, and the ends of its interval; NaN where they are unknown."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
+Value = tuple[float, ...]
+"""A number, and the ends of its interval where they are known."""
 
 
 @dataclass(frozen=True)
@@ -270,12 +310,12 @@ def draw_bars(
     for number, bar in enumerate(bars):
         middle, shown = y + (number + 0.5) * pitch, bar.value
         sheet.note(axis.start - 0.5 * style.em, middle, bar.name, anchor="right")
-        if np.isnan(shown.value):
+        if np.isnan(shown[0]):
             continue
-        first, last = sorted((axis.at(0.0), axis.at(max(shown.value, axis.low))))
+        first, last = sorted((axis.at(0.0), axis.at(max(shown[0], axis.low))))
         sheet.rect(first, middle - high / 2, last - first, high, fill=bar.colour)
         draw_interval(sheet, shown, axis, middle, colour=style.ink, line=0.8)
-        end = max(last, *axis.within(np.nan_to_num((shown.low, shown.high)))) + 0.5 * style.em
+        end = max(last, *axis.within(np.nan_to_num((0.0, *shown[1:])))) + 0.5 * style.em
         sheet.note(edge or end, middle, bar.words, anchor="right" if edge else "left")
 
 
@@ -283,8 +323,8 @@ def draw_interval(
     sheet: Sheet, shown: Value, axis: Axis, y: float, *, colour: str, line: float
 ) -> None:
     """A line over the interval of a number, where it is known."""
-    if np.isfinite(shown.low) and np.isfinite(shown.high):
-        sheet.line(axis.within((shown.low, shown.high)), [y, y], colour=colour, line=line)
+    if len(shown) > 1 and np.isfinite(shown[1:]).all():
+        sheet.line(axis.within(shown[1:]), [y, y], colour=colour, line=line)
 
 
 @dataclass(frozen=True)
@@ -369,8 +409,8 @@ def draw_values(  # noqa: PLR0913 - what rows of marks have
         for at, (name, shown) in reversed(list(enumerate(row.items()))):
             middle = shift + at * spread * pitch
             draw_interval(sheet, shown, axis, middle, colour=looks[name][0], line=1.1)
-            if np.isfinite(shown.value):
-                draw_mark(sheet, looks[name], axis.at(shown.value), middle, size=size)
+            if np.isfinite(shown[0]):
+                draw_mark(sheet, looks[name], axis.at(shown[0]), middle, size=size)
     return y + len(rows) * pitch
 
 
