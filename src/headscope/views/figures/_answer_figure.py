@@ -12,8 +12,8 @@ import numpy as np
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
-from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._picture_heat import PictureHeat, veiled
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, Scale
@@ -67,7 +67,7 @@ def answer_figure(
         y = _strip(sheet, answer, y)
         y = _panels(sheet, answer, shown, values=values, scale=scale, y=y)
         label = "attention on the patch" + ", less the mean over all words" * relative
-        return charts.colour_bar(sheet, scale, label, y=y)
+        return colour_bar(sheet, scale, label, y=y)
 
     chosen = ", relative=True" if relative else ""
     if words is not None:

@@ -6,7 +6,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +31,7 @@ from headscope.views.figures._options import (
     plain_options,
 )
 from headscope.views.figures._plan import OF_ALL_LAYERS, FigurePlan
-from headscope.views.figures._sheet import Sheet, drawing_onto, our_settings, size_of
+from headscope.views.figures._sheet import Sheet, drawing_onto, size_of
 from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_input, draw_text, draw_texts
 from headscope.views.figures._tray import draw_tray
@@ -43,6 +44,48 @@ WIDTH_OF_RESULTS = 180.0
 NO_VERSIONS: Mapping[str, str] = {}
 TOO_LONG = ("quantities", "evidence")
 """Options whose values are too long to be written into a call."""
+
+
+@contextmanager
+def our_settings(drawn: str = "this figure") -> Generator[None]:
+    """Settings of matplotlib: its defaults and ours, so that a reader's style file changes nothing.
+
+    Args:
+        drawn: what is drawn with them, for the message where there is too little memory.
+
+    Raises:
+        FigureError: where matplotlib is missing, or memory.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise FigureError("Figures need matplotlib: pip install 'headscope[figures]'") from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(
+            {
+                "font.sans-serif": ["Arial", "Helvetica", "DejaVu Sans"],
+                # Every point of a curve is kept, whatever the resolution.
+                "path.simplify": False,
+                # Text stays text: TrueType fonts in PDF, <text> in SVG.
+                "pdf.fonttype": 42,
+                "svg.fonttype": "none",
+                # Otherwise ids in an SVG are random, and two files of one figure differ.
+                "svg.hashsalt": "headscope",
+                # A token such as "$x$" is not a formula.
+                "text.parse_math": False,
+                # Hinted text is up to a tenth wider at some resolutions than it was measured.
+                "text.hinting": "none",
+                "text.usetex": False,
+            }
+        )
+        try:
+            yield
+        except MemoryError as error:
+            raise FigureError(
+                f"There is too little memory to draw {drawn} ({error or 'nothing is left'}); draw "
+                "fewer heads at once (heads=) or one layer (layer=), or give a shorter text"
+            ) from error
 
 
 class Recipe(TypedDict):

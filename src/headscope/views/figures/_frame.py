@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from headscope.record import Generation
+from headscope.views.figures import charts
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._plan import OF_ALL_LAYERS, OF_ONE_LAYER, FigurePlan, Panel
-from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import ordinal, percent
+from headscope.views.figures._sheet import LEADING, Sheet
+from headscope.views.figures._style import POINT, Scale, ordinal, parse_hex, percent
 
+COLOUR_BAR = 2.0
+"""Height of the bar that explains colours, in millimetres."""
 CLAUSES = {
     "next": "next token",
     "previous": "previous token",
@@ -107,6 +111,52 @@ def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
         yield f"not kept: {percent(share)} of {of}, cut before it came here"
     elif any(layer.has("sinks") for layer in layers):
         yield "rows sum to less than 1: the rest goes to a learned sink that is not a token"
+
+
+def colour_bar(  # noqa: PLR0913 - what a bar may show
+    sheet: Sheet,
+    scale: Scale,
+    words: str,
+    *,
+    y: float,
+    span: tuple[float, float] | None = None,
+    masked: bool = False,
+    ticks: Sequence[tuple[float, str]] | None = None,
+    values: Float[np.ndarray, " column"] | None = None,
+) -> float:
+    """The bar of a scale, words on its left and numbers below; return the next y.
+
+    Args:
+        sheet: what is drawn on.
+        scale: what is explained.
+        words: on the left.
+        y: the upper edge.
+        span: the ends of its room, in millimetres; by default those of the sheet.
+        masked: whether it explains masked cells too.
+        ticks: parts of its width, and what is written there; by default the scale's.
+        values: the numbers from its left to its right end; by default the whole scale.
+    """
+    (left, right), style = span or (0.0, sheet.width), sheet.style
+    text, below = LEADING * style.small * POINT, y + COLOUR_BAR + 0.6
+    sheet.note(left, y + COLOUR_BAR / 2, words)
+    start = left + sheet.width_of(words, style.small) + style.em
+    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
+    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
+    rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
+    sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
+    ticks, numbers = ticks or scale.ticks(), {}
+    # The largest number first, which then has its room.
+    for part, number in [ticks[-1], *ticks[:-1]]:
+        x = start + part * width
+        sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
+        numbers[x] = number
+    charts.write_below(sheet, numbers, below + text / 2)
+    if masked:
+        x = start + width + 1.6 * style.em
+        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
+        sheet.cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
+        sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
+    return below + text + 0.35 * style.em
 
 
 def named_every(every: int) -> str:

@@ -183,17 +183,22 @@ def _write_names(
         if not takes_part[side][position] or chosen not in (None, position):
             look["colour"] = style.faint
         sheet.name(tokens, position, (x, middles[position]), room, **look)
-    first, half = plan.first_written(tokens), columns.pitch / 2
+    first = plan.first_written(tokens)
     if first is not None:
-        start, y = x if side else x - room, middles[first] - half
+        start, y = x if side else x - room, middles[first] - columns.pitch / 2
         sheet.line((start, start + room), (y, y), colour=style.accent, line=0.9)
-    if {*tokens.segments} != {0, 1}:
-        return
+    if {*tokens.segments} == {0, 1}:
+        _brackets(sheet, plan, columns, side)
+
+
+def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> None:
+    style, tokens = plan.style, getattr(plan.stack, SIDES[side])
+    middles, half = columns.middles[side], 0.4 * columns.pitch
     inset = (0.3 if plan.narrow else 0.95) * style.em
     x, outer = (sheet.width - inset, sheet.width) if side else (inset, 0.0)
     changes = np.flatnonzero(np.diff(tokens.segments)) + 1
     for start, end in pairwise([0, *changes.tolist(), len(tokens)]):
-        ends = (middles[start] - 0.8 * half, middles[end - 1] + 0.8 * half)
+        ends = (middles[start] - half, middles[end - 1] + half)
         sheet.line((x, x), ends, colour=style.edge, line=0.6)
         if not plan.narrow:
             letter = "AB"[tokens.segments[start]]
@@ -272,8 +277,8 @@ def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     sheet.note(0, middle, plan.shown.label)
     x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
-    length = 3.0 if plan.narrow else 4.8
-    for mark, words in marks[-2:] if plan.narrow else marks:
+    marks, length = (marks[-2:], 3.0) if plan.narrow else (marks, 4.8)
+    for mark, words in marks:
         wide = length + 0.7 + sheet.width_of(words, size)
         if x + wide > sheet.width:
             break

@@ -13,6 +13,7 @@ from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
 
@@ -72,10 +73,7 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
         marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
         marks.insert(1, (0.5, f"intact {short_change(ablation.baseline, largest)}"))
-        return (
-            charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
-            + GAP * sheet.style.em
-        )
+        return colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks) + GAP * sheet.style.em
 
     return draw_result(
         ablation,
@@ -92,8 +90,8 @@ def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: 
     """The map of one stack, and a bar for each layer on both sides of the intact score; return the
     next y.
     """
-    style, em, named = sheet.style, sheet.style.em, f"{stack}, " * (len(ablation.stacks) > 1)
-    grid, layers, bars = ablation.grid(stack=stack), ablation.layers_of(stack), []
+    em, named = sheet.style.em, f"{stack}, " * (len(ablation.stacks) > 1)
+    grid, layers = ablation.grid(stack=stack), ablation.layers_of(stack)
     own = [row for row, (name, *_) in enumerate(ablation.cells) if name == stack]
     rows = {ablation.cells[row][1]: row for row in own if ablation.cells[row][2] < 0}
     x, cell, titles = sheet.widest(map(str, layers)) + 0.5 * em, charts.LARGEST_CELL, []
@@ -108,12 +106,25 @@ def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: 
     if grid.size:
         marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
         charts.draw_matrix(sheet, scale.rgb(grid), at=(x, top), cell=cell, rows=layers, **marks)
-    bottom = top + len(layers) * cell
-    if not rows:
-        return bottom + 2.4 * em
+    if rows:
+        names = {layer: "" if grid.size else str(layer) for layer in layers}
+        _ablated_layers(sheet, ablation, rows, names, at=(left, top, cell))
+    return top + len(layers) * cell + 2.4 * em
+
+
+def _ablated_layers(
+    sheet: Sheet,
+    ablation: Any,
+    rows: dict[int, int],
+    names: dict[int, str],
+    *,
+    at: tuple[float, float, float],
+) -> None:
+    """A bar for each layer without all of its heads, on both sides of the intact score."""
+    style, em, (left, top, cell), bars = sheet.style, sheet.style.em, at, []
     largest = float(np.abs(ablation.change[[*rows.values()]]).max())
-    for layer in layers:
-        value, ends, words, name = np.nan, (), "", "" if grid.size else str(layer)
+    for layer, name in names.items():
+        value, ends, words = np.nan, (), ""
         if (row := rows.get(layer)) is not None:
             value, ends = float(ablation.change[row]), ablation.intervals[row]
             words = short_change(value, largest) + " •" * bool(ablation.significant[row])
@@ -125,12 +136,12 @@ def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: 
     # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
     axis = charts.Axis(left, end, low, max(high, low + 1e-12))
     charts.draw_bars(sheet, bars, axis, top, pitch=cell, edge=sheet.width)
+    bottom = top + len(bars) * cell
     zero, words = axis.at(0.0), f"intact {short_change(ablation.baseline, max(-low, high))}"
     sheet.line([zero, zero], [top - 0.4 * em, bottom + 0.4 * em], colour=style.ink, line=0.7)
     half = sheet.width_of(words, style.small) / 2
     middle = min(max(zero, left + half), sheet.width - half)
     sheet.note(middle, bottom + 1.0 * em, words, anchor="center")
-    return bottom + 2.4 * em
 
 
 @draws("alignment study")
@@ -181,7 +192,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
             y = _aligned_state(sheet, study, state, scale=scale, looks=looks, y=y)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
         values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
-        y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
+        y = colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
         legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
         return sheet.legend(legend, y, charts.draw_mark) + GAP * sheet.style.em
 
@@ -219,7 +230,7 @@ def _aligned_state(
             best = [] if hidden.all() else [divmod(int(np.nanargmin(known)), known.shape[1])]
             for row, column in np.argwhere(~hidden & (cell >= NUMBERED_CELL)).tolist():
                 words[row, column] = f"{100 * known[row, column]:.0f}"
-            marks = {"hidden": hidden, "frames": best, "words": words, "rows": rows}
+            marks: dict[str, Any] = {"hidden": hidden, "frames": best, "words": words, "rows": rows}
             marks["columns"], at = ["all"] if start else None, (x + start * cell, top)
             charts.draw_matrix(sheet, scale.rgb(study.baseline - known), at=at, cell=cell, **marks)
             rows = ()
@@ -258,8 +269,8 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     comparison = difference.comparison if isinstance(difference, Effect) else difference
     stacks = comparison.stacks
     note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
-    if isinstance(difference, Effect) and difference.done:
-        note = f"changed: {'; '.join(difference.done)}"
+    if done := getattr(difference, "done", ()):
+        note = f"changed: {'; '.join(done)}"
     notes = [
         f"{ROWS_ARE_LAYERS}, as the first record counts them",
         "Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats",
@@ -284,7 +295,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
             title = sheet.shown(name) * (len(stacks) > 1)
             maps.append((title, "", {"rgb": scale.rgb(grid), **marks}))
         return (
-            charts.colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
+            colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
             + GAP * sheet.style.em
         )
 

@@ -5,13 +5,11 @@ each (overview and model with their weights, pair with one query and one key).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from headscope.patterns import KINDS, head_kinds
-from headscope.views.figures import charts
-from headscope.views.figures._frame import CLAUSES, closing, heading, named_every
+from headscope.views.figures._frame import CLAUSES, closing, colour_bar, heading, named_every
 from headscope.views.figures._numbers import (
     DrawnQuantity,
     largest_of,
@@ -75,7 +73,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     (_numbers if is_numbered else _names)(sheet, plan, (rows, columns), box)
     _borders(sheet, plan, (rows, columns), box)
     y, is_masked = top + box[3] + 0.8 * em, bool(np.isnan(values).any())
-    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
+    y = colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
     positions = "tokens stand too close for their names: positions from 0"
     notes = [
         positions if is_numbered else named_every(every),
@@ -127,18 +125,18 @@ def _numbers(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
     """Round positions along both sides, where tokens are too close for their names."""
     style, (rows, columns), (left, top, *_) = plan.style, sides, box
     cell = box[2] / len(columns)
-    tick, look = 0.2 * style.em, {"colour": style.muted, "line": 0.4}
+    tick, look = 0.2 * style.em, {"colour": style.muted}
     least = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small) / cell
     step = next(step for step in STEPS if step >= least)
     for index, position in enumerate(columns):
         x, half = left + (index + 0.5) * cell, sheet.width_of(str(position)) / 2
         if position % step == 0 and x + half < sheet.width + 0.5:
-            sheet.line((x, x), (top - tick, top), **look)
+            sheet.line((x, x), (top - tick, top), **look, line=0.4)
             sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
     for index, position in enumerate(rows):
         y = top + (index + 0.5) * cell
         if position % step == 0:
-            sheet.line((left - tick, left), (y, y), **look)
+            sheet.line((left - tick, left), (y, y), **look, line=0.4)
             sheet.note(left - GAP * style.em, y, str(position), anchor="right")
 
 
@@ -150,10 +148,9 @@ def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
     cell = width / len(columns)
     for tokens, positions in ((plan.stack.query, rows), (plan.stack.key, columns)):
         segments = [tokens.segments[position] for position in positions]
-        edges = [at for at, (one, other) in enumerate(pairwise(segments), 1) if one != other]
-        looks = [(at, style.faint, 0.4) for at in edges]
-        first = plan.first_written(tokens)
-        before = 0 if first is None else sum(position < first for position in positions)
+        edges = np.flatnonzero(np.diff(segments)) + 1
+        looks = [(at, style.faint, 0.4) for at in edges.tolist()]
+        before = sum(position < (plan.first_written(tokens) or 0) for position in positions)
         if 0 < before < len(positions):
             looks.insert(0, (before, style.accent, 0.9))
         for at, colour, line in looks:
@@ -296,23 +293,7 @@ def _tiles(
     style, em, layers, line = plan.style, plan.style.em, plan.layers, 1.35 * plan.style.em
     largest = min(LARGEST_THUMBNAIL, tallest / aspect)
     if plan.shown.whole:
-        gap, least = 0.5 * em, 0.72 * LARGEST_THUMBNAIL
-        # Again, so that the last line is about as full as the others.
-        columns = min(len(layers), max(1, int((sheet.width + gap) // (least + gap))))
-        lines = -(-len(layers) // columns)
-        columns = -(-len(layers) // lines)
-        width = min(largest, (TALLEST_GRID / lines - line - gap) / aspect)
-        width = min(width, (sheet.width + gap) / columns - gap)
-        height = width * aspect
-        is_wide = width > sheet.width_of("layer 00", style.small)
-        boxes = []
-        for number, layer in enumerate(layers):
-            x = number % columns * (width + gap)
-            top = y + line + number // columns * (height + line + gap)
-            words = f"layer {layer.layer}" if is_wide else str(layer.layer)
-            sheet.note(x + width / 2, top - line / 2, words, anchor="center")
-            boxes.append((x, top, width, height))
-        return lambda row, _: boxes[row], boxes[-1][1] + height
+        return _tiles_of_layers(sheet, plan, y, aspect=aspect, largest=largest)
     heads, kv = max(each.heads for each in layers), max(each.kv_heads for each in layers)
     shared, side = heads // kv if kv < heads else heads, sheet.width_of("layer", style.small)
     side += 0.5 * em
@@ -334,6 +315,29 @@ def _tiles(
     for row, layer in enumerate(layers):
         sheet.note(side - 0.5 * em, box(row, 0)[1] + height / 2, str(layer.layer), anchor="right")
     return box, box(len(layers) - 1, 0)[1] + height
+
+
+def _tiles_of_layers(
+    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, largest: float
+) -> tuple[Tiles, float]:
+    """One tile for each layer, in lines, its number above it; return the next y too."""
+    em, layers, line, boxes = plan.style.em, plan.layers, 1.35 * plan.style.em, []
+    gap, least = 0.5 * em, 0.72 * LARGEST_THUMBNAIL
+    # Again, so that the last line is about as full as the others.
+    columns = min(len(layers), max(1, int((sheet.width + gap) // (least + gap))))
+    lines = -(-len(layers) // columns)
+    columns = -(-len(layers) // lines)
+    width = min(largest, (TALLEST_GRID / lines - line - gap) / aspect)
+    width = min(width, (sheet.width + gap) / columns - gap)
+    height = width * aspect
+    is_wide = width > sheet.width_of("layer 00", plan.style.small)
+    for number, layer in enumerate(layers):
+        x = number % columns * (width + gap)
+        top = y + line + number // columns * (height + line + gap)
+        words = f"layer {layer.layer}" if is_wide else str(layer.layer)
+        sheet.note(x + width / 2, top - line / 2, words, anchor="center")
+        boxes.append((x, top, width, height))
+    return lambda row, _: boxes[row], boxes[-1][1] + height
 
 
 def _finish(
@@ -360,7 +364,7 @@ def _finish(
     scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     if not _shows_kinds(plan):
         scale = scales(0, 0)
-    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
+    y = colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
     closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan)])
 
 

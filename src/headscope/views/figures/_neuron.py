@@ -10,22 +10,16 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
-from headscope.views.figures import charts
-from headscope.views.figures._frame import (
-    closing,
-    heading,
-    named_every,
-)
+from headscope.views.figures._frame import closing, colour_bar, heading, named_every
 from headscope.views.figures._numbers import Combined, largest_of
 from headscope.views.figures._plan import FigurePlan
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, percent, short_score, short_weight
 
-PITCH = 1.3
+PITCH, GAP, QUERY_HEIGHT = 1.3, 0.8, 1.2
+"""Height of a row, gap between columns and height of the query, in units of the font size."""
 TALLEST = 190.0
 WIDEST_NAME = 0.18
-GAP = 0.8
-QUERY_HEIGHT = 1.2
 ORDERS = {
     "model": "in the model's order",
     "ranked": "by contribution to the score margin of the attended keys",
@@ -72,31 +66,6 @@ class Neurons:
         return np.cumsum(sizes) / (sizes.sum() or 1.0)
 
 
-@dataclass(frozen=True)
-class NeuronLayout:
-    """Positions of rows and columns, in millimetres: names, two pictures, three columns of bars."""
-
-    names: float
-    picture: float
-    bar: float
-    gap: float
-    top: float
-    pitch: float
-    keys: int
-
-    def left(self, column: int) -> float:
-        """Left edge of a picture (0, 1) or of a column of bars (2, 3, 4)."""
-        bars = max(0, column - 2)
-        return (
-            self.names + (column - bars) * (self.picture + self.gap) + bars * (self.bar + self.gap)
-        )
-
-    @property
-    def bottom(self) -> float:
-        """Where the rows end."""
-        return self.top + self.keys * self.pitch
-
-
 def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
     """The order of the features: as in the model, by what they add, or by rotary pairs."""
     if order == "ranked":
@@ -110,42 +79,46 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
 
 def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     """Query, keys, their products, and the dot product, score and weight that follow."""
-    layer = of_tokens(plan)
+    layer, style, tokens, em = of_tokens(plan), plan.style, plan.stack.key, plan.style.em
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
-    style = plan.style
-    y = heading(sheet, plan, plan.where)
-    table, high = _table(sheet, plan, y), QUERY_HEIGHT * style.em
+    y, order = heading(sheet, plan, plan.where), ordered(neurons, layer, plan.neurons)
+    # Names, two pictures and three columns of bars.
+    pitch, gap = min(PITCH * em, TALLEST / len(tokens)), GAP * em
+    size, every = sheet.naming(pitch, len(tokens))
+    widest = max(sheet.width_of(sheet.token_name(tokens, at), size) for at in range(len(tokens)))
+    widest = min(WIDEST_NAME * sheet.width, widest)
+    names = max(widest, sheet.width_of("query q", style.small)) + 0.4 * em
+    rest = sheet.width - names - 4 * gap
+    bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
+    picture, high = (rest - 3 * bar) / 2, QUERY_HEIGHT * em
+    lefts = names + np.cumsum([0.0, picture + gap, picture + gap, bar + gap, bar + gap])
+    top, tall = y + high + 1.6 * em, len(tokens) * pitch
+    for left, words in zip(lefts, ("key k", "q × k", "q · k", "score", "weight"), strict=True):
+        sheet.note(left, top - 0.8 * em, words)
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
     products = style.score_scale(largest_of(neurons.products))
-    order = ordered(neurons, layer, plan.neurons)
-    for column, words in enumerate(("key k", "q × k", "q · k", "score", "weight")):
-        sheet.note(table.left(column), table.top - 0.8 * style.em, words)
     # The query's features stand above those of the keys.
-    sheet.note(table.names - 0.4 * style.em, y + high / 2, "query q", anchor="right")
+    sheet.note(names - 0.4 * em, y + high / 2, "query q", anchor="right")
     row = both.rgb(neurons.query[None, order])
-    sheet.cells(row, at=(table.names, y), size=(table.picture, high), framed=False)
-    for column, (scale, values) in enumerate(((both, neurons.keys), (products, neurons.products))):
-        size, hidden = (table.picture, table.bottom - table.top), np.isnan(values)
-        at = (table.left(column), table.top)
-        sheet.cells(scale.rgb(values[:, order]), at=at, size=size, hidden=hidden, framed=False)
-    tokens = plan.stack.key
-    size, every = sheet.naming(table.pitch, len(tokens))
+    sheet.cells(row, at=(names, y), size=(picture, high), framed=False)
+    for left, scale, values in (
+        (lefts[0], both, neurons.keys),
+        (lefts[1], products, neurons.products),
+    ):
+        look = {"at": (left, top), "size": (picture, tall), "hidden": np.isnan(values)}
+        sheet.cells(scale.rgb(values[:, order]), framed=False, **look)
     for token in range(0, len(tokens), every):
-        name = sheet.fitted(sheet.shown(tokens.labels[token]), WIDEST_NAME * sheet.width, size)
-        colour = style.muted if tokens.special[token] else style.ink
-        at = (table.names - 0.4 * style.em, table.top + (token + 0.5) * table.pitch)
-        sheet.text(*at, name, size=size, colour=colour, anchor="right")
-    _signed_bars(sheet, table, neurons.dots, table.left(2))
-    _signed_bars(sheet, table, neurons.scores, table.left(3))
-    _weights(sheet, plan, table, neurons.weights)
-    y, hidden = table.bottom + 1.5 * style.em, bool(np.isnan(neurons.scores).any())
-    if sheet.width > BESIDE:
-        half = sheet.width / 2
-        charts.colour_bar(sheet, both, "q, k", y=y, span=(0.0, half), masked=hidden)
-        y = charts.colour_bar(sheet, products, "q × k", y=y, span=(1.1 * half, sheet.width))
-    else:
-        y = charts.colour_bar(sheet, both, "q, k", y=y, masked=hidden)
-        y = charts.colour_bar(sheet, products, "q × k", y=y)
+        at = (names - 0.4 * em, top + (token + 0.5) * pitch)
+        sheet.name(tokens, token, at, WIDEST_NAME * sheet.width, size=size, anchor="right")
+    _signed_bars(sheet, neurons.dots, (lefts[2], top, bar, tall))
+    _signed_bars(sheet, neurons.scores, (lefts[3], top, bar, tall))
+    _weights(sheet, plan, neurons.weights, (lefts[4], top, bar, tall))
+    y, masked, half = top + tall + 1.5 * em, bool(np.isnan(neurons.scores).any()), sheet.width / 2
+    is_wide = sheet.width > BESIDE
+    spans = [(0.0, half), (1.1 * half, sheet.width)] if is_wide else [None, None]
+    below = colour_bar(sheet, both, "q, k", y=y, span=spans[0], masked=masked)
+    y = y if is_wide else below
+    y = colour_bar(sheet, products, "q × k", y=y, span=spans[1])
     closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
 
 
@@ -180,11 +153,10 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
             np.stack([rows[list(run)].mean(axis=0) for run in words.tokens])
             for rows, words in zip((looking, keys), of.words, strict=True)
         )
-    looking = looking[query]
     hidden = ~np.isfinite(scores)
-    products = np.where(hidden[:, None], np.nan, looking * keys)
+    products = np.where(hidden[:, None], np.nan, looking[query] * keys)
     return Neurons(
-        query=looking,
+        query=looking[query],
         keys=np.where(hidden[:, None], np.nan, keys),
         products=products,
         dots=products.sum(axis=1),
@@ -193,54 +165,34 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
     )
 
 
-def _table(sheet: Sheet, plan: FigurePlan, y: float) -> NeuronLayout:
-    style, tokens = plan.style, plan.stack.key
-    pitch, gap = min(PITCH * style.em, TALLEST / len(tokens)), GAP * style.em
-    size, _ = sheet.naming(pitch)
-    widest = max(sheet.width_of(sheet.shown(label), size) for label in tokens.labels)
-    widest = min(WIDEST_NAME * sheet.width, widest)
-    names = max(widest, sheet.width_of("query q", style.small)) + 0.4 * style.em
-    rest = sheet.width - names - 4 * gap
-    bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
-    top = y + QUERY_HEIGHT * style.em + 1.6 * style.em
-    return NeuronLayout(names, (rest - 3 * bar) / 2, bar, gap, top, pitch, len(tokens))
-
-
-def _weights(sheet: Sheet, plan: FigurePlan, table: NeuronLayout, weights: np.ndarray) -> None:
+def _weights(sheet: Sheet, plan: FigurePlan, weights: np.ndarray, box: Box) -> None:
     """A bar for each weight, with its number where it fits."""
-    style, left, pitch = plan.style, table.left(4), table.pitch
-    room = table.bar - sheet.width_of("<.001", style.small) - 0.3 * style.em
-    size = min(style.small, sheet.naming(pitch)[0])
-    largest, is_numbered = largest_of(weights) or 1.0, pitch > 0.9 * size * POINT
-    for key, weight in enumerate(weights):
-        if np.isnan(weight):
-            continue
-        y, length = table.top + (key + 0.5) * pitch, room * weight / largest
+    style, (left, top, wide, tall), pitch = plan.style, box, box[3] / len(weights)
+    room = wide - sheet.width_of("<.001", style.small) - 0.3 * style.em
+    size, largest = min(style.small, sheet.naming(pitch)[0]), largest_of(weights) or 1.0
+    for key in np.flatnonzero(~np.isnan(weights)):
+        y, length = top + (key + 0.5) * pitch, room * weights[key] / largest
         sheet.rect(left, y - 0.28 * pitch, length, 0.56 * pitch, fill=plan.colour)
-        if is_numbered:
-            at = (left + length + 0.3 * style.em, y)
-            sheet.text(*at, short_weight(weight), size=size, colour=style.muted)
-    sheet.line((left, left), (table.top, table.bottom), colour=style.faint, line=0.4)
+        if pitch > 0.9 * size * POINT:
+            at, words = (left + length + 0.3 * style.em, y), short_weight(weights[key])
+            sheet.text(*at, words, size=size, colour=style.muted)
+    sheet.line((left, left), (top, top + tall), colour=style.faint, line=0.4)
 
 
-def _signed_bars(sheet: Sheet, table: NeuronLayout, values: np.ndarray, left: float) -> None:
-    style = sheet.style
+def _signed_bars(sheet: Sheet, values: np.ndarray, box: Box) -> None:
+    style, (left, top, wide, tall), pitch = sheet.style, box, box[3] / len(values)
     low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
-    per = table.bar / ((high - low) or 1.0)
+    per = wide / ((high - low) or 1.0)
     zero = left - low * per
-    for key, value in enumerate(values):
-        if np.isnan(value):
-            continue
-        y = table.top + (key + 0.5) * table.pitch
+    for key in np.flatnonzero(~np.isnan(values)):
+        y, value = top + (key + 0.22) * pitch, values[key]
         fill = style.positive if value >= 0 else style.negative
-        x = zero + min(0.0, value) * per
-        sheet.rect(x, y - 0.28 * table.pitch, abs(value) * per, 0.56 * table.pitch, fill=fill)
-    sheet.line((zero, zero), (table.top, table.bottom), colour=style.faint, line=0.4)
-    for value in (low, high):
+        sheet.rect(zero + min(0.0, value) * per, y, abs(value) * per, 0.56 * pitch, fill=fill)
+    sheet.line((zero, zero), (top, top + tall), colour=style.faint, line=0.4)
+    for value, anchor in ((low, "left"), (high, "right")):
         if abs(value) > 0.15 * (high - low):
-            x, y = zero + value * per, table.bottom + 0.55 * style.em
-            anchor = "left" if value < 0 else "right"
-            sheet.note(x, y, short_score(value), anchor=anchor)
+            at = (zero + value * per, top + tall + 0.55 * style.em)
+            sheet.note(*at, short_score(value), anchor=anchor)
 
 
 def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
@@ -252,13 +204,10 @@ def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
         formula += " + bias"
     yield f"{len(neurons.query)} features, {ORDERS[plan.neurons]}"
     few = min(4, len(neurons.query))
+    carried = percent(neurons.carried[few - 1])
+    yield f"the strongest {few} carry {carried} of the score margin of the attended keys"
     # A sum that is 0.8 up to rounding counts as 0.8.
-    enough = int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1
-    yield (
-        f"the strongest {few} carry {percent(neurons.carried[few - 1])} of the score "
-        "margin of the attended keys"
-    )
-    yield f"80 % needs {enough}"
+    yield f"80 % needs {int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1}"
     of_words = plan.shown.combined.words is not None
     yield f"{formula}, as mean over pairs of pieces" if of_words else formula
     yield f"weight = softmax of the scores{' of pieces' if of_words else ''}"

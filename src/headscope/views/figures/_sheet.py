@@ -67,48 +67,6 @@ def size_of(axes: Any) -> tuple[float, float]:
     return box.width * width * INCH, box.height * height * INCH
 
 
-@contextmanager
-def our_settings(drawn: str = "this figure") -> Generator[None]:
-    """Settings of matplotlib: its defaults and ours, so that a reader's style file changes nothing.
-
-    Args:
-        drawn: what is drawn with them, for the message where there is too little memory.
-
-    Raises:
-        FigureError: where matplotlib is missing, or memory.
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise FigureError("Figures need matplotlib: pip install 'headscope[figures]'") from None
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(
-            {
-                "font.sans-serif": ["Arial", "Helvetica", "DejaVu Sans"],
-                # Every point of a curve is kept, whatever the resolution.
-                "path.simplify": False,
-                # Text stays text: TrueType fonts in PDF, <text> in SVG.
-                "pdf.fonttype": 42,
-                "svg.fonttype": "none",
-                # Otherwise ids in an SVG are random, and two files of one figure differ.
-                "svg.hashsalt": "headscope",
-                # A token such as "$x$" is not a formula.
-                "text.parse_math": False,
-                # Hinted text is up to a tenth wider at some resolutions than it was measured.
-                "text.hinting": "none",
-                "text.usetex": False,
-            }
-        )
-        try:
-            yield
-        except MemoryError as error:
-            raise FigureError(
-                f"There is too little memory to draw {drawn} ({error or 'nothing is left'}); draw "
-                "fewer heads at once (heads=) or one layer (layer=), or give a shorter text"
-            ) from error
-
-
 class Sheet:
     """A matplotlib figure of fixed width whose height is set when all is drawn.
 
@@ -205,7 +163,8 @@ class Sheet:
         """Write a token at a point as `text` does, cut to the room; special ones are muted."""
         colour = self.style.muted if tokens.special[position] else self.style.ink
         name = self.fitted(self.token_name(tokens, position), room, look.get("size"))
-        self.text(*at, name, **{"colour": colour, **look})
+        look = {"colour": colour, **look}
+        self.text(at[0], at[1], name, **look)
 
     def quoted(self, label: str) -> str:
         """A token in quotation marks."""

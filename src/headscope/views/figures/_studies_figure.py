@@ -4,6 +4,7 @@ norms, probing and faithfulness.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Unpack
@@ -44,8 +45,8 @@ NORMS_TALL, PROBING_TALL, CURVES_TALL = 52.0, 36.0, 42.0
 """Height of lines in millimetres."""
 PROBES = ("probe", "both directions")
 """Scores that are drawn as a probe; all others are controls."""
-NOT_BARS = ("selectivity",)
-"""Scores without a bar: this one is the difference of two bars that are drawn."""
+NOT_BARS = re.compile("layers? (?!0$)|selectivity$")
+"""Scores without a bar: layers, and what is the difference of two bars that are drawn."""
 BAR_ROW, BETWEEN = 2.1, 2.0
 """Height of a row of bars and the gap between two panels, in units of the font size."""
 MOST_SIDE = 0.42
@@ -269,8 +270,7 @@ def _probe_bars(sheet: Sheet, probing: Any, measures: Mapping[str, str], y: floa
     for x, shown in zip(lefts, measures.items(), strict=True):
         bars = []
         for each in probing.scores:
-            is_layer = each.of.startswith("layer") and each.of != "layer 0"
-            if is_layer or each.of in NOT_BARS or (each.task, each.measure) != shown:
+            if (each.task, each.measure) != shown or NOT_BARS.match(each.of):
                 continue
             words = f"{each.value:.2f}" if each.lengths is not None else f"{100 * each.value:.1f}"
             name = each.of.replace("layer 0", "embeddings (layer 0)")

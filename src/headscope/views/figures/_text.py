@@ -14,8 +14,7 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.record import Record, Tokens
-from headscope.views.figures import charts
-from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._frame import closing, colour_bar, heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._options import parse_options
 from headscope.views.figures._picture_heat import PictureHeat, part_of, veiled
@@ -81,7 +80,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
             placed, y = _place_patches(sheet, tokens, patches, y)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
     masked, label = bool(np.isnan(heat[takes_part]).any()), plan.shown.scale_label
-    y = charts.colour_bar(sheet, scale, label, y=y + 0.6 * em, masked=masked)
+    y = colour_bar(sheet, scale, label, y=y + 0.6 * em, masked=masked)
     place = plan.where.rpartition(" · ")[0]
     over = "" if one else f", mean over {int(plan.from_.sum())} queries"
     notes = [
@@ -301,7 +300,7 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
         placed, y = _set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - em)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
         y += 0.25 * em
-    y = charts.colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
+    y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
     place = f"{first.layers_in_words}, {first.heads_in_words(mean=True)}"
     closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ])
@@ -350,6 +349,13 @@ and between two lines of tokens, in units of the font size.
 """
 PALE = "33"
 """Opacity of a cell's colour, as two hexadecimal digits after ``#rrggbb``."""
+POSITIONS = (
+    ("+ position", "each column is added up, where the model has its parts"),
+    ("position", "positions are not added: they turn the queries and keys of every layer"),
+)
+"""The name of the row of positions and a note, where they are added to the embeddings and where
+they are not.
+"""
 Lane = tuple[str, Sequence[str], Sequence[str]]
 """The name of a row of cells, and a word and a colour for each token."""
 
@@ -364,9 +370,8 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     if tokens.places is not None:
         raise FigureError("View 'input' shows texts, and this record is of a picture")
     y = heading(sheet, plan, "What the model reads")
-    # Rotary positions are not added to the embeddings, so that their row has no plus before it.
     is_turned = plan.stack.layers[0].rotary is not None
-    lanes = _lanes(sheet, plan, "position" if is_turned else "+ position")
+    lanes = _lanes(sheet, plan, POSITIONS[is_turned][0])
     left = sheet.widest(name for name, *_ in lanes) + 0.8 * em
     of_tokens = zip(*(cells for _, cells, _ in lanes), strict=True)
     widths = [sheet.widest(cells, of_notes=False) + 2 * INSET * em for cells in of_tokens]
@@ -381,10 +386,7 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
             sheet.rect(*box, fill=fill, edge=colours[token], line=0.5, round=0.2 * em)
             sheet.text(x + widths[token] / 2, middle, cells[token], anchor="center")
     y = _draw_layers(sheet, plan, left, y + (places[-1][1] + 1) * high * em)
-    note = "each column is added up, where the model has its parts"
-    if is_turned:
-        note = "positions are not added: they turn the queries and keys of every layer"
-    closing(sheet, plan, y, [f"{len(tokens)} tokens", note])
+    closing(sheet, plan, y, [f"{len(tokens)} tokens", POSITIONS[is_turned][1]])
 
 
 def _lanes(sheet: Sheet, plan: FigurePlan, positions: str) -> list[Lane]:
