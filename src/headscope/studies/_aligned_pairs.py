@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import FileError, ModelError, RecordError, listed
-from headscope.evidence.groups import listed_groups
 from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.storage import place_of, read_rows, wrong_field
@@ -229,8 +228,8 @@ def check_model(readers: Readers, *_: Any, **__: Any) -> None:
         )
 
 
-def grouped_pairs(given: Iterable[Any], groups: Iterable[Any] | None) -> list[AlignedPair]:
-    """The pairs with the documents given for them.
+def parse_pairs(given: Iterable[Any]) -> list[AlignedPair]:
+    """The pairs, in a list.
 
     Raises:
         RecordError: where one of them is not a pair.
@@ -239,7 +238,4 @@ def grouped_pairs(given: Iterable[Any], groups: Iterable[Any] | None) -> list[Al
     for each in pairs:
         if not isinstance(each, AlignedPair):
             raise RecordError(f"Expected a list of AlignedPair, and one is {repr(each)[:60]}")
-    if groups is None:
-        return pairs
-    own = listed_groups(groups, len(pairs), "pair")
-    return [replace(pair, group=group) for pair, group in zip(pairs, own, strict=True)]
+    return pairs

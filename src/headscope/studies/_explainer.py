@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import nn
 from torch.nn import functional
 
 from headscope.capturing import capture, facts_of
@@ -111,121 +111,64 @@ class ExplainedText:
         return kendall(ours, theirs), spearman(ours, theirs)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifiedText:
-    """A text as the classifier reads it.
-
-    Args:
-        given: the text, or the pair.
-        inputs: ``[token]`` by name of the argument.
-        ranked: positions of the tokens that are not special.
-        pieces: these tokens.
-    """
-
-    given: ParsedInput
-    inputs: dict[str, torch.Tensor]
-    ranked: np.ndarray
-    pieces: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False
-    ) -> ClassifiedText:
-        """A text, or a pair.
-
-        Raises:
-            TextError: where it is longer than the model's positions, or has fewer than two tokens
-                to rank.
-        """
-        given = given.read_with(tokenizer)
-        encoding = encode(model, tokenizer, given, truncate=truncate)
-        ids = encoding["input_ids"]
-        special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
-        ranked = np.flatnonzero(~np.array(special, bool))
-        # A rank correlation needs two things to put in order.
-        if len(ranked) < 2:
-            shown = given.text if given.text_pair is None else given.texts
-            raise TextError(
-                f"{shown!r} has {len(ranked)} tokens that are not special; give at least two"
-            )
-        pieces = tokenizer.convert_ids_to_tokens([ids[at] for at in ranked])
-        return cls(
-            given,
-            {name: torch.tensor(encoding[name]) for name in READ if name in encoding},
-            ranked,
-            tuple(pieces),
-        )
-
-    def position_of(self, tokenizer: Any, token: int | str) -> int:
-        """The position of a token that is given by its position or by its word.
-
-        Raises:
-            TextError: where the word is not in the text, or is there several times.
-        """
-        if not isinstance(token, str):
-            return token
-        wanted = tokens_from_ids(tokenizer, self.inputs["input_ids"].tolist())
-        positions = [
-            position
-            for position, names in enumerate(zip(wanted.pieces, wanted.labels, strict=True))
-            if token in names
-        ]
-        if len(positions) != 1:
-            raise TextError(
-                f"Expected a token that is in the text once for query, got {token!r}, which is "
-                f"there {len(positions)} times; give a position"
-            )
-        return positions[0]
-
-    def __len__(self) -> int:
-        return len(self.inputs["input_ids"])
-
-
 class TextExplainer:
-    """One text under one model.
+    """One text under one classifier.
 
     Args:
-        model: a classifier at rest.
-        tokenizer: of the model.
-        text: that it reads.
-        at: layer, and query.
+        readers: the classifier, unwrapped and at rest, and its tokenizer.
+        text: a text or a pair, parsed.
+        how: layer, query and counterfactual attention.
+        reading: ``truncate`` and ``max_unknown`` of `headscope.capture_many`.
 
     Raises:
+        TextError: a text that is longer than the model's positions, or has fewer than two tokens
+            to rank.
         ModelError: no classifier.
         InterventionError: a layer that does not exist.
     """
 
     def __init__(
-        self, model: nn.Module, tokenizer: Any, text: ClassifiedText, at: tuple[int, int]
+        self, readers: tuple[Any, Any], text: ParsedInput, how: Mapping[str, Any], reading: Any
     ) -> None:
-        self._model: Any = model
-        self._tokenizer, self._text, self._ranked = tokenizer, text, text.ranked
-        self._generator = torch.Generator()
-        self._device = next(model.parameters()).device
-        if not -len(text) <= at[1] < len(text):
-            raise TextError(f"The text has {len(text)} tokens, and query is {at[1]}")
-        self._query = at[1] % len(text)
-        self._seen: dict[tuple[int, ...], torch.Tensor] = {}
+        self._model, tokenizer = readers
+        text = text.read_with(tokenizer)
+        encoding = encode(self._model, tokenizer, text, truncate=reading.get("truncate", False))
+        ids = encoding["input_ids"]
+        special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
+        self._ranked = np.flatnonzero(~np.array(special, bool))
+        # A rank correlation needs two things to put in order.
+        if len(self._ranked) < 2:
+            shown = text.text if text.text_pair is None else text.texts
+            raise TextError(
+                f"{shown!r} has {len(self._ranked)} tokens that are not special; give at least two"
+            )
+        check_known(tokenizer, ids, "the text", reading.get("max_unknown", 1.0))
+        self._pieces = tuple(tokenizer.convert_ids_to_tokens([ids[at] for at in self._ranked]))
+        self._device = next(self._model.parameters()).device
+        self._given = {name: torch.tensor(encoding[name]) for name in READ if name in encoding}
+        self._every = range(len(ids))
+        self._query = self._every[_position_of(tokenizer, ids, how["query"])]
+        self._generator, self._how = torch.Generator(), how["counterfactual"]
         self._check()
-        record = capture(model, tokenizer, text.given, truncate=True, keep=("weights", "alti"))
+        record = capture(*readers, text, truncate=True, keep=("weights", "alti"))
         self._stack = next(iter(record.stacks.values()))
-        if len(self._stack.query) != len(text):
+        if len(self._stack.query) != len(ids):
             raise ModelError(
-                f"The attention is of {len(self._stack.query)} tokens and the text has {len(text)}"
+                f"The attention is of {len(self._stack.query)} tokens and the text has {len(ids)}"
             )
         layers = len(self._stack)
-        if not -layers <= at[0] < layers:
-            raise InterventionError(f"The model has layers 0 to {layers - 1}, not {at[0]}")
-        layer = self._stack.layers[at[0]]
+        if not -layers <= how["layer"] < layers:
+            raise InterventionError(f"The model has layers 0 to {layers - 1}, not {how['layer']}")
+        layer = self._stack.layers[how["layer"]]
         self._layer = layer.layer
         weights = np.asarray(layer.weights_of(), np.float32)
         self._row = torch.from_numpy(weights[:, self._query].copy())
 
-    def run(self, how: CounterfactualAttention, seed: int) -> ExplainedText:
+    def run(self, seed: int) -> ExplainedText:
         """All that is asked of the text."""
         self._generator.manual_seed(seed)
-        row = self._row.mean(0)
-        own = self._probabilities([range(len(self._text))])[0]
+        row, facts = self._row.mean(0), facts_of(self._model)
+        own = self._probabilities([self._every])[0]
         flowing, missing = self._flowing()
         signals = {
             "attention": row[self._ranked].double().numpy(),
@@ -234,21 +177,16 @@ class TextExplainer:
             "leave_one_out": self._left_out(own),
             "random": np.random.default_rng(seed).random(len(self._ranked)),
         }
-        self._run_erased(signals.values())
-        probability = self._of_class(int(own.argmax()))
-        erased = {name: erasure_curves(probability, signal) for name, signal in signals.items()}
         return ExplainedText(
-            pieces=self._text.pieces,
+            pieces=self._pieces,
             probabilities=own.numpy(),
             signals=signals,
-            erased=erased,
-            permuted=self._permuted(own, how.permutations) if how.permutations else np.zeros(0),
-            adversarial=(
-                self._adversarial(own, how.adversary, how.within) if how.adversary else None
-            ),
+            erased=self._erased(signals, own),
+            permuted=self._permuted(own) if self._how.permutations else np.zeros(0),
+            adversarial=self._adversarial(own) if self._how.adversary else None,
             largest=float(row[self._ranked].max()),
             missing=missing,
-            facts=_facts_of(self._model),
+            facts={"model": facts.name, "class": facts.class_name, "weights": facts.weights},
         )
 
     def _check(self) -> None:
@@ -259,14 +197,13 @@ class TextExplainer:
             )
         try:
             with torch.no_grad():
-                logits = getattr(
-                    self._model(**self._inputs([range(len(self._text))] * 2)), "logits", None
-                )
+                made = self._model(**self._inputs([self._every] * 2))
         except ValueError as error:
             # Classifiers that read the last token refuse batches until they know what padding is.
             raise ModelError(
                 f"{type(self._model).__name__} cannot read two texts at once: {error}"
             ) from error
+        logits = getattr(made, "logits", None)
         if logits is None or logits.ndim != 2 or logits.shape[-1] < 2:
             given = "no logits" if logits is None else f"logits {tuple(logits.shape)}"
             raise ModelError(
@@ -280,52 +217,45 @@ class TextExplainer:
         signals, missing = {}, {}
         for name, map_of in FLOWING.items():
             try:
-                signals[name] = np.asarray(map_of(self._stack, self._layer), float)[
-                    self._query, self._ranked
-                ]
+                flow = np.asarray(map_of(self._stack, self._layer), float)
+                signals[name] = flow[self._query, self._ranked]
             except RecordError as error:
                 missing[name] = str(error)
         return signals, missing
 
-    def _run_erased(self, signals: Iterable[Row]) -> None:
-        """Run all texts that erasure asks about, those of one length together.
-
-        Signals often rank alike, and then ask about the same texts: each is run once.
+    def _erased(self, signals: Mapping[str, Row], own: torch.Tensor) -> dict[str, np.ndarray]:
+        """What the answer loses by each signal. Texts of one length run together; signals often
+        rank alike, and then ask about the same texts: each is run once.
         """
-        by_length: dict[int, dict[tuple[int, ...], None]] = {}
-        for signal in signals:
-            for rest, top in kept_tokens(signal):
-                for kept in (rest, top):
-                    key = self._positions_of(kept)
-                    by_length.setdefault(len(key), {})[key] = None
-        for keys in by_length.values():
-            probabilities = self._probabilities(list(keys))
-            self._seen |= dict(zip(keys, probabilities, strict=True))
+        special = set(self._every) - set(self._ranked.tolist())
 
-    def _positions_of(self, kept: Sequence[int]) -> tuple[int, ...]:
-        """Positions of these ranked tokens, with those of all special ones."""
-        special = set(range(len(self._text))) - set(self._ranked.tolist())
-        return tuple(sorted([*special, *self._ranked[list(kept)].tolist()]))
+        def positions_of(kept: Sequence[int]) -> tuple[int, ...]:
+            """Positions of these ranked tokens, with those of all special ones."""
+            return tuple(sorted([*special, *self._ranked[list(kept)].tolist()]))
 
-    def _of_class(self, number: int) -> Callable[[Sequence[int]], float]:
-        def probability(kept: Sequence[int]) -> float:
-            positions = self._positions_of(kept)
-            if positions not in self._seen:
-                self._seen[positions] = self._probabilities([positions])[0]
-            return float(self._seen[positions][number])
-
-        return probability
+        asked: dict[tuple[int, ...], None] = {}
+        for kept in chain.from_iterable(map(kept_tokens, signals.values())):
+            asked |= dict.fromkeys(map(positions_of, kept))
+        best = int(own.argmax())
+        seen = {tuple(self._every): float(own[best])}
+        for _, same in groupby(sorted(asked, key=len), len):
+            keys = list(same)
+            seen |= zip(keys, self._probabilities(keys)[:, best].tolist(), strict=True)
+        curves = {}
+        for name, signal in signals.items():
+            curves[name] = erasure_curves(lambda kept: seen[positions_of(kept)], signal)
+        return curves
 
     def _inputs(self, kept: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         positions = [list(each) for each in kept]
         return {
             name: torch.stack([values[each] for each in positions]).to(self._device)
-            for name, values in self._text.inputs.items()
+            for name, values in self._given.items()
         }
 
     def _probabilities(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
         """Of each class ``[text class]``, for texts of equal length that keep these positions."""
-        at_once = max(1, AT_ONCE // len(self._text))
+        at_once = max(1, AT_ONCE // len(self._every))
         return torch.cat(
             [self._run(kept[start : start + at_once]) for start in range(0, len(kept), at_once)]
         )
@@ -335,31 +265,28 @@ class TextExplainer:
             return self._model(**self._inputs(kept)).logits.softmax(-1).double().cpu()
 
     def _left_out(self, own: torch.Tensor) -> Row:
-        every = range(len(self._text))
-        without = self._probabilities([[at for at in every if at != gone] for gone in self._ranked])
-        return (without - own).abs().mean(-1).numpy()
+        kept = [[at for at in self._every if at != gone] for gone in self._ranked]
+        return (self._probabilities(kept) - own).abs().mean(-1).numpy()
 
     def _gradient(self) -> Row:
         """Of all classes, with attention that does not follow the words."""
-        inputs = self._inputs([range(len(self._text))])
-        vectors = (
-            self._model.get_input_embeddings()(inputs.pop("input_ids")).detach().requires_grad_()
-        )
+        inputs = self._inputs([self._every])
+        embedded = self._model.get_input_embeddings()(inputs.pop("input_ids"))
+        vectors = embedded.detach().requires_grad_()
         # Attention is held constant, as in Jain and Wallace: the slope is that of the words alone.
         held = SetWeights(weights=lambda weights: weights.detach())
         with torch.enable_grad(), intervene(self._model, held):
             probabilities = self._model(inputs_embeds=vectors, **inputs).logits.softmax(-1)[0]
-            slopes = [
-                torch.autograd.grad(one, vectors, retain_graph=True)[0] for one in probabilities
-            ]
-        moved = [(slope * vectors).sum(-1)[0].abs() for slope in slopes]
-        total = torch.stack(moved).sum(0)
+            total = torch.zeros(len(self._every), device=self._device)
+            for one in probabilities:
+                (slope,) = torch.autograd.grad(one, vectors, retain_graph=True)
+                total = total + (slope * vectors).sum(-1)[0].abs()
         ranked = total.detach().double().cpu().numpy()[self._ranked]
         return ranked / max(float(ranked.sum()), 1e-30)
 
     def _with_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Probabilities ``[run class]`` with these rows ``[run head key]`` of the query."""
-        inputs = self._inputs([range(len(self._text))] * len(rows))
+        inputs = self._inputs([self._every] * len(rows))
         # `SetWeights` asks once for each text of the batch, in order.
         queue = iter(rows)
 
@@ -372,23 +299,21 @@ class TextExplainer:
         with intervene(self._model, SetWeights(weights=put, layer=self._layer)):
             return self._model(**inputs).logits.softmax(-1).double()
 
-    def _permuted(self, own: torch.Tensor, count: int) -> Float[np.ndarray, " permutation"]:
+    def _permuted(self, own: torch.Tensor) -> Float[np.ndarray, " permutation"]:
         """The row's weights on the ranked tokens that the query may look at shuffled, in all heads
         alike.
         """
         looked_at = (self._row > 0).any(0).numpy()
         ranked = torch.from_numpy(self._ranked[looked_at[self._ranked]])
-        rows = self._row.repeat(count, 1, 1)
+        rows = self._row.repeat(self._how.permutations, 1, 1)
         for row in rows:
             row[:, ranked] = row[:, ranked[torch.randperm(len(ranked), generator=self._generator)]]
-        at_once = max(1, AT_ONCE // len(self._text))
+        at_once = max(1, AT_ONCE // len(self._every))
         with torch.no_grad():
             probabilities = torch.cat([self._with_rows(some) for some in rows.split(at_once)])
         return _distance(probabilities.cpu(), own).numpy()
 
-    def _adversarial(
-        self, own: torch.Tensor, steps: int, within: float, starts: int = 5
-    ) -> float | None:
+    def _adversarial(self, own: torch.Tensor, starts: int = 5) -> float | None:
         base = self._row.to(self._device)
         seen = base > 0
         noise = torch.randn(starts, *base.shape, generator=self._generator).to(self._device)
@@ -397,7 +322,7 @@ class TextExplainer:
         adam = torch.optim.Adam([logits], lr=LEARNING_RATE)
         own = own.to(self._device)
         with torch.enable_grad():
-            for _ in range(steps):
+            for _ in range(self._how.adversary):
                 rows = logits.softmax(-1)
                 apart = _distance(self._with_rows(rows), own)
                 # The starts are kept apart from each other as well, so that they find different
@@ -410,7 +335,7 @@ class TextExplainer:
                 adam.step()
         with torch.no_grad():
             rows = logits.softmax(-1)
-            held = _distance(self._with_rows(rows), own) <= within
+            held = _distance(self._with_rows(rows), own) <= self._how.within
             distances = divergence(rows, base)[held]
         return float(distances.max()) if len(distances) else None
 
@@ -444,29 +369,22 @@ FLOWING: dict[str, Callable[[Stack, int], np.ndarray]] = {
 """Maps ``[query key]`` of a layer, or through all layers up to it."""
 
 
-def explained(
-    readers: tuple[Any, Any], text: ParsedInput, *, how: Mapping[str, Any], seed: int, reading: Any
-) -> ExplainedText:
-    """What mattered in a text.
-
-    Args:
-        readers: the classifier, unwrapped, and its tokenizer.
-        text: parsed.
-        how: layer, query and counterfactual attention.
-        seed: of all that is drawn for it.
-        reading: ``truncate`` and ``max_unknown`` of `headscope.capture_many`.
+def _position_of(tokenizer: Any, ids: Sequence[int], token: int | str) -> int:
+    """The position of a token that is given by its position or by its word.
 
     Raises:
-        HeadscopeError: where it is too long, too short or mostly unknown, or cannot be explained.
+        TextError: where the word is not in the text, or is there several times.
     """
-    model, tokenizer = readers
-    read = ClassifiedText.of(model, tokenizer, text, truncate=reading.get("truncate", False))
-    ids = read.inputs["input_ids"].tolist()
-    check_known(tokenizer, ids, "the text", reading.get("max_unknown", 1.0))
-    at = how["layer"], read.position_of(tokenizer, how["query"])
-    return TextExplainer(model, tokenizer, read, at).run(how["counterfactual"], seed)
-
-
-def _facts_of(model: Any) -> dict[str, Any]:
-    facts = facts_of(model)
-    return {"model": facts.name, "class": facts.class_name, "weights": facts.weights}
+    if isinstance(token, str):
+        named = tokens_from_ids(tokenizer, list(ids))
+        names = list(zip(named.pieces, named.labels, strict=True))
+        positions = [at for at, both in enumerate(names) if token in both]
+        if len(positions) != 1:
+            raise TextError(
+                f"Expected a token that is in the text once for query, got {token!r}, which is "
+                f"there {len(positions)} times; give a position"
+            )
+        return positions[0]
+    if not -len(ids) <= token < len(ids):
+        raise TextError(f"The text has {len(ids)} tokens, and query is {token}")
+    return token

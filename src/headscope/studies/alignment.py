@@ -23,9 +23,9 @@ from headscope.studies._aligned_pairs import (
     AlignedPair,
     check_model,
     given_of,
-    grouped_pairs,
     input_of,
     pair_of,
+    parse_pairs,
     records_of,
     told_of,
 )
@@ -426,7 +426,7 @@ def alignment_study(
         from headscope.capturing import check_reader
 
         check_reader(target_tokenizer, "alignment_study")
-    listed = grouped_pairs(pairs, options.pop("groups", None))
+    listed = parse_pairs(pairs)
     named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")

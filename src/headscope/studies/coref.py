@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
@@ -13,7 +13,6 @@ from jaxtyping import Bool, Float
 from headscope.corpus import Counts
 from headscope.errors import RecordError
 from headscope.evidence import p_text
-from headscope.evidence.groups import group_of, listed_groups
 from headscope.linguistics import Mention, Passage, Question, read_coreference, source_name
 from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
@@ -25,7 +24,6 @@ from headscope.studies.shared._head_answers import (
     EvidenceOptions,
     HeadAnswers,
     percent,
-    places_of,
     taken_options,
 )
 
@@ -249,21 +247,9 @@ class Coreference(HeadAnswers):
             tables += self._tables(self.heads_of(candidates), *titles)
         return tables, []
 
-    def _head(self, kind: str, candidates: str, numbers: dict[str, Any]) -> AntecedentHead:
-        best, held = numbers.pop("best"), numbers.pop("held_best")
-        for name in ("rule", "held_rule", "rule_share"):
-            # There is one rule alone, the nearest mention, so that its number says nothing.
-            numbers.pop(name)
-        return AntecedentHead(
-            kind=kind,
-            candidates=candidates,
-            nearest=self.rule("nearest", kind),
-            head_match=self.rule("head match", kind),
-            sieves=self.rule("sieves", kind),
-            held_out_nearest=numbers.pop("held_out_rule"),
-            **places_of(self.cells, best, held),
-            **numbers,
-        )
+    def _named(self, kind: str, numbers: dict[str, Any]) -> dict[str, Any]:
+        rules = {name.replace(" ", "_"): self.rule(name, kind) for name in RULES}
+        return rules | {"held_out_nearest": numbers["held_out_rule"]}
 
 
 def _passage_of(given: Mapping[str, Any]) -> Passage:
@@ -356,24 +342,19 @@ def coref(
         '4-3'
     """
     source, listed = _parsed(passages, reading or {})
-    listed = _grouped(listed, options.pop("groups", None))
     # Before the model is loaded, since what is counted is kept by the name of its passage.
     how = {"rows": rows, "stack": options.pop("stack", None)}
     judging = taken_options(options)
     items = [Item(each.name, each.document, each) for each in listed]
-    result = folded(
+    return folded(
         FOLD,
         (model, tokenizer),
         items,
-        options,
+        options | {"source": source},
         how=how,
         judging=judging,
         random_weights=random_weights,
     )
-    for each in (result, result.control):
-        if each is not None:
-            each.source = source
-    return result
 
 
 def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage, ...]]:
@@ -388,15 +369,3 @@ def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage,
             "list of Passage"
         )
     return data, listed
-
-
-def _grouped(passages: tuple[Passage, ...], groups: Iterable[Any] | None) -> tuple[Passage, ...]:
-    """The passages with the documents given for them."""
-    if groups is None:
-        return passages
-    documents = []
-    listed = listed_groups(groups, len(passages), "passage")
-    for passage, group in zip(passages, listed, strict=True):
-        # Without a document a passage is one by itself, and is drawn by itself.
-        documents.append(replace(passage, document=group_of(group) or passage.name))
-    return tuple(documents)

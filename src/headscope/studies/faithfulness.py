@@ -322,7 +322,7 @@ def _records_of(
         noted: takes them, too, where texts are read in their order.
     """
     from headscope.capturing.run import at_rest, unwrapped
-    from headscope.studies._explainer import explained
+    from headscope.studies._explainer import TextExplainer
 
     readers, drawn = (unwrapped(readers[0]), readers[1]), how["counterfactual"].seed
     own: list[ExplainedText] = []
@@ -332,7 +332,7 @@ def _records_of(
         # Draws belong to the text, whatever its place among the others.
         seed = key_of("explain", *text.texts, str(drawn), bits=32)
         text = replace(text, cuts=cuts)
-        own.append(explained(readers, text, how=how, seed=seed, reading=reading))
+        own.append(TextExplainer(readers, text, how, reading).run(seed))
         return own[-1]
 
     with at_rest(readers[0]):

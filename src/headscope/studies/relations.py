@@ -32,10 +32,9 @@ from headscope.studies.shared._head_answers import (
     HeadAnswers,
     cell_of,
     percent,
-    places_of,
     taken_options,
 )
-from headscope.studies.shared._sentences import given_of, grouped, parse_treebank, sentence_of
+from headscope.studies.shared._sentences import given_of, parse_treebank, sentence_of
 
 if TYPE_CHECKING:
     from headscope.patterns import Heads
@@ -379,24 +378,15 @@ class Relations(HeadAnswers):
             f"{percent(best.held_out_baseline)}{control}"
         )
 
-    def _head(self, relation: str, score: str, numbers: dict[str, Any]) -> RelationHead:
-        # Choices are numbered by direction first, then by head.
-        heads = len(self.cells)
-        best, held = numbers.pop("best"), numbers.pop("held_best")
-        offset, held_offset = numbers.pop("rule"), numbers.pop("held_rule")
-        return RelationHead(
-            relation=relation,
-            score=score,
-            stanford=NEAREST_STANFORD.get(relation, ""),
-            direction=DIRECTIONS[best // heads],
-            offset=OFFSETS[offset],
-            baseline=numbers.pop("rule_share"),
-            held_out_direction=None if held is None else DIRECTIONS[held // heads],
-            held_out_offset=None if held_offset is None else OFFSETS[held_offset],
-            held_out_baseline=numbers.pop("held_out_rule"),
-            **places_of(self.cells, best % heads, None if held is None else held % heads),
-            **numbers,
-        )
+    def _named(self, relation: str, numbers: dict[str, Any]) -> dict[str, Any]:
+        named: dict[str, Any] = {"stanford": NEAREST_STANFORD.get(relation, "")}
+        for begin, choice in (("", "best"), ("held_out_", "held_best")):
+            place, offset = numbers[choice], numbers[choice.replace("best", "rule")]
+            direction = None if place is None else DIRECTIONS[place // len(self.cells)]
+            named[f"{begin}direction"] = direction
+            named[f"{begin}offset"] = None if offset is None else OFFSETS[offset]
+        shares = {"baseline": numbers["rule_share"], "held_out_baseline": numbers["held_out_rule"]}
+        return named | shares
 
 
 def _input_of(sentence: Sentence, how: Mapping[str, Any]) -> str:
@@ -475,21 +465,17 @@ def relations(
     """
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
-    bank = grouped(parse_treebank(treebank), options.pop("groups", None))
+    bank = parse_treebank(treebank)
     how = {"rows": rows, "trees": trees, "text": text}
     how |= {"universal": options.pop("universal", False), "stack": options.pop("stack", None)}
     judging = taken_options(options)
     items = [Item(each.name, each.document or None, each) for each in bank]
-    result = folded(
+    return folded(
         FOLD,
         (model, tokenizer),
         items,
-        options,
+        options | {"source": bank.name},
         how=how,
         judging=judging,
         random_weights=random_weights,
     )
-    for each in (result, result.control):
-        if each is not None:
-            each.source = bank.name
-    return result

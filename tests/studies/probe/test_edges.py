@@ -24,9 +24,9 @@ def planted(sentences, data_of, rng):
                     state[PLANTED, 0, LABELS.index(tag)] += 3
                     state[PLANTED, 0, LABELS.index(relation) if relation in LABELS else -1] += 3
                 states.append(state)
-            pieces.append(tuple(range(first, first + count)))
+            pieces.append([*range(first, first + count), *[-1] * (3 - count)])
         joined = np.concatenate(states, axis=1).astype(np.float16)
-        return ProbeItem(sentence=sentence, states=joined, pieces=tuple(pieces))
+        return ProbeItem(sentence=sentence, states=joined, pieces=np.array(pieces))
 
     return data_of(sentences, made)
 
@@ -54,7 +54,7 @@ def test_pieces_that_are_not_there_change_nothing(planted):
     states, there = states_at(planted.items, held, LAYERS, at)
     for row, (number, word) in enumerate(at):
         item = planted.items[number]
-        wanted = item.states[:, list(item.pieces[word])]
+        wanted = item.states[:, [piece for piece in item.pieces[word] if piece >= 0]]
         assert states[:, row, 0][:, there[row, 0]].tolist() == wanted.tolist()
     module = EdgeProbe(LAYERS, FEATURES, 1, 3).eval()
     other = torch.where(there[None, ..., None], states, torch.full_like(states, 7.0))

@@ -53,7 +53,7 @@ def wide_item(sentence, rng, reads, put):
     size = len(sentence)
     if reads == "states":
         states = rng.standard_normal((3, size, WIDE)).astype(np.float16)
-        pieces = tuple((word,) for word in range(size))
+        pieces = np.arange(size)[:, None]
         return ProbeItem(sentence=sentence, states=put(states), pieces=pieces)
     maps = rng.random((WIDE, size, size)).astype(np.float32)
     return ProbeItem(

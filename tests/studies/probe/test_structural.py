@@ -22,7 +22,7 @@ def item_of(sentence, states):
     pieces = [states[:, :1] * 0, states[:, :1] * 0]
     for word in range(len(sentence)):
         pieces[1:1] = [states[:, word : word + 1] * 0.5, states[:, word : word + 1] * 1.5]
-    places = tuple((1 + 2 * word, 2 + 2 * word) for word in reversed(range(len(sentence))))
+    places = np.array([(1 + 2 * word, 2 + 2 * word) for word in reversed(range(len(sentence)))])
     return ProbeItem(sentence=sentence, states=np.concatenate(pieces, axis=1), pieces=places)
 
 

@@ -23,7 +23,7 @@ from headscope.record import Array, array_field, held, part_of
 HELD = 2**29
 """Bytes of batches and of what sentences are read as that are held; the rest stays in files."""
 LEAST_GAIN = 1e-4
-ARRAYS = ("maps", "ends", "states", "vectors")
+ARRAYS = ("maps", "ends", "states", "pieces", "vectors")
 """What a model made of a sentence, of which there is what a probe asks for."""
 
 
@@ -39,7 +39,7 @@ class ProbeItem:
         ends: attention of the first and last special token to words, and of words to these: axes
             map, direction, end, word; zeros where there is no such token.
         states: hidden states of pieces, layer 0 the embeddings: axes layer, piece, feature.
-        pieces: which of them each word is made of.
+        pieces: which of them each word is made of, and -1 behind these; axes word, piece.
         vectors: of words, that no sentence changes: axes word, feature.
     """
 
@@ -47,13 +47,13 @@ class ProbeItem:
     maps: Array | None = array_field()
     ends: Array | None = array_field()
     states: Array | None = array_field()
-    pieces: tuple[tuple[int, ...], ...] = ()
+    pieces: Array | None = array_field()
     vectors: Array | None = array_field()
 
     def __len__(self) -> int:
         return len(self.sentence)
 
-    @property
+    @cached_property
     def forms(self) -> tuple[str, ...]:
         """The words in lower case: their types."""
         return tuple(word.lower() for word in self.sentence.words)
@@ -63,7 +63,7 @@ class ProbeItem:
         """Number of each word's head, from 0; -1 at the root."""
         return np.array(self.sentence.heads, int) - 1
 
-    @property
+    @cached_property
     def relations(self) -> tuple[str, ...]:
         """Universal relation of each word, without subtype."""
         return tuple(relation.partition(":")[0] for relation in self.sentence.relations)
@@ -76,8 +76,8 @@ class ProbeItem:
     def word_states(self, layer: int) -> Float[np.ndarray, "word feature"]:
         """The mean over each word's pieces, of one layer; no other is read from a file."""
         states = part_of(held(self, "states"), layer)
-        means = [states[list(own)].mean(axis=0, dtype=np.float32) for own in self.pieces]
-        return np.stack(means)
+        pieces = np.asarray(self.pieces)
+        return np.stack([states[own[own >= 0]].mean(axis=0, dtype=np.float32) for own in pieces])
 
     @property
     def states_shape(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class ProbeItem:
     def with_arrays(self, **arrays: Any) -> ProbeItem:
         """The same with other arrays, by name; the rest is not read from its file."""
         own = {name: held(self, name) for name in ARRAYS}
-        return ProbeItem(sentence=self.sentence, pieces=self.pieces, **(own | arrays))
+        return ProbeItem(sentence=self.sentence, **(own | arrays))
 
 
 @dataclass(frozen=True)
@@ -138,43 +138,31 @@ def parts_of(
         TextError: where a part would be empty.
     """
     forms = [sentence.text.lower() for sentence in sentences]
-    listed = _together(sentences, forms)
-    order = np.random.default_rng(seed).permutation(len(listed))
-    divided: list[tuple[int, ...]] = []
-    seen: set[str] = set()
-    for part in np.split(order, _ends([len(listed[at]) for at in order], shares)):
-        own = sorted(number for at in part for number in listed[at] if forms[number] not in seen)
-        divided.append(tuple(own))
-        seen.update(forms[number] for number in own)
-    if not all(divided):
-        raise TextError(
-            f"{len(listed)} different documents or sentences are too few to be divided into "
-            f"{', '.join(map('{:.0%}'.format, shares))}"
-        )
-    train, aside, test = divided
-    return train, aside, test
-
-
-def _together(sentences: Sequence[Sentence], forms: Sequence[str]) -> list[list[int]]:
-    """Numbers of the sentences of each document; without documents equal sentences are one."""
     groups: dict[tuple[str, str], list[int]] = {}
     for number, (sentence, form) in enumerate(zip(sentences, forms, strict=True)):
         of = sentence.document, "" if sentence.document else form
         groups.setdefault(of, []).append(number)
-    return list(groups.values())
-
-
-def _ends(sizes: Sequence[int], shares: tuple[float, float, float]) -> Int[np.ndarray, " 2"]:
-    """Where the first two parts end, in groups of so many sentences each."""
+    listed = list(groups.values())
+    order = np.random.default_rng(seed).permutation(len(listed))
     # Documents differ in length: parts end where their share of sentences does. 1e-9 is for shares
     # that a sum of rounded numbers puts a little behind the sentence that completes them.
-    wanted = np.cumsum(shares)[:2] * sum(sizes)
-    ends = np.searchsorted(np.cumsum(sizes), wanted - 1e-9) + 1
+    sizes = np.cumsum([len(listed[at]) for at in order])
+    ends = np.searchsorted(sizes, np.cumsum(shares)[:2] * len(sentences) - 1e-9) + 1
     # A long document must not take the place of the parts after it: each part has one document at
     # least.
-    ends = np.minimum(ends, [len(sizes) - 2, len(sizes) - 1])
-    ends[1] = max(ends[1], ends[0] + 1)
-    return ends
+    first, second = np.minimum(ends, [len(listed) - 2, len(listed) - 1]).tolist()
+    parts, seen = [], set()
+    for part in np.split(order, [first, max(second, first + 1)]):
+        own = sorted(number for at in part for number in listed[at] if forms[number] not in seen)
+        parts.append(tuple(own))
+        seen.update(forms[number] for number in own)
+    if not all(parts):
+        raise TextError(
+            f"{len(listed)} different documents or sentences are too few to be divided into "
+            f"{', '.join(map('{:.0%}'.format, shares))}"
+        )
+    train, aside, test = parts
+    return train, aside, test
 
 
 class HeldBatches(Sequence[Any]):

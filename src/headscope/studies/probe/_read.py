@@ -16,13 +16,13 @@ from headscope.capturing.device import device_of
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
-from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.capturing.many import OF_ONE_INPUT, leaving_out, reason_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.corpus import EACH, CorpusText, Counted
 from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
 from headscope.record import Record, Tokens, held, part_of
-from headscope.studies.probe._data import ARRAYS, ProbeItem
+from headscope.studies.probe._data import ARRAYS, ProbeItem, filled
 from headscope.studies.shared._fold import Fold, FoldSums, Readers, Reading, captured
 from headscope.studies.shared._fold_run import RANDOM, texts_in_parts
 from headscope.studies.shared._folded import check_unique
@@ -61,23 +61,19 @@ def with_states(
     Raises:
         CaptureError: where the model returns none.
     """
-    model, encodings, pieces = unwrapped(model), {}, {}
+    model, read = unwrapped(model), {}
     for number, sentence in enumerate(sentences):
-        try:
-            encoding, pieces[number] = _read(model, tokenizer, sentence)
+        with leaving_out(number, failed):
+            encoding, pieces = _read(model, tokenizer, sentence)
             check_known(tokenizer, encoding["input_ids"], "the sentence", max_unknown)
-            encodings[number] = encoding
-        except OF_ONE_INPUT as error:
-            failed(number, reason_of(error))
-    order = sorted(encodings, key=lambda number: len(encodings[number]["input_ids"]))
+            read[number] = encoding, pieces
+    order = sorted(read, key=lambda number: len(read[number][0]["input_ids"]))
     with at_rest(model):
         for first in range(0, len(order), STATES_AT_ONCE):
-            batch = {number: encodings[number] for number in order[first : first + STATES_AT_ONCE]}
+            batch = {number: read[number][0] for number in order[first : first + STATES_AT_ONCE]}
             for number, states in _batch_states(model, batch, failed):
-                yield (
-                    number,
-                    ProbeItem(sentence=sentences[number], states=states, pieces=pieces[number]),
-                )
+                own, pieces = sentences[number], read[number][1]
+                yield number, ProbeItem(sentence=own, states=states, pieces=pieces)
 
 
 def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
@@ -92,14 +88,16 @@ def with_embeddings(model: Any, tokenizer: Any, item: ProbeItem) -> ProbeItem:
     encoding, pieces = _read(unwrapped(model), tokenizer, item.sentence)
     rows = table[torch.tensor(encoding["input_ids"], device=table.device)]
     rows = rows.detach().float().cpu().numpy()
-    return item.with_arrays(vectors=np.stack([rows[list(own)].mean(axis=0) for own in pieces]))
+    return item.with_arrays(vectors=np.stack([rows[own[own >= 0]].mean(axis=0) for own in pieces]))
 
 
 def _read(model: Any, tokenizer: Any, sentence: Sentence) -> tuple[dict[str, list[int]], Any]:
     """What the tokenizer makes of a sentence, and which pieces each word is made of."""
     encoding = encode(model, tokenizer, parse_input(sentence.text))
     tokens = tokens_from_encoding(tokenizer, encoding, (sentence.text,))
-    return dict(encoding), _words(sentence, tokens).tokens
+    words = _words(sentence, tokens).tokens
+    shape = len(words), max(map(len, words))
+    return dict(encoding), filled(map(np.array, words), shape, -1).numpy()
 
 
 def _words(sentence: Sentence, tokens: Tokens) -> Words:
@@ -192,39 +190,29 @@ def items_of(read: FoldSums, sentences: Iterable[Sentence]) -> list[ProbeItem]:
     arrays = {name: own for (name, _), own in read.sums.each.items()}
     items = []
     for sentence in sentences:
-        own, pieces = dict(arrays[sentence.name]), []
+        own = dict(arrays[sentence.name])
+        # Small, and asked for word by word.
         if "pieces" in own:
-            pieces = [[at for at in row if at >= 0] for row in part_of(own.pop("pieces")).tolist()]
-        items.append(ProbeItem(sentence=sentence, pieces=tuple(map(tuple, pieces)), **own))
+            own["pieces"] = part_of(own["pieces"])
+        items.append(ProbeItem(sentence=sentence, **own))
     return items
-
-
-def _counted(item: ProbeItem, model: str) -> Counted:
-    """The arrays of a sentence, which do not add up."""
-    counts = {
-        f"{EACH}{name}": getattr(item, name) for name in ARRAYS if held(item, name) is not None
-    }
-    if item.pieces:
-        pieces = np.full((len(item), max(map(len, item.pieces))), -1)
-        for row, own in zip(pieces, item.pieces, strict=True):
-            row[: len(own)] = own
-        counts[f"{EACH}pieces"] = pieces
-    return Counted(counts, len(item), {"model": model})
 
 
 def _records_of(
     readers: Readers, given: Iterable[Any], how: Mapping[str, Any], reading: Reading
 ) -> Iterator[tuple[int, Counted]]:
     """What the model made of each sentence."""
-    listed, name = list(given), facts_of(unwrapped(readers[0])).name
+    sentences, model = list(given), facts_of(unwrapped(readers[0])).name
     failed, unknown = reading["on_error"], reading["max_unknown"]
     if how["reads"] == "states":
-        items = with_states(*readers, listed, failed, max_unknown=unknown)
+        items = with_states(*readers, sentences, failed, max_unknown=unknown)
     else:
-        items = _with_maps(readers, listed, reading)
+        items = _with_maps(readers, sentences, reading)
     for number, item in items:
         own = with_embeddings(*readers, item) if how["embeddings"] else item
-        yield number, _counted(own, name)
+        arrays = {f"{EACH}{name}": held(own, name) for name in ARRAYS}
+        there = {name: array for name, array in arrays.items() if array is not None}
+        yield number, Counted(there, len(item), {"model": model})
 
 
 def _with_maps(

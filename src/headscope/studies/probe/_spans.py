@@ -22,7 +22,7 @@ from headscope.linguistics.probes import pair_distances, unrelated_pairs
 from headscope.record import part_of
 from headscope.storage import ArraysInFile
 from headscope.studies.probe import _data
-from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, fit
+from headscope.studies.probe._data import HeldBatches, ProbeData, ProbeItem, Training, filled, fit
 from headscope.studies.probe._result import CONTROL, PROBE, Score
 
 TAGS, DEPENDENCIES, ACCURACY = "part of speech", "dependency", "accuracy"
@@ -34,7 +34,8 @@ MAJORITY, OF_WORD, DISTANCES, EMBEDDINGS, BOTH = (
     "layer 0",
     "both directions",
 )
-NO_EDGE = ("punct", "root")
+NO_LABEL = ("", "_", "punct", "root")
+"""Of a word without a tag, and of one whose relation is none that is learnt."""
 WIDTH = 128
 """Of an edge probe; theirs have 256."""
 DROPOUT = 0.2
@@ -78,17 +79,14 @@ class LabelledSpans:
 
     def types(self) -> Iterator[str]:
         """The words of each span in lower case, with a space between them."""
-        last, forms = -1, ()
-        for number, *words in _rows(self.at):
-            if number != last:
-                last, forms = number, self.data.items[number].forms
+        for number, *words in self.at.tolist():
+            forms = self.data.items[number].forms
             yield " ".join(forms[word] for word in words)
 
-    def distances(self) -> Iterator[np.ndarray]:
+    def distances(self) -> np.ndarray:
         """What the places of the two words of each span say."""
-        for first in range(0, len(self.at), AT_ONCE):
-            number, one, other = self.at[first : first + AT_ONCE].T
-            yield from pair_distances(one, other, self.data.sizes[number])
+        number, one, other = self.at.T
+        return pair_distances(one, other, self.data.sizes[number])
 
     def control(self) -> np.ndarray:
         """Labels that say nothing but which words it is."""
@@ -146,12 +144,6 @@ class LabelledSpans:
         return self.score(of, right), module, epoch
 
 
-def _rows(at: np.ndarray) -> Iterator[list[int]]:
-    """Rows as lists, of which few are made at once."""
-    for first in range(0, len(at), AT_ONCE):
-        yield from at[first : first + AT_ONCE].tolist()
-
-
 def spans_of(
     task: str, data: ProbeData, how: Training, least: int, *, tags: bool = False
 ) -> LabelledSpans:
@@ -161,22 +153,16 @@ def spans_of(
     Raises:
         TextError: where there are fewer than two such labels.
     """
-
-    def rows() -> Iterator[tuple[tuple[int, ...], str]]:
-        for number, item in enumerate(data.items):
-            if tags:
-                for word, tag in enumerate(item.sentence.upos):
-                    if tag and tag != "_":
-                        yield (number, word), tag
-                continue
-            # A property that is made anew each time it is asked for.
-            relations = item.relations
-            for word, head in enumerate(item.heads.tolist()):
-                if head >= 0 and relations[word] not in NO_EDGE:
-                    yield (number, word, head), relations[word]
-
+    rows: list[tuple[tuple[int, ...], str]] = []
+    for number, item in enumerate(data.items):
+        if tags:
+            rows += [((number, word), tag) for word, tag in enumerate(item.sentence.upos)]
+            continue
+        for word, head in enumerate(item.heads.tolist()):
+            if head >= 0:
+                rows.append(((number, word, head), item.relations[word]))
     train = set(data.parts[0])
-    counts = Counter(label for at, label in rows() if at[0] in train)
+    counts = Counter(label for at, label in rows if at[0] in train and label not in NO_LABEL)
     names = tuple(name for name, count in counts.most_common() if count >= least)
     if len(names) < 2:
         what = "parts of speech" if tags else "relations"
@@ -184,7 +170,7 @@ def spans_of(
             f"{len(names)} {what} are at least {least} times among {len(train)} sentences; give "
             "more sentences"
         )
-    kept = [(*at, names.index(label)) for at, label in rows() if label in names]
+    kept = [(*at, names.index(label)) for at, label in rows if label in names]
     table = np.array(kept, np.int64)
     return LabelledSpans(task, table[:, :-1], table[:, -1], names, data, how)
 
@@ -232,7 +218,7 @@ def attention_vectors(
     et al. 2019.
     """
     last, maps = -1, np.zeros((0, 0, 0))
-    for number, first, second in _rows(at):
+    for number, first, second in at.tolist():
         # Pairs of one sentence stand together: its maps are read once.
         if number != last:
             last, maps = number, np.asarray(items[number].maps)
@@ -259,7 +245,7 @@ def relation_scores(
     facts: dict[str, Any] = {"relations": related.names}
     for pairs in (_with_unrelated(related), related):
         epochs: dict[str, int] = {}
-        runs: dict[str, Callable[[], Iterator[np.ndarray]]] = {}
+        runs: dict[str, Callable[[], Iterable[np.ndarray]]] = {}
         for name, items in data.sides.items():
             runs[name] = partial(attention_vectors, items, pairs.at)
         runs[CONTROL] = runs[PROBE]
@@ -344,15 +330,17 @@ def states_at(
         layers: how many.
         at: number of the sentence, and of one word or two; axes span, 2 or 3.
     """
-    pieces = [[items[number].pieces[word] for word in words] for number, *words in at.tolist()]
-    widest = max(len(own) for of_span in pieces for own in of_span)
-    there = torch.zeros(len(at), at.shape[1] - 1, widest, dtype=torch.bool)
+    numbers, words = at[:, 0].tolist(), at[:, 1:]
+    pieces = [
+        np.asarray(items[number].pieces)[own] for number, own in zip(numbers, words, strict=True)
+    ]
+    widest = max(int((own >= 0).sum(axis=1).max()) for own in pieces)
+    rows = (own[:, :widest] >= 0 for own in pieces)
+    there = filled(rows, (len(at), at.shape[1] - 1, widest), False)
     states = torch.zeros(layers, *there.shape, items[0].states_shape[-1])
-    for row, (number, of_span) in enumerate(zip(at[:, 0].tolist(), pieces, strict=True)):
-        (own,) = held[number]
-        for word, places in enumerate(of_span):
-            states[:, row, word, : len(places)] = own[:layers, list(places)]
-            there[row, word, : len(places)] = True
+    for row, (number, own) in enumerate(zip(at[:, 0].tolist(), pieces, strict=True)):
+        (whole,) = held[number]
+        states[:, row][:, there[row]] = whole[:layers, own[own >= 0]].float()
     return states, there
 
 
@@ -392,7 +380,8 @@ def _edge_scores(
 ) -> tuple[list[Score], dict[str, Any]]:
     data = spans.data
     count, _, features = data.items[0].states_shape
-    width = [max(len(data.items[n].pieces[w]) for w in words) for n, *words in _rows(spans.at)]
+    counts = [(np.asarray(item.pieces) >= 0).sum(axis=1) for item in data.items]
+    width = np.array([counts[number][words].max() for number, *words in spans.at.tolist()])
 
     def learnt(side: str, upto: int, name: str, labels: np.ndarray) -> tuple[Score, Any]:
         """The score of a probe of the first layers, and the probe."""
@@ -406,7 +395,7 @@ def _edge_scores(
             make,
             lambda rows: states_at(items, held[side], upto, spans.at[rows]),
             labels,
-            widths=np.array(width),
+            widths=width,
         )
         return score, module
 
@@ -434,20 +423,16 @@ def _edge_scores(
 
 def _by_key(spans: LabelledSpans) -> Score:
     """What the word of each span says without a model, or how far apart its two are."""
-
-    def keys() -> Iterator[str]:
-        if spans.at.shape[1] == 2:
-            return spans.types()
+    of, keys = OF_WORD, list(spans.types())
+    if spans.at.shape[1] == 3:
         # All but the last feature are one of the offsets each.
-        return (str(features[:-1].argmax()) for features in spans.distances())
-
-    counts: dict[str, Counter] = {}
-    for key, label, is_learnt in zip(keys(), spans.labels, spans.parts[0], strict=True):
+        of, keys = DISTANCES, spans.distances()[:, :-1].argmax(axis=1).tolist()
+    counts: dict[Any, Counter] = {}
+    for key, label, is_learnt in zip(keys, spans.labels, spans.parts[0], strict=True):
         if is_learnt:
             counts.setdefault(key, Counter())[int(label)] += 1
     # What was never learnt from gets the label that is most frequent of all.
     most = int(spans.shares.argmax())
     likeliest = {key: own.most_common(1)[0][0] for key, own in counts.items()}
-    predicted = np.fromiter((likeliest.get(key, most) for key in keys()), np.int64)
-    of = OF_WORD if spans.at.shape[1] == 2 else DISTANCES
+    predicted = np.array([likeliest.get(key, most) for key in keys])
     return spans.score(of, predicted == spans.labels)

@@ -9,6 +9,7 @@ from typing import Any
 
 from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, check_called
+from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Item
@@ -58,22 +59,28 @@ def folded(
             a loaded one.
         items: the texts.
         options: of reading, and of `headscope.corpus.RunOptions` for a run in parts; all that there
-            are.
+            are; ``groups``, the document of each text where it is another than its own; and
+            ``source``, what the texts are called together.
         how: options that the counts depend on.
         judging: options that they do not depend on.
         random_weights: whether the same architecture with random weights reads the texts, too.
 
     Raises:
-        RecordError: where no text is left, or two have one name.
+        RecordError: where no text is left, two have one name, or there is not a group for each.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    groups, source = options.pop("groups", None), options.pop("source", "")
+    if groups is not None:
+        documents = map(group_of, listed_groups(groups, len(items), fold.what))
+        pairs = zip(items, documents, strict=True)
+        items = [replace(item, document=document) for item, document in pairs]
     check_unique((item.name for item in items), fold.what)
     check_options(fold, options, (*how, *judging))
     items = _with_copies(fold, items, how)
     if asks_for_run(options):
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
         with texts_in_parts(fold, given, texts, options, again=random_weights) as parts:
-            return _both(parts, fold, how, judging, twin=random_weights)
+            return _both(parts, fold, how, judging, twin=random_weights, source=source)
     readable, inputs, left_out = [], [], {}
     for item in items:
         try:
@@ -86,7 +93,7 @@ def folded(
     # They are named in the result.
     texts = _read_in_memory(fold, given, inputs, options | {"on_error": passed})
     texts.items, texts.left_out = readable, left_out
-    return _both(texts, fold, how, judging, twin=random_weights)
+    return _both(texts, fold, how, judging, twin=random_weights, source=source)
 
 
 def _both(
@@ -96,6 +103,7 @@ def _both(
     judging: Mapping[str, Any],
     *,
     twin: bool,
+    source: str = "",
 ) -> Any:
     """The result of a study, with that of random weights where these read the texts, too."""
     result = read.folded(fold, how, judging)
@@ -103,6 +111,10 @@ def _both(
         # Random weights may take none of the texts, which is no reason to lose the result.
         with suppress(RecordError):
             result.control = read.folded(fold, how, judging, random=True, place=RANDOM)
+    for each in (result, result.control):
+        if each is not None:
+            each.source = source
+    if twin or source:
         read.keep(result)
     return result
 

@@ -4,9 +4,10 @@ as sums by document, the best head of each question, and their file.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypedDict
 
@@ -218,7 +219,20 @@ class HeadAnswers(FoldResult):
             self._chosen[how] = tuple(self._head(what, how, each) for what, each in numbers)
         return self._chosen[how]
 
-    def _head(self, what: str, how: str, numbers: dict[str, Any], /) -> Any:
+    def _head(self, what: str, how: str, numbers: dict[str, Any]) -> Any:
+        fields: dict[str, Any] = dict(zip(self.FIRST, (what, how), strict=False))
+        fields |= self._named(what, numbers)
+        for begin, number in (("", "best"), ("held_out_", "held_best")):
+            # Choices are numbered by direction first, then by head.
+            place = numbers[number]
+            cell = (None, None) if place is None else self.cells[place % len(self.cells)]
+            fields |= {f"{begin}layer": cell[0], f"{begin}head": cell[1]}
+        names = [field.name for field in dataclasses.fields(self.HEAD)]
+        fields |= {name: numbers[name] for name in names if name not in fields}
+        return self.HEAD(**fields)
+
+    def _named(self, what: str, numbers: dict[str, Any], /) -> dict[str, Any]:
+        """Fields of the study's own of the head that was chosen for a question."""
         raise NotImplementedError
 
     def best(self, what: str, how: str, /) -> Any:
@@ -233,7 +247,7 @@ class HeadAnswers(FoldResult):
         ``random_held_out_accuracy`` are its own.
         """
         listed = [each for way in self.ways for each in self._best_heads(way)]
-        names = [field.name for field in fields(self.HEAD)]
+        names = [field.name for field in dataclasses.fields(self.HEAD)]
         # Fields of a class that inherits come after those that it inherits, which tell less.
         names = dict.fromkeys([*self.FIRST, *names])
         columns = {name: [getattr(each, name) for each in listed] for name in names}
@@ -474,12 +488,3 @@ class ChosenHead:
     def held_out_place(self) -> str:
         """The head that was chosen on the other half, as printed."""
         return shown(self.held_out_layer, self.held_out_head)
-
-
-def places_of(cells: Sequence[tuple[int, int]], best: int, held: int | None) -> dict[str, Any]:
-    """Layer and head by their names in results, of two numbers in ``cells``; None where none was
-    chosen.
-    """
-    layer, head = cells[best]
-    held_layer, held_head = (None, None) if held is None else cells[held]
-    return {"layer": layer, "head": head, "held_out_layer": held_layer, "held_out_head": held_head}

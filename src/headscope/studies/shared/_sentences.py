@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from headscope.errors import RecordError
-from headscope.evidence.groups import group_of, listed_groups
 from headscope.linguistics import Sentence, Treebank, read_treebank
 
 FIELDS = ("words", "heads", "relations", "upos", "xpos", "name", "written", "document")
@@ -28,22 +26,6 @@ def sentence_of(given: Mapping[str, Any]) -> Sentence:
     fields |= {name: tuple(given[name]) for name in LISTS}
     contractions = tuple((first, stop, form) for first, stop, form in given["contractions"])
     return Sentence(**fields, contractions=contractions)
-
-
-def grouped(bank: Treebank, groups: Iterable[Any] | None) -> Treebank:
-    """The sentences with the documents given for them.
-
-    Raises:
-        RecordError: where there is not one for each sentence.
-    """
-    if groups is None:
-        return bank
-    listed = listed_groups(groups, len(bank), "sentence")
-    documents = [group_of(group) or "" for group in listed]
-    pairs = zip(bank, documents, strict=True)
-    return Treebank(
-        bank.name, tuple(replace(sentence, document=document) for sentence, document in pairs)
-    )
 
 
 def parse_treebank(treebank: Any) -> Treebank:
