@@ -19,9 +19,9 @@ import warnings
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from headscope import CounterfactualAttention, faithfulness
+from headscope import faithfulness
 from headscope.capturing import load_model
-from headscope.studies import _explainer
+from headscope.studies import CounterfactualAttention, _explainer
 
 WORDS = ("man", "woman", "child", "dog", "street", "park", "water", "red", "blue", "running")
 
@@ -73,10 +73,10 @@ class Seconds:
         def timed(*given: object) -> object:
             usual, began = _explainer.AT_ONCE, time.process_time()
             _explainer.AT_ONCE = at_once
-            found = run(*given)
+            curves = run(*given)
             _explainer.AT_ONCE = usual
             self.erasing[-1] += time.process_time() - began
-            return found
+            return curves
 
         return timed
 

@@ -258,15 +258,10 @@ class Atlas(Result):
         if not self.has_norms:
             return {}
         keys = self.counts["classes"][at].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
-        sums = [
-            (CLASSES, self.counts["norm_keys"][at], keys),
-            (RELATIONS, self.counts["norm_relations"][at], self.counts["relations"][at]),
-        ]
+        weights = {"norm_keys": keys, "norm_relations": self.counts["relations"][at]}
         norms = {}
-        for names, by_norm, by_weight in sums:
-            shares = by_norm / STEP / self._queries, by_weight / STEP / self._queries
-            for name, norm, weight in zip(names, *shares, strict=True):
-                norms[name] = float(norm), float(weight)
+        for names, (name, by_weight) in zip((CLASSES, RELATIONS), weights.items(), strict=True):
+            norms |= self._pairs(names, self.counts[name][at], by_weight)
         return norms
 
     def even_of(self, at: int) -> int:
@@ -369,10 +364,12 @@ class Atlas(Result):
         self, counted: str, names: Sequence[str], maps: tuple[int, int]
     ) -> dict[str, tuple[float, float]]:
         """Shares of all attention of a head, and of uniform attention, by name."""
-        shares = self.counts[counted][list(maps)] / STEP / self._queries
-        return {
-            name: (float(one), float(even)) for name, one, even in zip(names, *shares, strict=True)
-        }
+        return self._pairs(names, *self.counts[counted][list(maps)])
+
+    def _pairs(self, names: Sequence[str], *sums: np.ndarray) -> dict[str, tuple[float, float]]:
+        """Shares of two sums over all queries, by name."""
+        shares = (np.array(sums) / STEP / self._queries).T.tolist()
+        return dict(zip(names, ((one, other) for one, other in shares), strict=True))
 
     def _classes(self, of: int) -> Float[np.ndarray, "query_class key_class"]:
         queries = self.counts["queries"][:, None]

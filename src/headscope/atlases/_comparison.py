@@ -52,7 +52,7 @@ class HeadPair:
     lost: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ScoreDifference:
     """The score of a pattern in both heads of a pair.
 
@@ -193,21 +193,31 @@ class AtlasComparison(Result):
         """The scores of all pairs in all patterns that both atlases looked for: those whose
         interval does not hold 0 first, the largest difference first.
         """
-        differences = list(self._differences())
-        return tuple(
-            sorted(differences, key=lambda each: (not each.is_clear, -abs(each.difference)))
-        )
+        both: list[tuple[Label, Label]] = []
+        for at, to in self.matched:
+            mine, theirs = self._labels[0][self.a.cells[at]], self._labels[1][self.b.cells[to]]
+            both += [(mine[name], theirs[name]) for name in mine if name in theirs]
+        both = [pair for pair in both if not np.isnan(pair[0].score + pair[1].score)]
+        known = [[(each.score, each.low, each.high) for each in pair] for pair in both]
+        one, other = np.array(known, np.float64).reshape(-1, 2, 3).swapaxes(0, 1)
+        limits = difference_interval(one[:, 0], one[:, 1:], other[:, 0], other[:, 1:])
+        differences = []
+        for (mine, theirs), ends in zip(both, limits.tolist(), strict=True):
+            heads = mine.layer, mine.head, theirs.layer, theirs.head
+            scores = mine.score, theirs.score, theirs.score - mine.score
+            differences.append(ScoreDifference(*heads, mine.pattern, *scores, *ends))
+        differences.sort(key=lambda each: (not each.is_clear, -abs(each.difference)))
+        return tuple(differences)
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each pair of heads and pattern, with the similarity of the pair."""
         of_pair = {pair.a: pair for pair in self.pairs}
-        columns: dict[str, list[Any]] = {
-            field.name: [getattr(each, field.name) for each in self.differences]
-            for field in fields(ScoreDifference)
-        }
-        for name in ("similarity", "chance", "next_best"):
-            rows = [of_pair[each.layer, each.head] for each in self.differences]
-            columns[name] = [getattr(pair, name) for pair in rows]
+        columns: dict[str, list[Any]] = {field.name: [] for field in fields(ScoreDifference)}
+        columns |= {name: [] for name in ("similarity", "chance", "next_best")}
+        for each in self.differences:
+            row = vars(of_pair[each.layer, each.head]) | vars(each)
+            for name, column in columns.items():
+                column.append(row[name])
         return columns
 
     @property
@@ -305,34 +315,7 @@ class AtlasComparison(Result):
 
     @cached_property
     def _labels(self) -> list[dict[Cell, dict[str, Label]]]:
-        return [_by_head(each) for each in (self.a, self.b)]
-
-    def _differences(self) -> Iterator[ScoreDifference]:
-        """Those of all pairs, in their order."""
-        both: list[tuple[Label, Label]] = []
-        for at, to in self.matched:
-            mine, theirs = self._labels[0][self.a.cells[at]], self._labels[1][self.b.cells[to]]
-            both += [(mine[name], theirs[name]) for name in mine if name in theirs]
-        both = [pair for pair in both if not np.isnan(pair[0].score + pair[1].score)]
-        scores, ends = [], []
-        for side in (0, 1):
-            scores.append(np.array([pair[side].score for pair in both], np.float64))
-            of_side = [(pair[side].low, pair[side].high) for pair in both]
-            ends.append(np.array(of_side, np.float64).reshape(-1, 2))
-        limits = difference_interval(scores[0], ends[0], scores[1], ends[1])
-        for (mine, theirs), (low, high) in zip(both, limits.tolist(), strict=True):
-            yield ScoreDifference(
-                layer=mine.layer,
-                head=mine.head,
-                other_layer=theirs.layer,
-                other_head=theirs.head,
-                pattern=mine.pattern,
-                before=mine.score,
-                after=theirs.score,
-                difference=theirs.score - mine.score,
-                low=low,
-                high=high,
-            )
+        return [_labels_of(each) for each in (self.a, self.b)]
 
 
 def _matched_with_others(atlas: Atlas, known: Sequence[str]) -> float:
@@ -345,7 +328,7 @@ def _matched_with_others(atlas: Atlas, known: Sequence[str]) -> float:
     return float(np.mean([own[pair] for pair in one_to_one(own)]))
 
 
-def _by_head(atlas: Atlas) -> dict[Cell, dict[str, Label]]:
+def _labels_of(atlas: Atlas) -> dict[Cell, dict[str, Label]]:
     """The evidence of each head, by pattern."""
     by_head: dict[Cell, dict[str, Label]] = {cell: {} for cell in atlas.cells}
     for label in atlas.heads.all_labels:
@@ -380,7 +363,7 @@ def part_similarities(a: Atlas, b: Atlas) -> dict[str, Similarity]:
         # Query classes weigh as often as they are there, mean of both atlases.
         "classes": _shared(*classes, sum(queries) / 2),
         "map": _shared(a.maps, b.maps),
-        "scores": _alike_scores(scores_by_pattern(a), scores_by_pattern(b)),
+        "scores": _alike_scores(a, b),
         "links": _shared_links(a, b),
     }
 
@@ -406,16 +389,6 @@ def one_to_one(similarity: Similarity) -> list[tuple[int, int]]:
 
     rows, columns = linear_sum_assignment(similarity, maximize=True)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
-
-
-def scores_by_pattern(atlas: Atlas) -> dict[str, Float[np.ndarray, " head"]]:
-    """The score of each head in each pattern; NaN where no text shows it."""
-    number = {cell: at for at, cell in enumerate(atlas.cells)}
-    scores: dict[str, np.ndarray] = {}
-    for label in atlas.heads.all_labels:
-        of_pattern = scores.setdefault(label.pattern, np.full(len(number), np.nan))
-        of_pattern[number[label.layer, label.head]] = label.score
-    return scores
 
 
 def _shared(
@@ -444,14 +417,16 @@ def _known_rows(rows: Float[np.ndarray, "head row key"]) -> Bool[np.ndarray, " r
     return (np.nan_to_num(rows).sum(axis=2) > 0).any(axis=0)
 
 
-def _alike_scores(
-    one: Mapping[str, Float[np.ndarray, " head"]],
-    other: Mapping[str, Float[np.ndarray, " other_head"]],
-) -> Similarity:
-    heads = [len(next(iter(scores.values()), ())) for scores in (one, other)]
-    total, count = np.zeros(heads), np.zeros(heads)
-    for pattern in one.keys() & other.keys():
-        apart = np.abs(one[pattern][:, None] - other[pattern][None, :])
+def _alike_scores(a: Atlas, b: Atlas) -> Similarity:
+    total, count = np.zeros((2, len(a.cells), len(b.cells)))
+    sides = [_labels_of(each).values() for each in (a, b)]
+    ours, theirs = (set().union(*side) for side in sides)
+    for name in sorted(ours & theirs):
+        one, other = (
+            np.array([labels[name].score if name in labels else np.nan for labels in side])
+            for side in sides
+        )
+        apart = np.abs(one[:, None] - other)
         count += ~np.isnan(apart)
         total += np.nan_to_num(apart)
     return 1.0 - np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int, UInt64
 
 from headscope.corpus import EXAMPLE, WHOLE, Counts, key_of
 from headscope.errors import RecordError
+from headscope.evidence import uniform_map
 from headscope.measures import token_class
 from headscope.record import Tokens
 
@@ -92,7 +93,8 @@ def text_counts(
             "choose a stack of self-attention"
         )
     flat = weights.reshape(heads, -1)
-    whole = np.rint(np.concatenate([flat, *map(_even, visible)]) * STEP)
+    even = [uniform_map(each).reshape(1, -1) for each in visible]
+    whole = np.rint(np.concatenate([flat, *even]) * STEP)
     # Computed as products in float64, which are exact in any order: whole numbers below 2^53.
     classes, count = class_of_tokens(tokens), len(CLASSES)
     related = related_pairs(tokens).reshape(len(RELATIONS), -1).T.astype(np.float64)
@@ -127,12 +129,6 @@ def text_counts(
     counts = {f"{ATLAS}{each}": numbers.astype(np.int64) for each, numbers in added.items()}
     example = _example(tokens, weights, scores)
     return counts | {f"{EXAMPLE}{each}": array for each, array in example.items()}
-
-
-def _even(visible: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "1 pair"]:
-    """Uniform attention to the keys that may be looked at."""
-    count = visible.sum(axis=1, keepdims=True)
-    return np.divide(visible, count, out=np.zeros(visible.shape), where=count > 0).reshape(1, -1)
 
 
 def _alike(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head other_head"]:

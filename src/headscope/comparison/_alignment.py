@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import zip_longest
 from typing import Literal
 
@@ -62,22 +61,6 @@ class TokenAlignment:
         return np.array(
             [position for position, span in enumerate(self.spans) if span.kind in kinds], int
         )
-
-    @cached_property
-    def edits(self) -> int:
-        """Tokens inserted, deleted or replaced to make B of A, special ones included; 0 for the
-        same tokens.
-
-        Where words were replaced by more or by fewer, as many as the longer side has.
-        """
-        counts, run = 0, [0, 0]
-        # The empty span at the end closes the last run.
-        for span in (*self.spans, Span((), (), "both")):
-            if span.kind == "both":
-                counts, run = counts + max(run), [0, 0]
-            else:
-                run = [run[0] + len(span.a), run[1] + len(span.b)]
-        return counts
 
     @property
     def summary(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Float, Real
 
 from headscope.errors import RecordError
 from headscope.evidence.groups import (
@@ -85,7 +86,8 @@ def interval(
     sums, sizes = summed(values, numbers)
     ones = np.full(values.shape[1], method == "wilson")
     if method == "auto":
-        ones = _shares(values) & (shares | (values == 1).any(axis=0))
+        are_shares = (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
+        ones = are_shares & (shares | (values == 1).any(axis=0))
     ends = np.full((values.shape[1], 2), np.nan)
     if ones.any():
         ends[ones] = wilson(
@@ -98,13 +100,13 @@ def interval(
 
 
 def interval_of_sums(
-    sums: Float[np.ndarray, "group head"],
-    sizes: Float[np.ndarray, "group head"],
+    sums: Real[np.ndarray, "group ..."],
+    sizes: Real[np.ndarray, "group ..."],
     *,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-) -> Float[np.ndarray, "head 2"]:
+) -> Float[np.ndarray, "... 2"]:
     """`interval` of the mean over texts that are known by their sums over documents, ``expanded``.
 
     Args:
@@ -118,7 +120,12 @@ def interval_of_sums(
         >>> interval_of_sums(np.array([[0.5], [0.25]]), np.array([[2.0], [1.0]])).tolist()
         [[0.25, 0.25]]
     """
-    return redrawn_interval(_redrawn(sums, sizes, resamples, seed), sizes, confidence=confidence)
+    drawn = _redrawn(_flat(sums), _flat(sizes), resamples, seed)
+    return redrawn_interval(drawn.reshape(-1, *sums.shape[1:]), sizes, confidence=confidence)
+
+
+def _flat(values: Real[np.ndarray, "group ..."]) -> Float[np.ndarray, "group column"]:
+    return values.reshape(len(values), math.prod(values.shape[1:])).astype(np.float64)
 
 
 def expanded_tails(confidence: float, groups: float, effective: float) -> Float[np.ndarray, " 2"]:
@@ -139,11 +146,6 @@ def expanded_tails(confidence: float, groups: float, effective: float) -> Float[
     # Below two effective groups Student's distribution has no meaning; one degree of freedom is its
     # widest.
     return ndtr(np.sqrt(groups / (groups - 1)) * stdtrit(max(1.0, effective - 1), tails))
-
-
-def _shares(values: Float[np.ndarray, "text head"]) -> Bool[np.ndarray, " head"]:
-    """Which heads have scores of 0 and 1 only."""
-    return (np.isnan(values) | (values == 0) | (values == 1)).all(axis=0)
 
 
 def _redrawn(
@@ -188,11 +190,11 @@ def _kept_draws(groups: int, resamples: int, seed: int) -> tuple[np.ndarray, ...
 
 
 def redrawn_interval(
-    drawn: Float[np.ndarray, "resample head"],
-    sizes: Float[np.ndarray, "group head"],
+    drawn: Float[np.ndarray, "resample ..."],
+    sizes: Real[np.ndarray, "group ..."],
     *,
     confidence: float = 0.95,
-) -> Float[np.ndarray, "head 2"]:
+) -> Float[np.ndarray, "... 2"]:
     """Interval of whatever was computed of redrawn documents: quantiles as of `interval` with
     ``"expanded"``.
 
@@ -209,20 +211,21 @@ def redrawn_interval(
         >>> redrawn_interval(np.linspace(0, 1, 101)[:, None], np.ones((100, 1))).round(3).tolist()
         [[0.023, 0.977]]
     """
+    shape, drawn, sizes = drawn.shape[1:], _flat(drawn), _flat(sizes)
     there, effective = (sizes > 0).sum(axis=0), effective_groups(sizes)
     ends = np.full((drawn.shape[1], 2), np.nan)
     # All heads have the same texts, as they mostly have: they share their quantiles.
     if drawn.size and (sizes == sizes[:, :1]).all() and not np.isnan(drawn).any():
-        if there[0] < 2:
-            return ends
-        tails = expanded_tails(confidence, float(there[0]), float(effective[0]))
-        return np.quantile(drawn, tails, axis=0).T
+        if there[0] > 1:
+            tails = expanded_tails(confidence, float(there[0]), float(effective[0]))
+            ends = np.quantile(drawn, tails, axis=0).T
+        return ends.reshape(*shape, 2)
     for head in np.flatnonzero(there > 1):
         known = drawn[~np.isnan(drawn[:, head]), head]
         if len(known):
             tails = expanded_tails(confidence, float(there[head]), float(effective[head]))
             ends[head] = np.quantile(known, tails)
-    return ends
+    return ends.reshape(*shape, 2)
 
 
 def wilson(
@@ -372,13 +375,13 @@ def effect_size(
 
 
 def redrawn_ratios(
-    parts: Real[np.ndarray, "text head"],
-    wholes: Real[np.ndarray, "text head"],
+    parts: Real[np.ndarray, "text ..."],
+    wholes: Real[np.ndarray, "text ..."],
     *,
     groups: Iterable[Any] | None = None,
     resamples: int = 2000,
     seed: int = 0,
-) -> Float[np.ndarray, "resample head"]:
+) -> Float[np.ndarray, "resample ..."]:
     """``sum parts / sum wholes`` over texts, or documents, resampled with replacement, all heads
     on the same draw.
 
@@ -402,17 +405,13 @@ def redrawn_ratios(
         >>> np.unique(redrawn_ratios(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))).tolist()
         [0.5]
     """
-    above, below = _grouped(parts, wholes, groups)
+    above, below = _grouped(_flat(parts), _flat(wholes), groups)
     # One call for both, so that parts and wholes are of the same draws; sizes of 1 make it give
     # their means, whose ratio is that of the sums.
-    means = _redrawn(
-        np.concatenate([above, below], axis=1),
-        np.ones((len(above), 2 * above.shape[1])),
-        resamples,
-        seed,
-    )
-    above, below = np.split(means, 2, axis=1)
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    both = np.concatenate([above, below], axis=1)
+    above, below = np.split(_redrawn(both, np.ones(both.shape), resamples, seed), 2, axis=1)
+    ratios = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    return ratios.reshape(-1, *parts.shape[1:])
 
 
 def share_interval(
@@ -442,7 +441,7 @@ def share_interval(
 
 def _grouped(
     parts: np.ndarray, wholes: np.ndarray, groups: Iterable[Any] | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Sums of the groups; 0 where a text has none."""
     if parts.shape != wholes.shape or (np.isnan(parts) != np.isnan(wholes)).any():
         raise RecordError(
@@ -450,5 +449,5 @@ def _grouped(
             "values"
         )
     numbers = parse_groups(groups, len(parts))
-    sums = (np.nan_to_num(parts).astype(np.float64), np.nan_to_num(wholes).astype(np.float64))
-    return sums if numbers is None else (added(sums[0], numbers), added(sums[1], numbers))
+    sums = tuple(np.nan_to_num(each).astype(np.float64) for each in (parts, wholes))
+    return sums if numbers is None else tuple(added(each, numbers) for each in sums)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
-from headscope.evidence import p_text, redrawn_ratios
+from headscope.evidence import p_text, redrawn_interval, redrawn_ratios
 from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
 from headscope.evidence.groups import group_of
 from headscope.measures.alignment import Link
@@ -41,7 +41,6 @@ from headscope.studies.word_alignment import (
     above_diagonal,
     chosen_cells,
     counts_of,
-    ends_of,
     rates_of,
     reach_of,
     words_of,
@@ -149,7 +148,7 @@ class AlignmentStudy(FoldResult):
     def intervals(self, by: str, state: str = "input") -> Float[np.ndarray, "layer head_and_all 2"]:
         """Interval of `error_rates` over documents; NaN for fewer than two."""
         place = _index(by, state)
-        return ends_of(self.confidence, self._redrawn[:, *place], self._counts[:, 1, *place])
+        return self._ends(self._redrawn[:, *place], self._counts[:, 1, *place])
 
     def difference(self, state: str = "input") -> Float[np.ndarray, "layer head_and_all 3"]:
         """How much lower the error rate is by norm than by weight (below 0), and its interval over
@@ -159,7 +158,7 @@ class AlignmentStudy(FoldResult):
         apart = self.error_rates("norm", state) - self.error_rates("weight", state)
         # Both ways are of the same draws, so their difference is paired.
         weight, norm = (self._redrawn[:, *_index(by, state)] for by in BY)
-        ends = ends_of(self.confidence, norm - weight, self._counts[:, 1, *_index("norm", state)])
+        ends = self._ends(norm - weight, self._counts[:, 1, *_index("norm", state)])
         return np.concatenate([apart[..., None], ends], axis=-1)
 
     @property
@@ -170,9 +169,12 @@ class AlignmentStudy(FoldResult):
     @property
     def baseline_interval(self) -> tuple[float, float]:
         """Interval of `baseline` over documents; NaN for fewer than two."""
-        hits, links = self._diagonal[:, :1], self._diagonal[:, 1:]
-        low, high = ends_of(self.confidence, 1 - redrawn_ratios(hits, links), links)[0].tolist()
+        hits, links = self._diagonal.T
+        low, high = self._ends(1 - redrawn_ratios(hits, links), links).tolist()
         return low, high
+
+    def _ends(self, drawn: np.ndarray, links: np.ndarray) -> Float[np.ndarray, "*axes 2"]:
+        return redrawn_interval(drawn, links, confidence=self.confidence)
 
     def best(
         self,
@@ -349,9 +351,8 @@ class AlignmentStudy(FoldResult):
 
     @cached_property
     def _redrawn(self) -> Float[np.ndarray, "resample state by layer head_and_all"]:
-        hits, links = self._counts.reshape(len(self._counts), 2, -1).swapaxes(0, 1)
         # Och and Ney's AER is 1 less hits over links, and both sums are drawn together.
-        return 1 - redrawn_ratios(hits, links).reshape(-1, *self._counts.shape[2:])
+        return 1 - redrawn_ratios(self._counts[:, 0], self._counts[:, 1])
 
 
 def _index(by: str, state: str) -> tuple[int, int]:

@@ -224,8 +224,8 @@ class Faithfulness(FoldResult):
 
     @cached_property
     def _ends(self) -> Float[np.ndarray, "row 2"]:
-        known = self.sums["known"].astype(np.float64)
-        return interval_of_sums(self.sums["values"], known, confidence=self.confidence)
+        sums, known = self.sums["values"], self.sums["known"]
+        return interval_of_sums(sums, known, confidence=self.confidence)
 
     def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""

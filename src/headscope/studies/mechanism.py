@@ -187,13 +187,11 @@ class Mechanism(FoldResult):
     @cached_property
     def _ends(self) -> Float[np.ndarray, "head reading number 2"]:
         """Intervals of the means of `NUMBERS`."""
-        sums, known = self._numbers
-        return self._interval(sums, known).reshape(*sums.shape[1:], 2)
+        return self._interval(*self._numbers)
 
-    def _interval(self, sums: np.ndarray, sizes: np.ndarray) -> Float[np.ndarray, "column 2"]:
+    def _interval(self, sums: np.ndarray, sizes: np.ndarray) -> Float[np.ndarray, "*axes 2"]:
         """Intervals of means over texts, or over documents where these are known."""
-        flat, of = (each.reshape(len(sums), -1).astype(np.float64) for each in (sums, sizes))
-        return interval_of_sums(flat, of, confidence=self.confidence)
+        return interval_of_sums(sums, sizes, confidence=self.confidence)
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head and reading: mass, neurons, overlap of their sets and chance, with

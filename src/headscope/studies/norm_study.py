@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,12 +118,7 @@ class NormStudy(FoldResult):
     def intervals(self) -> Float[np.ndarray, "row column 2"]:
         """Interval of every mean over texts, or over documents where these are known."""
         sums, known = self.sums["values"], self.sums["known"]
-        ends = interval_of_sums(
-            sums.reshape(len(sums), -1),
-            known.reshape(len(sums), -1).astype(np.float64),
-            confidence=self.confidence,
-        )
-        return ends.reshape(*sums.shape[1:], 2)
+        return interval_of_sums(sums, known, confidence=self.confidence)
 
     def interval(self, row: str) -> Float[np.ndarray, "column 2"]:
         """The interval of `mean`."""
@@ -192,8 +188,7 @@ class NormStudy(FoldResult):
         """The shares of the classes over all layers, in a line."""
         cells = []
         for name in self.classes:
-            share = self._with_interval(f"share by {by}: {name}", percent=True)
-            cells.append(f"{SHOWN[name]} {share}")
+            cells.append(f"{SHOWN[name]} {self._with_interval(f'share by {by}: {name}')}")
         return f"all layers by {by}: {', '.join(cells)}"
 
     def _ranks(self, what: str, row: str) -> list[str]:
@@ -205,38 +200,40 @@ class NormStudy(FoldResult):
         return [f"Spearman of weight and ||f||, {what}: {', '.join(cells)}"] if cells else []
 
     def _main_table(self) -> TextTable:
-        shown = [SHOWN[name] for name in self.classes]
-        header = ["layer", *(f"a {name}" for name in shown), *(f"||af|| {name}" for name in shown)]
-        header += ["Spearman", "mix W", "mix N", "mix ResN", "mix ResLnN", "expansion"]
-        shares = [self.mean(f"share by {by}: {name}") for by in BY for name in self.classes]
-        mixings = [self.mean(f"mixing {kind}: {ALL}") for kind in MIXINGS]
-        rest = [self.mean(f"spearman: {ALL}"), *mixings, self.mean("expansion")]
-        styles = [*(["percent"] * len(shares)), "plain", *(["percent"] * len(mixings)), "plain"]
-        return _table(header, self._lines([*shares, *rest], styles))
+        columns = {}
+        for title, by in (("a", "weight"), ("||af||", "norm")):
+            columns |= {f"{title} {SHOWN[name]}": f"share by {by}: {name}" for name in self.classes}
+        columns["Spearman"] = f"spearman: {ALL}"
+        titles = ("mix W", "mix N", "mix ResN", "mix ResLnN")
+        columns |= {
+            title: f"mixing {kind}: {ALL}" for title, kind in zip(titles, MIXINGS, strict=True)
+        }
+        return self._table(columns | {"expansion": "expansion"})
 
     def _mixing_table(self) -> list[TextTable]:
-        rows = [self.mean(f"mixing output: {name}") for name in self.classes]
+        columns = {f"mix ResLnN {SHOWN[name]}": f"mixing output: {name}" for name in self.classes}
         # These are missing where contributions to the layer's output were not to be had.
-        if np.isnan(rows).all():
+        if np.isnan([self.mean(row) for row in columns.values()]).all():
             return []
-        header = ["layer", *(f"mix ResLnN {SHOWN[name]}" for name in self.classes)]
-        header += [f"||f|| {SHOWN[name]}" for name in self.classes]
-        lengths = [self.mean(f"length of f: {name}") for name in self.classes]
-        styles = ["percent"] * len(rows) + ["plain"] * len(lengths)
-        return [_table(header, self._lines([*rows, *lengths], styles))]
+        columns |= {f"||f|| {SHOWN[name]}": f"length of f: {name}" for name in self.classes}
+        return [self._table(columns)]
 
-    def _lines(self, rows: list[np.ndarray], styles: list[str]) -> list[list[str]]:
-        labels = [*map(str, self.layers), ALL]
-        return [
-            [label, *(_cell(row[column], style) for row, style in zip(rows, styles, strict=True))]
-            for column, label in enumerate(labels)
-        ]
+    def _table(self, columns: dict[str, str]) -> TextTable:
+        """Layers, and rows of values by the titles of their columns."""
+        lines = [["layer", *columns]]
+        for at, label in enumerate([*map(str, self.layers), ALL]):
+            lines.append([label, *(_cell(row, self.mean(row)[at]) for row in columns.values())])
+        says: dict[str, str] = {}
+        for name, (start, words) in product(columns, SAYS.items()):
+            # Of columns that say the same the first alone.
+            if name.startswith(start) and words not in says.values():
+                says[name] = words
+        return TextTable.of_rows(lines, says=says, align="right")
 
-    def _with_interval(self, row: str, *, percent: bool = False) -> str:
+    def _with_interval(self, row: str) -> str:
         mean, (low, high) = self.mean(row)[-1], self.interval(row)[-1]
-        style = "percent" if percent else "plain"
-        ends = "" if np.isnan(low) else f" [{_cell(low, style)}, {_cell(high, style)}]"
-        return f"{_cell(mean, style)}{ends}"
+        ends = "" if np.isnan(low) else f" [{_cell(row, low)}, {_cell(row, high)}]"
+        return f"{_cell(row, mean)}{ends}"
 
 
 FOLD = Fold(
@@ -320,26 +317,10 @@ def _row(name: str) -> int:
     return ROWS.index(name)
 
 
-def _cell(value: float, style: str) -> str:
+def _cell(row: str, value: float) -> str:
     if np.isnan(value):
         return "-"
-    return f"{100 * value:.1f} %" if style == "percent" else f"{value:.2f}"
-
-
-def _table(header: list[str], lines: list[list[str]]) -> TextTable:
-    says = {
-        name: words for name in header for start, words in SAYS.items() if name.startswith(start)
-    }
-    return TextTable.of_rows([header, *lines], says=_once(says), align="right")
-
-
-def _once(says: dict[str, str]) -> dict[str, str]:
-    """Of columns that say the same the first alone."""
-    first: dict[str, str] = {}
-    for name, words in says.items():
-        if words not in first.values():
-            first[name] = words
-    return first
+    return f"{100 * value:.1f} %" if row.startswith(("share", "mixing")) else f"{value:.2f}"
 
 
 CLASSES = ("cls", "sep", "first", "stop", "other")

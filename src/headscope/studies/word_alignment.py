@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float, Int, Real
 
 from headscope.corpus import REFUSED, Counts
 from headscope.errors import RecordError
-from headscope.evidence import redrawn_interval
 from headscope.evidence.choice import Choices, split_error, student_reach
 from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
@@ -306,17 +305,6 @@ def rates_of(counts: Real[np.ndarray, "2 ..."]) -> Any:
     """``1 - hits / links``; NaN where there are none."""
     hits, size = counts
     return 1 - np.divide(hits, size, out=np.full(np.shape(hits), np.nan), where=size > 0)
-
-
-def ends_of(
-    confidence: float,
-    drawn: Float[np.ndarray, "resample ..."],
-    links: Real[np.ndarray, "group ..."],
-) -> Float[np.ndarray, "... 2"]:
-    """Intervals of whatever was drawn again of documents with so many links."""
-    flat, sizes = drawn.reshape(len(drawn), -1), links.reshape(len(links), -1)
-    ends = redrawn_interval(flat, sizes.astype(np.float64), confidence=confidence)
-    return ends.reshape(*drawn.shape[1:], 2)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from headscope.capturing import LOADING, LoadOptions
-from headscope.corpus import OPTIONS, RunOptions, asks_for_run
+from headscope.corpus import OPTIONS, CorpusText, RunOptions, asks_for_run
 from headscope.errors import (
     FileError,
     HeadscopeError,
@@ -29,14 +29,14 @@ from headscope.record import held
 from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._read import items_of, named, read_over
+from headscope.studies.probe._read import READ, items_of
 from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
 from headscope.studies.shared._fold import FoldSums
-from headscope.studies.shared._fold_run import RESULT
-from headscope.studies.shared._folded import taken
-from headscope.studies.shared._sentences import parse_treebank
+from headscope.studies.shared._fold_run import RANDOM, RESULT, texts_in_parts
+from headscope.studies.shared._folded import check_unique, taken
+from headscope.studies.shared._sentences import given_of, parse_treebank
 from headscope.studies.shared._source import passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
@@ -171,37 +171,36 @@ def probe(
     """
     given: dict[str, Any] = dict(options)
     reading = taken(given, (*LOADING, *OPTIONS))
-    plan = _plan(kind, given)
-    bank = named(parse_treebank(treebank))
+    plan, out = _plan(kind, given), reading.get("out")
+    bank = []
+    for number, sentence in enumerate(parse_treebank(treebank), 1):
+        bank.append(replace(sentence, name=sentence.name or f"sentence {number}"))
+    check_unique((sentence.name for sentence in bank), "sentence")
     if asks_for_run(reading):
         # In an order that does not depend on that of their file.
-        bank = tuple(sorted(bank, key=lambda sentence: sentence.name))
+        bank.sort(key=lambda sentence: sentence.name)
     sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
-    out = reading.get("out")
     reading |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
     if plan.on_error is not None or not asks_for_run(reading):
         # They are named one by one when all are read, and in the result.
         reading["on_error"] = passed
     has_embeddings = kind == "attention-words" and plan.vectors is None
     how = {"reads": READS.get(kind, "maps"), "embeddings": has_embeddings}
-    readers = model, tokenizer
-    with read_over(readers, sentences, reading, how=how, random_weights=random_weights) as both:
-        left_out = _left_out_of(both, plan)
-        listed = [each for each in sentences if each.name not in left_out]
-        check_conserved(len(sentences), len(listed), len(left_out), "sentences")
-        result = replace(_learnt(kind, plan, both, listed), left_out=left_out)
+    texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
+    with texts_in_parts(READ, (model, tokenizer), texts, reading, again=True) as parts:
+        own, twin = parts.folded(READ, how, {}), None
+        left_out = own.left_out
+        if random_weights:
+            twin = parts.folded(READ, how, {}, random=True, place=RANDOM)
+            left_out = left_out | twin.left_out
+        for name, why in left_out.items():
+            (plan.on_error or passed)(name, RecordError(why))
+        read = [each for each in sentences if each.name not in left_out]
+        check_conserved(len(sentences), len(read), len(left_out), "sentences")
+        result = replace(_learnt(kind, plan, (own, twin), read), left_out=left_out)
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
-
-
-def _left_out_of(both: Sequence[FoldSums | None], plan: SimpleNamespace) -> dict[str, str]:
-    """Sentences that the model, or random weights, could not read, and why; each is told of."""
-    left_out = {name: why for read in both if read for name, why in read.left_out.items()}
-    told = plan.on_error or passed
-    for name, why in left_out.items():
-        told(name, RecordError(why))
-    return left_out
 
 
 def _learnt(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,12 @@ from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.many import OF_ONE_INPUT, leaving_out, reason_of
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.corpus import EACH, CorpusText, Counted
+from headscope.corpus import EACH, Counted
 from headscope.errors import CaptureError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
 from headscope.record import Record, Tokens, held, part_of
 from headscope.studies.probe._data import ARRAYS, ProbeItem, filled
 from headscope.studies.shared._fold import Fold, FoldSums, Readers, Reading, captured
-from headscope.studies.shared._fold_run import RANDOM, texts_in_parts
-from headscope.studies.shared._folded import check_unique
 from headscope.studies.shared._sentences import given_of, sentence_of
 from headscope.studies.shared._source import check_known_texts
 
@@ -241,46 +237,3 @@ READ = Fold(
     reads_texts=False,
     check=_check,
 )
-
-
-@contextmanager
-def read_over(
-    given: Readers,
-    sentences: Iterable[Sentence],
-    options: dict[str, Any],
-    *,
-    how: Mapping[str, Any],
-    random_weights: bool,
-) -> Generator[tuple[FoldSums, FoldSums | None]]:
-    """Sentences read as a run, for the length of a block, and what random weights make of them:
-    where no folder was given, what was read goes with it.
-
-    Args:
-        given: model and tokenizer.
-        sentences: to be read.
-        options: of runs and of reading.
-        how: what is read.
-        random_weights: whether random weights read them, too.
-
-    Raises:
-        RunError: as of `headscope.corpus.run`.
-    """
-    texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
-    with texts_in_parts(READ, given, texts, options, again=True) as parts:
-        own, twin = parts.folded(READ, how, {}), None
-        if random_weights:
-            twin = parts.folded(READ, how, {}, random=True, place=RANDOM)
-        yield own, twin
-
-
-def named(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
-    """Sentences that all have a name of their own.
-
-    Raises:
-        RecordError: where two have one name.
-    """
-    listed = []
-    for number, sentence in enumerate(sentences, 1):
-        listed.append(replace(sentence, name=sentence.name or f"sentence {number}"))
-    check_unique((sentence.name for sentence in listed), "sentence")
-    return tuple(listed)

@@ -69,8 +69,8 @@ class Score:
         """
         numbers = parse_groups(self.groups, len(self.hits), "sentence")
         documents = np.arange(len(self.hits)) if numbers is None else numbers
-        sizes = np.bincount(documents, weights=self.hits[:, 1])[:, None]
-        low, high = redrawn_interval(self.redrawn[:, None], sizes, confidence=confidence)[0]
+        sizes = np.bincount(documents, weights=self.hits[:, 1])
+        low, high = redrawn_interval(self.redrawn, sizes, confidence=confidence)
         return float(low), float(high)
 
     def _ratio(self, *, drawn: bool) -> Float[np.ndarray, " resample"]:
