@@ -254,29 +254,20 @@ class Coreference(HeadAnswers):
 
 def _passage_of(given: Mapping[str, Any]) -> Passage:
     """The passage that a mapping says."""
-    questions = given["questions"]
-    return Passage(
-        name=given["name"],
-        text=given["text"],
-        spans=tuple((start, stop) for start, stop in given["spans"]),
-        mentions=_mentions(given["mentions"]),
-        questions=None if questions is None else tuple(map(_question, questions)),
-        document=given["document"],
-        group=given["group"],
-    )
+    fields: dict[str, Any] = dict(given) | {"spans": tuple(map(tuple, given["spans"]))}
+    fields["mentions"] = _mentions(given["mentions"])
+    if given["questions"] is not None:
+        questions = []
+        for each in given["questions"]:
+            own = {"mention": Mention(**each["mention"]), "right": tuple(each["right"])}
+            own["candidates"] = _mentions(each["candidates"])
+            questions.append(Question(**(each | own)))
+        fields["questions"] = tuple(questions)
+    return Passage(**fields)
 
 
 def _mentions(given: Sequence[Mapping[str, Any]]) -> tuple[Mention, ...]:
     return tuple(Mention(**each) for each in given)
-
-
-def _question(given: Mapping[str, Any]) -> Question:
-    return Question(
-        mention=Mention(**given["mention"]),
-        candidates=_mentions(given["candidates"]),
-        right=tuple(given["right"]),
-        by_start=given["by_start"],
-    )
 
 
 def _text_of(passage: Passage, _: Mapping[str, Any]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -201,20 +201,19 @@ class Mechanism(FoldResult):
         mean before them. ``carrying_unit``, ``carrying_adds`` ... are lists: the neurons that carry
         the score with certainty, see `Neuron`.
         """
-        rows = [row for of in READINGS for row in self._rows(of)]
+        rows = []
+        for row in chain.from_iterable(map(self._rows, READINGS)):
+            known = self._known(row["layer"], row["head"], of=row["of"])
+            carrying = [each for each in known if each.holds]
+            for name in CARRYING:
+                values = [getattr(each, name) for each in carrying]
+                row[f"carrying_{name}"] = [*map(list, values)] if name == "features" else values
+            rows.append(row)
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        for of, cell in product(READINGS, self.cells):
-            self._add_carrying(columns, [each for each in self._known(*cell, of=of) if each.holds])
         if self.control is not None:
             theirs = self.control.columns()
             columns |= {f"random_{name}": theirs[name] for name in RANDOM}
         return columns
-
-    def _add_carrying(self, columns: dict[str, list[Any]], neurons: Sequence[Neuron]) -> None:
-        for name in CARRYING:
-            values = [getattr(each, name) for each in neurons]
-            values = list(map(list, values)) if name == "features" else values
-            columns.setdefault(f"carrying_{name}", []).append(values)
 
     def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
         """The neurons of a head; empty where no text shows anything."""
