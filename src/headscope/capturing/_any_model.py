@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Unpack
 
 from torch import nn
@@ -118,11 +118,9 @@ def watch(
         ):
             inside.enter_context(block)
         unfollowed = inside.enter_context(pixels_followed(model, batch, follow))
-        if norms is not None:
-            inside.enter_context(norms)
-        readers = [] if norms is None else [norms]
         join = unfollowed(builder.join)
-        watched = inside.enter_context(Watch(model, batch, unfollowed(take), join, readers=readers))
+        watched = inside.enter_context(Watch(model, batch, unfollowed(take), join))
+        inside.enter_context(norms or nullcontext())
         inside.enter_context(_one_run(model))
         yield seen
     builder.left_out = watched.left_out

@@ -26,7 +26,7 @@ from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one
 from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
-from headscope.capturing.watching.tape import ModuleOutputs
+from headscope.capturing.watching.tape import ModuleUses
 from headscope.errors import CaptureError, ModelError
 from headscope.record import Record, TextBatch
 
@@ -151,9 +151,8 @@ def _passed(
     if keeping.routers:
         check_routers(model)
         options["output_router_logits"] = True
-        routers = ModuleOutputs(modules_of(model))
+        routers = ModuleUses(modules_of(model))
     norms = norms_for(builder, model, keeping)
-    readers = [each for each in (routers, norms) if each is not None]
 
     def noted(call: Call) -> Call | None:
         if note is not None:
@@ -162,14 +161,9 @@ def _passed(
 
     with (
         followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),
+        Watch(model, inputs.count, unfollowed(builder.take), unfollowed(noted)) as watch,
         norms or nullcontext(),
-        Watch(
-            model,
-            inputs.count,
-            unfollowed(builder.take),
-            unfollowed(noted),
-            readers=readers,
-        ) as watch,
+        routers or nullcontext(),
     ):
         outputs = model(**arguments | options)
     if routers is not None:

@@ -15,17 +15,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart, full_precision
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.observers import hook_after
 from headscope.capturing.walk import block_of, is_affine, modules_of, names_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.tape import ModuleUse, first_tensor
+from headscope.capturing.watching.tape import ModuleUse, ModuleUses
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
@@ -33,37 +31,6 @@ BEFORE = 12
 """Largest number of matrices between values and output projection."""
 PROVED_WITHIN = 1e-4
 ROWS_PROVED = 8
-
-
-class MatrixUses:
-    """Keeps what the matrices of a model are given and give while the block is open, in order.
-
-    Args:
-        model: whose matrices.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._handles: list[RemovableHandle] = []
-        self.uses: list[ModuleUse] = []
-
-    def __enter__(self) -> MatrixUses:
-        for module in modules_of(self._model):
-            if is_affine(module):
-                # What hooks of others make of an output (steering) is not what was computed.
-                self._handles.append(hook_after(module, self._used, first=True))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._handles:
-            self._handles.pop().remove()
-
-    def _used(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        # What gives more than a product, as a router does, is none.
-        if isinstance(output, torch.Tensor):
-            self.uses.append(ModuleUse(module, first_tensor(args, options), output))
 
 
 def take_returned(
@@ -93,7 +60,8 @@ def take_returned(
             builder.seen.pop(call.number, None)
             refused.append(call.name)
 
-    with MatrixUses(model) as applied, Watch(model, inputs.count, take) as watch:
+    matrices = filter(is_affine, modules_of(model))
+    with ModuleUses(matrices) as applied, Watch(model, inputs.count, take) as watch:
         outputs = model(**{**inputs.arguments, **options, "output_attentions": True})
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
     proved = [
@@ -139,7 +107,12 @@ def proved_calls(
             "Tokens with global attention use values of their own, which a record cannot hold; "
             "capture without global attention (AutoModel without global_attention_mask)"
         )
-    applied = [use for use in applied if use.given is not None and use.given.ndim == 3]
+    # What gives more than a product, as a router does, is none.
+    applied = [
+        use
+        for use in applied
+        if isinstance(use.output, torch.Tensor) and use.given is not None and use.given.ndim == 3
+    ]
     for name in RETURNED:
         for returned in getattr(outputs, name, None) or ():
             weights = whole_weights(returned) if isinstance(returned, torch.Tensor) else None

@@ -5,11 +5,12 @@ computes, and writing of each layer what its tokens added.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.building.layers import Put, put_away
 from headscope.capturing.calls.call import Call
@@ -22,10 +23,10 @@ from headscope.capturing.contributions._path import (
     Sum,
     follow,
 )
-from headscope.capturing.observers import observers
-from headscope.capturing.seam import unseen, unwatched
+from headscope.capturing.observers import WatchMode, hook_after, hook_before, observers
+from headscope.capturing.seam import level, unseen, unwatched
 from headscope.capturing.walk import ModelModules, is_affine
-from headscope.capturing.watching.tape import ModuleUse, PassReader, first_tensor
+from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.norms import Norm
 from headscope.record import CONTRIBUTIONS
 
@@ -47,12 +48,12 @@ HARMLESS = {
 READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 
 
-class NormsWatch(PassReader):
+class NormsWatch(WatchMode):
     """Follows the output of each attention while its block is open, and says of each layer what its
     tokens added.
 
-    A builder tells it of each call, with its layers, when it was made. A `Watch` that is opened
-    inside tells it of the pass.
+    A builder tells it of each call, with its layers, when it was made. It is opened inside a
+    `Watch`, whose hooks come first.
 
     Args:
         modules: of the model.
@@ -64,24 +65,28 @@ class NormsWatch(PassReader):
     def __init__(
         self, modules: ModelModules, *, with_alti: bool = False, put: Put | None = None
     ) -> None:
+        super().__init__()
         self._names, self._with_alti, self._put = modules.names, with_alti, put
         self._reads: deque[ModuleUse] = deque(maxlen=READS_REMEMBERED)
         self._applied: deque[ModuleUse] = deque(maxlen=MATRICES_REMEMBERED)
         self._waiting: list[ResidualPath] = []
         self._norms: dict[tuple[int, int], Norm | None] = {}
-        self.function: Any = self._function
-        self.before: Sequence[nn.Module] = [
-            module for module in modules.all if next(module.parameters(), None) is not None
-        ]
-        self.after: Sequence[nn.Module] = [
-            module for module in modules.all if next(module.children(), None) is None
-        ]
+        self._modules, self._handles, self._level = modules.all, list[RemovableHandle](), 0
 
     def __enter__(self) -> NormsWatch:
-        return self
+        self._level = level()
+        for module in self._modules:
+            if next(module.parameters(), None) is not None:
+                self._handles.append(hook_before(module, self._begun))
+            if not module._modules:
+                self._handles.append(hook_after(module, self._ended))
+        return super().__enter__()
 
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is not None:
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        super().__exit__(exc_type, exc_val, exc_tb)
+        while self._handles:
+            self._handles.pop().remove()
+        if exc_type is not None:
             self._clear()
 
     def take(self, seen: Call, **known: Any) -> None:
@@ -120,7 +125,7 @@ class NormsWatch(PassReader):
                 self._end(path)
         self._clear()
 
-    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def _begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """A module reads something."""
         if observers().away:
             return
@@ -132,7 +137,7 @@ class NormsWatch(PassReader):
             if not any(_is_one(seen.given, given) for seen in self._reads):
                 self._reads.append(ModuleUse(module, given.detach()))
 
-    def ended(
+    def _ended(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
         """A module without parts was used."""
@@ -150,23 +155,28 @@ class NormsWatch(PassReader):
         if is_taken:
             self._record(use)
 
-    def _function(
-        self, func: Callable, args: tuple[Any, ...], options: dict[str, Any], run: Callable
+    def __torch_function__(
+        self,
+        func: Callable,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is; note sums."""
-        if not self._waiting:
-            return run(func, args, options)
+        options, now = kwargs or {}, observers()
+        if not self._waiting or now.away or now.level != self._level:
+            return func(*args, **options)
         if func not in SUMS and func not in SUMS_IN_PLACE:
             if getattr(func, "__name__", "") not in HARMLESS:
                 self._record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
-            return run(func, args, options)
+            return func(*args, **options)
         parts = _two_tensors(args, options)
         if parts is None or not self._are_taken(*parts):
-            return run(func, args, options)
+            return func(*args, **options)
         if func in SUMS_IN_PLACE:  # the first addend will hold the sum
             with unwatched():
                 parts = parts[0].clone(), parts[1]
-        whole = run(func, args, options)
+        whole = func(*args, **options)
         self._record(Sum(*parts, whole))
         return whole
 

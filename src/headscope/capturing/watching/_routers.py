@@ -41,7 +41,7 @@ def find_routers(uses: Sequence[ModuleUse], outputs: Any, model: nn.Module) -> l
     that no module gave.
 
     Args:
-        uses: of the modules that may have given them, with the parts of their outputs.
+        uses: of the modules that may have given them.
         outputs: of the model.
         model: whose they are.
 
@@ -50,8 +50,8 @@ def find_routers(uses: Sequence[ModuleUse], outputs: Any, model: nn.Module) -> l
     """
     given: dict[int, Router] = {}
     for use in uses:
-        for number, part in enumerate(use.output):
-            if part is not None:  # the innermost module is meant, which ends first
+        for number, part in enumerate(_parts(use)):
+            if isinstance(part, torch.Tensor):  # the innermost module is meant, which ends first
                 given.setdefault(id(part), (use.module, number, part))
     returned = [tensor for name in RETURNED for tensor in getattr(outputs, name, None) or ()]
     routers = [given.get(id(tensor)) for tensor in returned]
@@ -86,7 +86,7 @@ def scores_of_steps(
     parts = {id(module): part for module, part, _ in filter(None, routers)}
     steps: dict[str, list[np.ndarray]] = {}
     for use in uses:
-        scores = _scores(use.output[parts[id(use.module)]], 1)[0]
+        scores = _scores(_parts(use)[parts[id(use.module)]], 1)[0]
         steps.setdefault(names[id(use.module)], []).append(scores)
     return {name: np.concatenate(scores) for name, scores in steps.items()}
 
@@ -107,6 +107,10 @@ def routers_of(
         if block is not None and block[0] == path:
             of_blocks[block[1]] = own
     return of_blocks
+
+
+def _parts(use: ModuleUse) -> tuple[Any, ...]:
+    return use.output if isinstance(use.output, tuple) else (use.output,)
 
 
 def _scores(tensor: torch.Tensor, batch: int) -> np.ndarray:

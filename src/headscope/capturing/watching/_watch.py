@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from torch import nn
@@ -16,7 +16,7 @@ from headscope.capturing.watching._before_positions import BeforePositions, find
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
-from headscope.capturing.watching.tape import ModuleUse, PassReader, Tape
+from headscope.capturing.watching.tape import ModuleUse, Tape
 
 
 class Watch:
@@ -30,7 +30,6 @@ class Watch:
             nothing takes further comes some calls later, at the latest when the block is left.
         join: is called with each call before its projection is looked for, and returns what to look
             for instead: a call joined of several, or None while more of these are to come.
-        readers: are told more of the pass.
     """
 
     def __init__(
@@ -39,17 +38,14 @@ class Watch:
         batch: int,
         take: Callable[[Call], None],
         join: Callable[[Call], Call | None] = lambda call: call,
-        *,
-        readers: Sequence[PassReader] = (),
     ) -> None:
         self.count = 0
         self._take, self._join = take, join
         self._modules = ModelModules.of(model)
-        self._tape = Tape(WatchedModules.of(self._modules), self._used, readers=readers)
+        self._tape = Tape(WatchedModules.of(self._modules), self._used)
         self._waiting: list[Call] = []
         self._before = BeforePositions()
-        function = next((reader.function for reader in readers if reader.function), None)
-        self._operators = OperatorWatch(self._tape, self._note, batch, function)
+        self._operators = OperatorWatch(self._tape, self._note, batch)
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
         self._projections: dict[int, nn.Module] = {}

@@ -57,7 +57,6 @@ class OperatorWatch(WatchMode):
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
         batch: number of texts, which some models fold into the heads.
-        function: as that of a `PassReader`.
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     that multiply a softmax with values in a form that is not known; while it is ``idle`` no
@@ -69,10 +68,9 @@ class OperatorWatch(WatchMode):
         tape: Tape,
         tell: Callable[[Call], None] | None,
         batch: int,
-        function: Callable[[Any, tuple, dict, Callable], Any] | None = None,
     ) -> None:
         super().__init__()
-        self._tape, self._tell, self._function = tape, tell, function
+        self._tape, self._tell = tape, tell
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._level = 0
@@ -105,7 +103,7 @@ class OperatorWatch(WatchMode):
         # changed before it runs.
         if now.sessions and (flex or func in HOLD_OPERANDS):
             args, options = self._edited(func, args, options)
-        result = self._told(func, args, options, self._run)
+        result = self._run(func, args, options)
         if now.away:
             return result
         if func is functional.multi_head_attention_forward:
@@ -116,12 +114,6 @@ class OperatorWatch(WatchMode):
         if isinstance(result, torch.Tensor) and result.ndim >= 3:
             return self._look(func, args, options, result)
         return result
-
-    def _told(self, func: Callable, args: tuple, options: dict, run: Callable) -> Any:
-        """The function's own result; whoever is told of functions runs it."""
-        if self._function is None or observers().away:
-            return run(func, args, options)
-        return self._function(func, args, options, run)
 
     def _run(self, func: Callable, args: tuple, options: dict) -> Any:
         """The function's own result; a watch further out that would change it too does not see

@@ -25,7 +25,6 @@ from headscope.capturing.watching._score_trace import storage_of
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
 USES_REMEMBERED = 8
-_Acts = dict[int, list[Callable]]
 
 
 class ModuleUse(NamedTuple):
@@ -42,49 +41,30 @@ class ModuleUse(NamedTuple):
     output: Any = None
 
 
-class PassReader:
-    """What is told more of a pass than which modules compute attention.
-
-    ``before`` are the modules of which it is told that they begin, ``after`` those of which it is
-    told what they gave. ``function`` is called in place of every function of torch, with its
-    arguments and with what runs it; None where it is not told of them.
-    """
-
-    before: Sequence[nn.Module] = ()
-    after: Sequence[nn.Module] = ()
-    function: Any = None
-
-    def begun(self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """A module begins."""
-
-    def ended(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> None:
-        """A module gave something."""
-
-
-class ModuleOutputs(PassReader):
-    """Keeps what modules gave: tensors of two or three axes, each use as a tuple, with None in the
-    place of others.
+class ModuleUses:
+    """Keeps what modules are given and give while the block is open, in order.
 
     Args:
-        after: these modules.
+        modules: these.
     """
 
-    def __init__(self, after: Sequence[nn.Module]) -> None:
-        self.after = after
-        self.uses: list[ModuleUse] = []
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        self._modules, self.uses = modules, list[ModuleUse]()
+        self._handles: list[RemovableHandle] = []
 
-    def ended(
+    def __enter__(self) -> ModuleUses:
+        # What hooks of others make of an output (steering) is not what was computed.
+        self._handles = [hook_after(each, self._used, first=True) for each in self._modules]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _used(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
-        """Keep what a module gave."""
-        parts = output if isinstance(output, tuple) else (output,)
-        with unseen():
-            fits = [isinstance(part, torch.Tensor) and part.ndim in (2, 3) for part in parts]
-        if any(fits):
-            kept = tuple(part if fit else None for part, fit in zip(parts, fits, strict=True))
-            self.uses.append(ModuleUse(module, output=kept))
+        self.uses.append(ModuleUse(module, first_tensor(args, options), output))
 
 
 class Tape:
@@ -94,7 +74,6 @@ class Tape:
         watched: the modules that are followed.
         used: is called with each use of a matrix that may be an output projection, with what its
             ``forward`` returned; None where only running modules are followed.
-        readers: are told of the modules that they name.
         attention_only: whether only the model itself and modules that call themselves attention are
             followed, until `follow_all`.
 
@@ -108,7 +87,6 @@ class Tape:
         watched: WatchedModules,
         used: Callable[[ModuleUse], None] | None = None,
         *,
-        readers: Sequence[PassReader] = (),
         attention_only: bool = False,
     ) -> None:
         self._watched, self._used = watched, used
@@ -121,10 +99,6 @@ class Tape:
         # What hooks of others make of the output of a matrix (steering) is not what it computed.
         self._hooked = _by_id(module for module in matrices if module._forward_hooks)
         self._matrices = _by_id(module for module in matrices if not module._forward_hooks)
-        self._begun, self._ended = _acts_of(readers)
-        self._read = _by_id(
-            module for reader in readers for module in (*reader.before, *reader.after)
-        )
         self._names = watched.modules.names
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
@@ -136,7 +110,7 @@ class Tape:
     def __enter__(self) -> Tape:
         for module in self._hooked.values():
             self._handles.append(hook_after(module, self._gave, first=True))
-        hooked = self._followed | self._sized | self._makers | self._matrices | self._read
+        hooked = self._followed | self._sized | self._makers | self._matrices
         for module in hooked.values():
             self._hook(module)
         return self
@@ -198,7 +172,7 @@ class Tape:
                 self._hook(module)
 
     def follow_only(self, matrices: Container[int]) -> None:
-        """From now on follow nothing but these matrices, by id, and what readers name."""
+        """From now on follow nothing but these matrices, by id."""
         self.__exit__()
         self._followed, self._sized, self._makers = {}, {}, {}
         self._hooked = {each: own for each, own in self._hooked.items() if each in matrices}
@@ -211,9 +185,7 @@ class Tape:
         is_followed = number in self._followed
         begins: list[Callable] = [self._start] if is_followed else []
         begins += [self._begins_attention] if number in self._sized else []
-        begins += self._begun.get(number, ())
         ends: list[Callable] = [self._gave] if number in self._matrices else []
-        ends += self._ended.get(number, ())
         ends += [self._note_made] if number in self._makers else []
         if begins:
             self._handles.append(hook_before(module, _each(begins)))
@@ -275,18 +247,6 @@ def _each(acts: Sequence[Callable]) -> Callable[..., None]:
 
 def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
     return {id(module): module for module in modules}
-
-
-def _acts_of(readers: Sequence[PassReader]) -> tuple[_Acts, _Acts]:
-    """What is called, by id, when a module begins, and when it has ended."""
-    begun: _Acts = {}
-    ended: _Acts = {}
-    for reader in readers:
-        for module in reader.before:
-            begun.setdefault(id(module), []).append(reader.begun)
-        for module in reader.after:
-            ended.setdefault(id(module), []).append(reader.ended)
-    return begun, ended
 
 
 def first_tensor(args: tuple[Any, ...], options: dict[str, Any]) -> torch.Tensor | None:
