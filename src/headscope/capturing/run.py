@@ -23,7 +23,7 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
-from headscope.capturing.watching._routers import check_routers, find_routers, scores_of
+from headscope.capturing.watching._routers import check_routers, router_scores
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.tape import ModuleUses
@@ -167,8 +167,7 @@ def _passed(
     ):
         outputs = model(**arguments | options)
     if routers is not None:
-        seen = find_routers(routers.uses, outputs, model)
-        builder.routers = scores_of(seen, ModelModules.of(model).names, inputs.count)
+        builder.routers = router_scores(routers.uses, outputs, model, inputs.count)
     del outputs  # logits may be large, and layers that waited need memory
     builder.complete()
     builder.left_out = watch.left_out

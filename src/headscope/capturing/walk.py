@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -227,39 +227,6 @@ class ModelModules:
         return cls(model, tuple([module for _, module in walked]), names)
 
 
-@dataclass(frozen=True, eq=False)
-class WatchedModules:
-    """The modules at which a pass is watched.
-
-    Args:
-        modules: all of the model.
-        running: modules of which it is recorded when they run.
-        makers: matrices and norms that may make queries and keys.
-        matrices: which may be output projections.
-    """
-
-    modules: ModelModules
-    running: Sequence[nn.Module]
-    makers: Sequence[nn.Module]
-    matrices: Sequence[nn.Module]
-
-    @classmethod
-    def of(cls, modules: ModelModules) -> WatchedModules:
-        """All modules of a model that may have to do with attention."""
-        with_weight = [module for module in modules.all if _has_weight(module)]
-        return cls(
-            modules=modules,
-            running=_may_attend(modules),
-            makers=with_weight,
-            matrices=[module for module in with_weight if is_affine(module)],
-        )
-
-    @classmethod
-    def running_of(cls, modules: ModelModules) -> WatchedModules:
-        """All modules of a model, of which nothing is to be known but that they run."""
-        return cls(modules=modules, running=_may_attend(modules), makers=(), matrices=())
-
-
 def names_of(model: nn.Module) -> dict[int, str]:
     """First name of each module by its id, as if nothing had been compiled."""
     return ModelModules.of(model).names
@@ -267,21 +234,19 @@ def names_of(model: nn.Module) -> dict[int, str]:
 
 def is_affine(module: nn.Module) -> bool:
     """Whether a module multiplies with a matrix."""
-    return _has_weight(module) and getattr(module.weight, "ndim", 0) == 2
+    return has_weight(module) and getattr(module.weight, "ndim", 0) == 2
 
 
-def _may_attend(modules: ModelModules) -> list[nn.Module]:
-    """The modules that may compute attention: neither torch's own matrices, norms and activations,
-    nor others without parts and parameters.
+def may_attend(module: nn.Module) -> bool:
+    """Whether a module may compute attention: torch's own matrices, norms and activations do not,
+    nor do others without parts and parameters.
     """
-    return [
-        module
-        for module in modules.all
-        if module._modules or (module._parameters and type(module).__module__[:9] != "torch.nn.")
-    ]
+    is_own = module._parameters and type(module).__module__[:9] != "torch.nn."
+    return bool(module._modules or is_own)
 
 
-def _has_weight(module: nn.Module) -> bool:
+def has_weight(module: nn.Module) -> bool:
+    """Whether a module has a vector or a matrix of weights, and is not an embedding."""
     weight = getattr(module, "weight", None)
     if not isinstance(weight, torch.Tensor) or isinstance(module, nn.Embedding):
         return False

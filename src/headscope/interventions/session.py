@@ -25,7 +25,7 @@ from headscope.capturing.media.input_positions import (
 from headscope.capturing.observers import hook_after, hook_before, looking_away, mode_off, observing
 from headscope.capturing.run import uncompiled, unwrapped
 from headscope.capturing.seam import CallPositions, LayerChange, changing, read_before, sessions
-from headscope.capturing.walk import ModelModules, WatchedModules, reads_target
+from headscope.capturing.walk import ModelModules, reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
 from headscope.capturing.watching.tape import Tape
@@ -81,7 +81,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         # Blocks that nest share the watch of the outermost, so that each call is seen once.
         models = [other.model for other in sessions() if isinstance(other, ModelSession)]
         if not any(other is model for other in models):
-            tape = undo.enter_context(Tape(WatchedModules.running_of(modules), attention_only=True))
+            tape = undo.enter_context(Tape(modules, attention_only=True))
             operators = OperatorWatch(tape, None, 1)
             operators.idle = True  # until there is something to change on this route
             session.operators, session.tape = operators, tape

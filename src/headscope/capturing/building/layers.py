@@ -58,8 +58,8 @@ class SeenLayer:
     Args:
         call: its call, of a generation the first one.
         group: the stack that it belongs to.
-        size: of the call as it was made, where it was laid out anew.
-        sides: its tokens, where they are known with the call.
+        size: of the call as it was made, before it was laid out anew.
+        sides: its tokens.
 
     Attributes:
         number: of the call.
@@ -77,13 +77,12 @@ class SeenLayer:
         call: Call,
         group: StackKey,
         *,
-        size: tuple[int, int, int, int] | None = None,
-        sides: tuple[SideTokens, ...] = (),
+        size: tuple[int, int, int, int],
+        sides: tuple[SideTokens, ...],
     ) -> None:
         self.group: StackKey = group
         self.number: int = call.number
         self.sides: tuple[SideTokens, ...] = sides
-        size = size or call.size
         self.made: CallSummary = CallSummary(
             call.name, call.cross, size, call.projection_name, call.block
         )

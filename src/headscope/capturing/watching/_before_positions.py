@@ -32,12 +32,10 @@ class UnrotatedVectors(NamedTuple):
     Args:
         vectors: these; those after positions themselves where nothing was done to them.
         modules: the one that made them, and, where that is a norm, the one whose output it took.
-        use: which use of a module gave them, counted from the latest.
     """
 
     vectors: torch.Tensor
     modules: tuple[nn.Module, ...]
-    use: int
 
 
 class BeforePositions(NamedTuple):
@@ -46,14 +44,12 @@ class BeforePositions(NamedTuple):
     Args:
         queries: before positions; None where what made them is not known.
         keys: the same of keys.
-        uses: which uses gave both, counted from the latest.
         next_piece: where outputs ``[token ...]`` of all pieces are attended to piece by piece: the
             module, and the first token of the piece that it works on next; no module else.
     """
 
     queries: UnrotatedVectors | None = None
     keys: UnrotatedVectors | None = None
-    uses: tuple[int, int] = (0, 0)
     next_piece: tuple[nn.Module | None, int] = (None, 0)
 
 
@@ -68,23 +64,18 @@ def find_before(
     Args:
         call: with queries and keys.
         uses: of matrices and norms, the earliest first.
-        last: what was found of the call before: most layers are made alike.
+        last: what was found of the call before.
     """
     if call.query is None or call.key is None:
-        return BeforePositions(uses=last.uses)
+        return NOTHING
     module, start = last.next_piece
     start = start if module is call.module else 0
     recent = list(reversed(uses))
-    queries = _made(call.query, recent, call, start, first=last.uses[0])
-    keys = _made(call.key, recent, call, start, first=last.uses[1])
+    queries, keys = (_made(each, recent, call, start) for each in (call.query, call.key))
     start += call.size[2]
     has_more = any(_has_more(use, start) for use in recent)
-    seen = (
-        last.uses[0] if queries is None else queries.use,
-        last.uses[1] if keys is None else keys.use,
-    )
     next_piece = (call.module, start) if has_more else (None, 0)
-    return BeforePositions(queries, keys, seen, next_piece)
+    return BeforePositions(queries, keys, next_piece)
 
 
 def with_before(call: Call, before: BeforePositions) -> None:
@@ -110,7 +101,7 @@ def _has_more(use: ModuleUse, start: int) -> bool:
 
 
 def _made(
-    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int, *, first: int
+    after: torch.Tensor, recent: list[ModuleUse], call: Call, start: int
 ) -> UnrotatedVectors | None:
     """What made ``[batch head token feature]``: the same memory, or else the same lengths.
 
@@ -121,11 +112,10 @@ def _made(
         recent: what matrices and norms gave, the latest first.
         call: whose they are.
         start: the first token of the call, of pieces that are attended to one by one.
-        first: which of these is tried first: most layers are made alike.
     """
     ways: list[UnrotatedVectors] = []
-    for number in sorted(range(len(recent)), key=lambda number: number != first):
-        for made in _ways(number, recent, after, call, start=start):
+    for use in recent:
+        for made in _ways(use, recent, after, call, start=start):
             if is_one(made.vectors, after):
                 return made._replace(vectors=after)
             ways.append(made)
@@ -138,10 +128,9 @@ def _made(
 
 
 def _ways(
-    number: int, recent: list[ModuleUse], after: torch.Tensor, call: Call, *, start: int
+    use: ModuleUse, recent: list[ModuleUse], after: torch.Tensor, call: Call, *, start: int
 ) -> Iterator[UnrotatedVectors]:
     """Each way in which an output may hold the heads of ``after``."""
-    use = recent[number]
     modules = _made_by(use, recent)
     if modules and use.output is not None and use.output.ndim >= 2:
         output = _piece(use.output, start, after.shape[2])
@@ -155,7 +144,7 @@ def _ways(
             by_token = use.given.ndim == 4 and use.given.stride(1) > use.given.stride(2)
             output = output.transpose(1, 2) if by_token else output
         for heads in _heads_of(output, after, call):
-            yield UnrotatedVectors(heads, modules, number)
+            yield UnrotatedVectors(heads, modules)
 
 
 def _made_by(use: ModuleUse, recent: list[ModuleUse]) -> tuple[nn.Module, ...]:

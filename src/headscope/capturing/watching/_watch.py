@@ -7,11 +7,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.observers import innermost_mode, observing
-from headscope.capturing.walk import ModelModules, WatchedModules, block_of
+from headscope.capturing.observers import observing
+from headscope.capturing.walk import ModelModules, block_of
 from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
@@ -42,15 +41,12 @@ class Watch:
         self.count = 0
         self._take, self._join = take, join
         self._modules = ModelModules.of(model)
-        self._tape = Tape(WatchedModules.of(self._modules), self._used)
+        self._tape = Tape(self._modules, self._used)
         self._waiting: list[Call] = []
         self._before = BeforePositions()
         self._operators = OperatorWatch(self._tape, self._note, batch)
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
-        self._projections: dict[int, nn.Module] = {}
-        self._routes: set[str] = set()
-        self._is_known = False
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -65,8 +61,8 @@ class Watch:
 
     def __exit__(self, error: object, *_: object) -> None:
         with self._exit:
-            if error is None:
-                self.settle()
+            while self._waiting and error is None:
+                self._done(self._waiting.pop())
 
     @property
     def left_out(self) -> list[str]:
@@ -85,33 +81,13 @@ class Watch:
                 left_out.append(own)
         return list(dict.fromkeys(left_out))
 
-    def expect_the_same(self) -> None:
-        """Further passes are like the last: where all attention was computed through transformers'
-        interface, only that and the projections that were found are watched from here on.
-        """
-        is_all = self._routes == {"interface"} and not self._operators.unread
-        if self._is_known or not is_all or innermost_mode() is not self._operators:
-            return
-        self._is_known = True
-        self._tape.follow_only(self._projections)
-        TorchFunctionMode.__exit__(self._operators, None, None, None)
-        self._exit.callback(TorchFunctionMode.__enter__, self._operators)
-
-    def settle(self) -> None:
-        """A pass is over: pass on the calls that nothing took further, before another pass changes
-        their tensors.
-        """
-        while self._waiting:
-            self._done(self._waiting.pop())
-
     def _note(self, call: Call) -> None:
         """A call was made; whoever tells of it looks away."""
         call.number = self.count
         self.count += 1
         made = self._operators.made.pop(id(call.module), 0)
         call.products = call.products if call.route == "operators" else made
-        if not self._is_known:
-            self._describe(call)
+        self._describe(call)
         whole = self._join(call)
         if whole is None:
             return
@@ -131,7 +107,7 @@ class Watch:
         before = find_before(call, uses, self._before)
         with_before(call, before)
         # Without the vectors, which the next call does not need.
-        self._before = BeforePositions(uses=before.uses, next_piece=before.next_piece)
+        self._before = BeforePositions(next_piece=before.next_piece)
         if before.next_piece[0] is None:
             uses.clear()
 
@@ -146,9 +122,6 @@ class Watch:
 
     def _done(self, call: Call) -> None:
         self._called[call.module] = None
-        self._routes.add(call.route)
-        if call.projection is not None:
-            self._projections[id(call.projection)] = call.projection
         with looking_away():
             self._take(call)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -19,7 +18,14 @@ from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.observers import hook_after, hook_before
 from headscope.capturing.seam import unseen
-from headscope.capturing.walk import ATTENTION_NAME, WatchedModules, arguments_of
+from headscope.capturing.walk import (
+    ATTENTION_NAME,
+    ModelModules,
+    arguments_of,
+    has_weight,
+    is_affine,
+    may_attend,
+)
 from headscope.capturing.watching._score_trace import storage_of
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
@@ -71,7 +77,7 @@ class Tape:
     """Follows the modules of a model, by the thread that opened the block, while it is open.
 
     Args:
-        watched: the modules that are followed.
+        modules: of the model.
         used: is called with each use of a matrix that may be an output projection, with what its
             ``forward`` returned; None where only running modules are followed.
         attention_only: whether only the model itself and modules that call themselves attention are
@@ -84,22 +90,22 @@ class Tape:
 
     def __init__(
         self,
-        watched: WatchedModules,
+        modules: ModelModules,
         used: Callable[[ModuleUse], None] | None = None,
         *,
         attention_only: bool = False,
     ) -> None:
-        self._watched, self._used = watched, used
-        running, model = watched.running, watched.modules.model
+        self._modules, self._used = modules, used
+        running = list(filter(may_attend, modules.all))
         self._sized = _by_id(each for each in running if ATTENTION_NAME.search(type(each).__name__))
-        self._followed = self._sized | _by_id([model]) if attention_only else _by_id(running)
-        makers, matrices = ((), ()) if used is None else (watched.makers, watched.matrices)
-        self._makers = _by_id(makers)
-        self._norms = {id(module) for module in makers if module.weight.ndim == 1}
+        followed = [*self._sized.values(), modules.model] if attention_only else running
+        self._followed = _by_id(followed)
+        self._makers = _by_id([] if used is None else filter(has_weight, modules.all))
+        self._norms = {number for number, each in self._makers.items() if each.weight.ndim == 1}
+        matrices = _by_id(filter(is_affine, self._makers.values()))
         # What hooks of others make of the output of a matrix (steering) is not what it computed.
-        self._hooked = _by_id(module for module in matrices if module._forward_hooks)
-        self._matrices = _by_id(module for module in matrices if not module._forward_hooks)
-        self._names = watched.modules.names
+        self._hooked = {number: own for number, own in matrices.items() if own._forward_hooks}
+        self._matrices = {number: own for number, own in matrices.items() if not own._forward_hooks}
         self._lengths: dict[int, tuple[int, int]] = {}
         self._running: list[nn.Module] = []
         self.ran: dict[nn.Module, None] = {}
@@ -110,9 +116,12 @@ class Tape:
     def __enter__(self) -> Tape:
         for module in self._hooked.values():
             self._handles.append(hook_after(module, self._gave, first=True))
-        hooked = self._followed | self._sized | self._makers | self._matrices
-        for module in hooked.values():
-            self._hook(module)
+        for module in self._followed.values():
+            self._follow(module)
+        for module in self._sized.values():
+            self._handles.append(hook_before(module, self._begins_attention))
+        for module in self._makers.values():
+            self._handles.append(hook_after(module, self._made))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -122,15 +131,15 @@ class Tape:
         self.uses.clear()
 
     def __contains__(self, module: nn.Module) -> bool:
-        return id(module) in self._names
+        return id(module) in self._modules.names
 
     def name_of(self, module: nn.Module) -> str:
         """The module's first name in the model."""
-        return self._names[id(module)]
+        return self._modules.names[id(module)]
 
     def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
         """The module of the model that this matrix is the weight of."""
-        for module in self._watched.modules.all:
+        for module in self._modules.all:
             if getattr(module, "weight", None) is weight:
                 return module
         return None
@@ -166,45 +175,22 @@ class Tape:
 
     def follow_all(self) -> None:
         """From now on follow all modules, where only some were."""
-        for module in self._watched.running:
+        for module in filter(may_attend, self._modules.all):
             if id(module) not in self._followed:
                 self._followed[id(module)] = module
-                self._hook(module)
+                self._follow(module)
 
-    def follow_only(self, matrices: Container[int]) -> None:
-        """From now on follow nothing but these matrices, by id."""
-        self.__exit__()
-        self._followed, self._sized, self._makers = {}, {}, {}
-        self._hooked = {each: own for each, own in self._hooked.items() if each in matrices}
-        self._matrices = {each: own for each, own in self._matrices.items() if each in matrices}
-        self.__enter__()
-
-    def _hook(self, module: nn.Module) -> None:
-        """Put one pair of hooks on a module, with what is to be done there and nothing else."""
-        number = id(module)
-        is_followed = number in self._followed
-        begins: list[Callable] = [self._start] if is_followed else []
-        begins += [self._begins_attention] if number in self._sized else []
-        ends: list[Callable] = [self._gave] if number in self._matrices else []
-        ends += [self._note_made] if number in self._makers else []
-        if begins:
-            self._handles.append(hook_before(module, _each(begins)))
-        if is_followed:
-            act = partial(self._stop, ends)
-            self._handles.append(hook_after(module, act, always=True))
-        elif ends:
-            self._handles.append(hook_after(module, _each(ends)))
+    def _follow(self, module: nn.Module) -> None:
+        self._handles.append(hook_before(module, self._start))
+        self._handles.append(hook_after(module, self._stop, always=True))
 
     def _start(self, module: nn.Module, *_: object) -> None:
         self._running.append(module)
         self.ran[module] = None
 
-    def _stop(self, ends: Sequence[Callable], module: nn.Module, *given: Any) -> None:
+    def _stop(self, module: nn.Module, *_: object) -> None:
         while self._running and self._running.pop() is not module:
             pass
-        if given[-1] is not None:  # as after an error
-            for act in ends:
-                act(module, *given)
 
     def _begins_attention(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
@@ -219,10 +205,12 @@ class Tape:
         if self._used is not None and isinstance(output, torch.Tensor):
             self._used(ModuleUse(module, first_tensor(args, options), output))
 
-    def _note_made(
+    def _made(
         self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
     ) -> None:
-        """A module gave what may be queries or keys."""
+        """A matrix or a norm gave what may be queries or keys; a matrix may be a projection."""
+        if id(module) in self._matrices:
+            self._gave(module, args, options, output)
         if not isinstance(output, torch.Tensor) or not self.in_attention:
             return
         given = first_tensor(args, options) if id(module) in self._norms else None
@@ -231,18 +219,6 @@ class Tape:
                 made = [storage_of(use.output) for use in self.uses]
                 given = given if storage_of(given) in made else None
         self.uses.append(ModuleUse(module, given, output))
-
-
-def _each(acts: Sequence[Callable]) -> Callable[..., None]:
-    """What does all of these: the only one itself, as this is called for every layer."""
-    if len(acts) == 1:
-        return acts[0]
-
-    def act(*given: Any) -> None:
-        for one in acts:
-            one(*given)
-
-    return act
 
 
 def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
