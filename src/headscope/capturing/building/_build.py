@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -91,11 +91,7 @@ class Builder:
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._texts = inputs.count
-        self._marks: dict[tuple, Marks] = {}
-        self._rows_and_padding: dict[tuple, tuple[QueryRows, torch.Tensor | None]] = {}
-        self._kinds: Counter[type] = Counter()
-        self._biases: dict[tuple, tuple[torch.Tensor, Any]] = {}
-        self._visibilities: dict[tuple, tuple[tuple, Visibility]] = {}
+        self._made_once: dict[tuple, Any] = {}
         self._rotations = Rotations()
         self._keys: dict[str, Keys] = {}
         self.seen: dict[int, SeenLayer] = {}
@@ -293,37 +289,38 @@ class Builder:
             return
         size = math.prod(call.size) * self._keeping.dtype.itemsize
         self._bytes += size
-        alike = 1 if self._keeping.heads is not None else self._alike(type(call.module))
+        kinds = self._once(("kinds",), lambda: Counter(map(type, modules_of(self._model))))
+        alike = 1 if self._keeping.heads is not None else kinds[type(call.module)]
         if max(self._bytes, size * alike) > WEIGHTS_KEPT_BELOW:
             self._keeps_weights = False
             for entry in self.seen.values():
                 entry.drop_weights()
 
+    def _once(self, known: tuple, make: Callable[[], Any]) -> Any:
+        """What layers share, made for the first of them."""
+        if known not in self._made_once:
+            self._made_once[known] = make()
+        return self._made_once[known]
+
     def _visibility_of(self, call: Call) -> Visibility:
-        """The visibility of a call, from its mask and bias; computed once if layers share them."""
+        """The visibility of a call, from its mask and bias."""
         if call.mask is None:
             return visibility_of(call)
-        known = (*state_of(call.mask), *state_of(call.bias), call.size[3])
-        if known not in self._visibilities:
-            self._visibilities[known] = (call.mask, call.bias), visibility_of(call)
-        return self._visibilities[known][1]
-
-    def _alike(self, kind: type) -> int:
-        """Number of modules of a class in the model."""
-        if kind not in self._kinds:
-            modules = modules_of(self._model)
-            self._kinds = Counter(type(module) for module in modules)
-        return self._kinds[kind]
+        known = "visibility", *state_of(call.mask), *state_of(call.bias), call.size[3]
+        # The tensors are kept with it, so that no others can get their ids.
+        return self._once(known, lambda: (visibility_of(call), call.mask, call.bias))[0]
 
     def _rows_and_padding_of(
         self, call: Call, sides: tuple[SideTokens, SideTokens]
     ) -> tuple[QueryRows, torch.Tensor | None]:
         """The rows at which a call is checked, and ``[text key]``, True for its padding, if any."""
-        key = (*map(id, sides), call.size[2:])
-        if key not in self._rows_and_padding:
-            rows = QueryRows.spread(sides[0].positions, call.size[2], ROWS_CHECKED)
-            self._rows_and_padding[key] = rows, padding_of(call.size[3], sides[1])
-        return self._rows_and_padding[key]
+        return self._once(
+            ("rows", *map(id, sides), call.size[2:]),
+            lambda: (
+                QueryRows.spread(sides[0].positions, call.size[2], ROWS_CHECKED),
+                padding_of(call.size[3], sides[1]),
+            ),
+        )
 
     def _keep(
         self,
@@ -346,7 +343,10 @@ class Builder:
         self._count(call)
         weights = self._weights(call, visibility)
         if "statistics" in self._keeping.what:
-            marks = self._marks_of(call, seen.sides)
+            marks = self._once(
+                ("marks", *map(id, seen.sides), call.size[2:]),
+                lambda: Marks(call, seen.sides, self._keeping),
+            )
             counted = statistics_of_call(call, visibility, marks, top=self._keeping.top)
             for layer, own in zip(seen.layers, counted, strict=True):
                 layer["statistics"] = put_away(own, STATISTICS, self._keeping.put)
@@ -387,13 +387,6 @@ class Builder:
                 arrays[name] = self._stored(each_once(tensor, held) if is_shared else tensor)
         return arrays
 
-    def _marks_of(self, call: Call, sides: tuple[SideTokens, ...]) -> Marks:
-        """What is known of the tokens of a call; the same for all layers with these."""
-        known = (*map(id, sides), call.size[2:])
-        if known not in self._marks:
-            self._marks[known] = Marks(call, sides, self._keeping)
-        return self._marks[known]
-
     def _bias(
         self, call: Call, visibility: Visibility, sides: tuple[SideTokens, ...], example: int
     ) -> Any:
@@ -401,13 +394,13 @@ class Builder:
         bias = visibility.bias
         if bias is None:
             return None
-        known = (*state_of(bias), example, *map(id, sides))
-        if known not in self._biases:
+        query, key = (side.places[example] for side in sides)
+
+        def made() -> tuple[Any, torch.Tensor]:
             own = bias[example if len(bias) > 1 else 0].expand(-1, *call.size[2:])
-            query, key = (side.places[example] for side in sides)
-            # The tensor is kept with the array, so that no other tensor can get its id.
-            self._biases[known] = bias, self._put(self._stored(own[:, query][..., key]))
-        return self._biases[known][1]
+            return self._put(self._stored(own[:, query][..., key])), bias
+
+        return self._once(("bias", *state_of(bias), example, *map(id, sides)), made)[0]
 
     def _put(self, array: np.ndarray) -> Any:
         """What is kept of an array that is complete: itself, or where it is in a file."""

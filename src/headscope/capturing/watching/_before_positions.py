@@ -38,56 +38,33 @@ class UnrotatedVectors(NamedTuple):
     modules: tuple[nn.Module, ...]
 
 
-class BeforePositions(NamedTuple):
-    """How queries and keys of a call were made.
+NextPiece = tuple[nn.Module | None, int]
+"""Where outputs ``[token ...]`` of all pieces are attended to piece by piece: the module, and the
+first token of the piece that it works on next; no module else.
+"""
+
+
+def note_before(call: Call, uses: Sequence[ModuleUse], piece: NextPiece) -> NextPiece:
+    """Note in a call what its queries and keys were before positions, and which norm they went
+    through.
 
     Args:
-        queries: before positions; None where what made them is not known.
-        keys: the same of keys.
-        next_piece: where outputs ``[token ...]`` of all pieces are attended to piece by piece: the
-            module, and the first token of the piece that it works on next; no module else.
-    """
-
-    queries: UnrotatedVectors | None = None
-    keys: UnrotatedVectors | None = None
-    next_piece: tuple[nn.Module | None, int] = (None, 0)
-
-
-NOTHING = BeforePositions()
-
-
-def find_before(
-    call: Call, uses: Sequence[ModuleUse], last: BeforePositions = NOTHING
-) -> BeforePositions:
-    """What queries and keys of a call were before positions.
-
-    Args:
-        call: with queries and keys.
+        call: any call; nothing is noted of one without queries and keys.
         uses: of matrices and norms, the earliest first.
-        last: what was found of the call before.
+        piece: as it was returned for the call before.
     """
     if call.query is None or call.key is None:
-        return NOTHING
-    module, start = last.next_piece
-    start = start if module is call.module else 0
+        return None, 0
+    start = piece[1] if piece[0] is call.module else 0
     recent = list(reversed(uses))
     queries, keys = (_made(each, recent, call, start) for each in (call.query, call.key))
+    if queries is not None:
+        kind = type(queries.modules[0]).__name__
+        call.norm, call.query_before = kind if "norm" in kind.lower() else "", queries.vectors
+    if keys is not None:
+        call.key_before = keys.vectors
     start += call.size[2]
-    has_more = any(_has_more(use, start) for use in recent)
-    next_piece = (call.module, start) if has_more else (None, 0)
-    return BeforePositions(queries, keys, next_piece)
-
-
-def with_before(call: Call, before: BeforePositions) -> None:
-    """Note in a call how its queries and keys were made: by which norm, and from what."""
-    if call.query is None or call.key is None:
-        return
-    if before.queries is not None:
-        kind = type(before.queries.modules[0]).__name__
-        call.norm = kind if "norm" in kind.lower() else ""
-        call.query_before = before.queries.vectors
-    if before.keys is not None:
-        call.key_before = before.keys.vectors
+    return (call.module, start) if any(_has_more(use, start) for use in recent) else (None, 0)
 
 
 def _piece(output: torch.Tensor, start: int, tokens: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch import nn
 from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import observing
 from headscope.capturing.walk import ModelModules, block_of
-from headscope.capturing.watching._before_positions import BeforePositions, find_before, with_before
+from headscope.capturing.watching._before_positions import NextPiece, note_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
@@ -43,7 +43,7 @@ class Watch:
         self._modules = ModelModules.of(model)
         self._tape = Tape(self._modules, self._used)
         self._waiting: list[Call] = []
-        self._before = BeforePositions()
+        self._piece: NextPiece = None, 0
         self._operators = OperatorWatch(self._tape, self._note, batch)
         self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
@@ -103,13 +103,9 @@ class Watch:
         them.
         """
         call.block = block_of(self._modules.model, call.name)
-        uses = self._tape.uses
-        before = find_before(call, uses, self._before)
-        with_before(call, before)
-        # Without the vectors, which the next call does not need.
-        self._before = BeforePositions(next_piece=before.next_piece)
-        if before.next_piece[0] is None:
-            uses.clear()
+        self._piece = note_before(call, self._tape.uses, self._piece)
+        if self._piece[0] is None:
+            self._tape.uses.clear()
 
     def _used(self, use: ModuleUse) -> None:
         """A matrix was used, which may be the projection of calls that wait."""
