@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from headscope import TextError
 from headscope.tasks import likeness
-from headscope.tasks._similarity import threshold
+from headscope.tasks._classification import threshold
 from headscope.testing import tiny_model
 
 from .conftest import TEXTS

@@ -1,8 +1,7 @@
 """Patterns of heads: definitions, labels over many texts, and the evidence for each label."""
 
 from headscope.patterns._batch_values import BASELINES, BatchValues
-from headscope.patterns._card import HeadCard
-from headscope.patterns._head_measures import MEASURES, Measure
+from headscope.patterns._head_measures import CLASSES, MEASURES, Measure, kovaleva_class, strengths
 from headscope.patterns._heads import Heads, check_heads_options, heads, levels_of
 from headscope.patterns._heads_file import heads_of_kept, load_tally
 from headscope.patterns._heads_file import kept_of as kept_of_heads
@@ -19,13 +18,12 @@ from headscope.patterns._kinds import (
     text_facts,
     weights_together,
 )
-from headscope.patterns._kovaleva import CLASSES, kovaleva_class, strengths
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
 from headscope.patterns._tally import Tally, TokenRuns, facts_of
-from headscope.patterns.label import RUNS, Label
+from headscope.patterns.label import RUNS, HeadCard, Label
 from headscope.patterns.neuron_groups import Group, Groups, Neuron
 
 __all__ = [

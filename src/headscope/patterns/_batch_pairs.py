@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.evidence import rng_of
-from headscope.patterns._batch_words import LIKE_WORDS, SHUFFLES, BatchWords
-from headscope.patterns._maps import QueryKeyTokens
+from headscope.patterns._maps import LIKE_WORDS, SHUFFLES, BatchWords, QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 
 KINDS_OF_PAIRS = 3

@@ -21,8 +21,7 @@ from jaxtyping import Bool, Float
 
 from headscope.evidence import position_map, uniform_map
 from headscope.patterns._batch_pairs import KINDS_OF_PAIRS, BatchPairs
-from headscope.patterns._head_measures import MEASURES
-from headscope.patterns._kovaleva import CLASSES, kovaleva_class
+from headscope.patterns._head_measures import CLASSES, MEASURES, kovaleva_class
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
 from headscope.patterns._pattern import Pattern
 from headscope.record import BatchLayer, BatchStack, Mask

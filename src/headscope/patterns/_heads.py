@@ -17,12 +17,10 @@ from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence.chance import check_correction
 from headscope.evidence.groups import check_confidence
 from headscope.measures import head_map
-from headscope.patterns._card import HeadCard
-from headscope.patterns._head_measures import MEASURES
-from headscope.patterns._kovaleva import CLASSES
+from headscope.patterns._head_measures import CLASSES, MEASURES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.patterns._tally import MEASURE, Tally
-from headscope.patterns.label import FIELDS, MARGIN, RUNS, Label, labels_of, texts_needed
+from headscope.patterns.label import FIELDS, MARGIN, RUNS, HeadCard, Label, labels_of, texts_needed
 from headscope.patterns.records import named_records
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite

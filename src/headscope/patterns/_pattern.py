@@ -21,8 +21,7 @@ from headscope.measures import (
     prefix_targets,
     sink_strength,
 )
-from headscope.patterns._batch_words import BatchWords
-from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
+from headscope.patterns._maps import AttentionMaps, BatchWords, QueryKeyTokens
 from headscope.storage import Finite, check_document
 
 SINK_LENGTH = 64

@@ -23,8 +23,7 @@ from headscope.evidence import (
 )
 from headscope.measures import head_distances
 from headscope.patterns._batch_values import BASELINES, BatchValues
-from headscope.patterns._head_measures import MEASURES
-from headscope.patterns._kovaleva import CLASSES
+from headscope.patterns._head_measures import CLASSES, MEASURES
 from headscope.patterns._pattern import PATTERNS, Pattern
 from headscope.record import BatchStack, Record, Stack, TextBatch, Tokens
 

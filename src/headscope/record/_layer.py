@@ -14,6 +14,7 @@ from headscope.errors import RecordError
 from headscope.record._checks import (
     ARRAYS,
     AXES,
+    HeldHeads,
     check_finite,
     check_number,
     check_shapes,
@@ -22,14 +23,20 @@ from headscope.record._checks import (
     frozen,
     is_on_disk,
 )
-from headscope.record._contributions import Contributions
 from headscope.record._facts import AGAINST
-from headscope.record._held_heads import HeldHeads
 from headscope.record._mask import Mask
-from headscope.record._statistics import Statistics
+from headscope.record._statistics import Contributions, Statistics
 from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held, part_of
-from headscope.record._weight_blocks import WeightBlock, exact_rows, weight_blocks
-from headscope.record.recompute import RECOMPUTED, SCORED, room_for, scores_of, softmax_of
+from headscope.record.recompute import (
+    RECOMPUTED,
+    SCORED,
+    WeightBlock,
+    exact_rows,
+    room_for,
+    scores_of,
+    softmax_of,
+    weight_blocks,
+)
 from headscope.record.rotary import Rotary
 
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types

@@ -11,6 +11,8 @@ from ._checks import read_npz as read_npz
 from ._checks import reading as reading
 from ._checks import words_of as words_of
 from ._file_array import FileArray as FileArray
+from ._record_file import ArraysInFile as ArraysInFile
+from ._record_file import CapturedArrays as CapturedArrays
 from ._record_file import NoRecord as NoRecord
 from ._record_file import check_record as check_record
 from ._record_file import load as load
@@ -28,8 +30,6 @@ from ._safetensors import kind_of as kind_of
 from ._safetensors import load_kept as load_kept
 from ._safetensors import load_stored as load_stored
 from ._safetensors import save_kept as save_kept
-from ._temporary_arrays import ArraysInFile as ArraysInFile
-from ._temporary_arrays import CapturedArrays as CapturedArrays
 from .atomic import check_parent as check_parent
 from .atomic import fetched as fetched
 from .atomic import is_address as is_address

@@ -2,6 +2,8 @@
 
 from ._batches import ReadingOptions as ReadingOptions
 from ._classification import classification as classification
+from ._classification import judged_pairs as judged_pairs
+from ._classification import likeness as likeness
 from ._classification import pictures as pictures
 from ._loss import masked_word as masked_word
 from ._loss import minimal_pairs as minimal_pairs
@@ -16,7 +18,5 @@ from ._named import total_counts as total_counts
 from ._named import totals_of_counts as totals_of_counts
 from ._names import NAMES as NAMES
 from ._names import check_task as check_task
-from ._similarity import judged_pairs as judged_pairs
-from ._similarity import likeness as likeness
 from ._task import Task as Task
 from ._task import parse_task as parse_task

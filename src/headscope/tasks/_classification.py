@@ -1,14 +1,15 @@
-"""Is the class right?"""
+"""Tasks with a label: the class of a text, and pairs that mean the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from headscope.capturing.fitness import CLASS, logits_of
 from headscope.errors import TextError
@@ -18,6 +19,7 @@ from headscope.tasks._batches import (
     ReadingOptions,
     Rows,
     check_counts,
+    encoded_pair,
     label_of,
     read_examples,
     run,
@@ -143,3 +145,207 @@ def _task(
     totals = totals_of(other, max(int(batch["labels"].max()) for batch in batches))
     columns = (other, "predicted", "label")
     return Task(batches, score, name, metric, columns, order, totals=totals, asks=CLASS)
+
+
+GOLD = "gold"
+"""How alike the two of each pair are, in a batch and beside the score."""
+
+
+def likeness(
+    tokenizer: Any,
+    pairs: Sequence[Any],
+    gold: Sequence[Any],
+    *,
+    pooling: Literal["mean", "first"] = "mean",
+    **reading: Unpack[ReadingOptions],
+) -> Task:
+    """Pairs of texts whose embeddings are compared by their cosine.
+
+    Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the
+    cosine is on the right side of a threshold: the best one, found again for each changed model.
+    (One that is best for the intact model alone would make almost any change look harmful.) It is
+    chosen on the same pairs, so accuracies are a little too high. Where it is graded, the mean
+    score is Spearman's rho of cosine and gold: the score of a pair is the product of its two ranks,
+    each standardised over all pairs, so intervals and tests over pairs hold the ranks fixed.
+
+    Args:
+        tokenizer: of a model that gives hidden states.
+        pairs: two texts each.
+        gold: 0 or 1, or how alike the two are; a pair of which that is not a number is left out.
+        pooling: mean over the tokens, or the first one.
+        **reading: see `ReadingOptions`.
+
+    Raises:
+        TextError: where there are not as many numbers as pairs, they are all equal, no pair can
+            be read, or most tokens are unknown.
+
+    Example:
+        >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
+    """
+    batches, order, wanted, left_out = _read(tokenizer, pairs, gold, reading)
+    score = _cosines(pooling)
+    metric, finish = judged_by(wanted)
+    return Task(batches, score, "likeness", metric, (), order, finish, TOTALS, left_out=left_out)
+
+
+def compared(
+    tokenizer: Any,
+    pairs: Sequence[Any],
+    gold: Sequence[Any],
+    *,
+    pooling: Literal["mean", "first"] = "mean",
+    **reading: Unpack[ReadingOptions],
+) -> Task:
+    """Pairs of a `likeness` that is scored in parts: the cosine of each, and beside it how alike
+    the two are, by which all are judged together when all are known.
+
+    Args:
+        tokenizer: see `likeness`.
+        pairs: see `likeness`.
+        gold: see `likeness`.
+        pooling: see `likeness`.
+        **reading: see `ReadingOptions`.
+
+    Raises:
+        TextError: where no pair can be read.
+    """
+    batches, order, _, left_out = _read(tokenizer, pairs, gold, reading)
+    cosines = _cosines(pooling, _below_head)
+
+    def score(model: nn.Module, batch: Batch) -> torch.Tensor:
+        values = cosines(model, batch)
+        return torch.stack([values, batch[GOLD].to(values)], dim=1)
+
+    return Task(batches, score, "likeness", "", (GOLD,), order, _not_alone, left_out=left_out)
+
+
+def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
+    """The metric of a likeness, and what makes the scores of all cosines.
+
+    Args:
+        wanted: how alike the two of each pair are.
+
+    Raises:
+        TextError: where all pairs are as alike.
+    """
+    golds = set(wanted.tolist())
+    if len(golds) < 2:
+        raise TextError(
+            "How alike the pairs are must differ between them; give both pairs that are and that "
+            "are not"
+        )
+    is_graded = not golds <= {0.0, 1.0}
+    judge = _ranked if is_graded else _binary
+
+    def finish(values: Values) -> np.ndarray:
+        cosines, known = values[:, 0], np.isfinite(values[:, 0])
+        scores = np.full(len(cosines), np.nan)
+        scores[known] = judge(cosines[known], wanted[known])
+        return scores
+
+    return "Spearman's rho" if is_graded else "accuracy", finish
+
+
+def judged_pairs(values: Values) -> Task:
+    """What judges the pairs of a likeness that were scored one by one; it cannot score any.
+
+    Args:
+        values: of every pair: the cosine, and how alike the two are.
+
+    Raises:
+        TextError: where all pairs are as alike.
+    """
+    metric, finish = judged_by(values[:, 1])
+    return Task(({},), _not_alone, "likeness", metric, (GOLD,), finish=finish, totals=TOTALS)
+
+
+def _read(
+    tokenizer: Any, pairs: Sequence[Any], gold: Sequence[Any], reading: ReadingOptions
+) -> tuple[list[dict[str, torch.Tensor]], tuple[int, ...], np.ndarray, dict[int, str]]:
+    """Batches of the pairs that can be read, the number of each pair in them, how alike the two of
+    each are, and why the others cannot be read.
+    """
+    check_counts(pairs, gold, "numbers")
+
+    def rows_of(example: tuple[Any, Any], encode: Encode) -> Rows:
+        pair, alike = example
+        label_of(alike)
+        return encoded_pair(encode, pair)
+
+    read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
+    wanted = np.array([gold[number] for number in read.numbers], float)
+    batches = read.padded()
+    for batch, part in zip(batches, read.parts, strict=True):
+        batch[GOLD] = torch.from_numpy(wanted[part])
+    return batches, read.order, wanted, read.left_out
+
+
+def _states(model: nn.Module, batch: Batch) -> torch.Tensor:
+    return run(model, batch, without=(GOLD,))[0]
+
+
+def _below_head(model: nn.Module, batch: Batch) -> torch.Tensor:
+    """The states below the head that the model was saved with, if any: a run loads it so."""
+    base = getattr(model, "base_model", model)
+    if base is model:
+        return _states(model, batch)
+    seen: list[torch.Tensor] = []
+    # The whole model is run, since it is what heads are disabled in.
+    watch = base.register_forward_hook(lambda module, given, output: seen.append(output[0]))
+    try:
+        run(model, batch, without=(GOLD,))
+    finally:
+        watch.remove()
+    return seen[-1]
+
+
+def _cosines(
+    pooling: str, states_of: Callable[[nn.Module, Batch], torch.Tensor] = _states
+) -> Callable[[nn.Module, Batch], torch.Tensor]:
+    def score(model: nn.Module, batch: Batch) -> torch.Tensor:
+        states = states_of(model, batch).float()
+        kept = batch["attention_mask"][..., None].to(states)
+        means = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
+        # First texts of all pairs stand above the second ones, see `padded_pairs`.
+        return functional.cosine_similarity(*means.chunk(2), dim=-1)
+
+    return score
+
+
+def _not_alone(*_: Any) -> Any:
+    raise NotImplementedError("pairs are judged together, by `judged_by`")
+
+
+def threshold(cosines: np.ndarray, wanted: np.ndarray) -> float:
+    """The cosine from which on pairs are best called alike, halfway between two of them."""
+    order = np.argsort(-cosines, kind="stable")
+    values, alike = cosines[order], wanted[order] == 1
+    # Calling the first k alike: right are the alike among them and the others behind them.
+    alike_before = np.concatenate([[0], np.cumsum(alike)])
+    others_before = np.concatenate([[0], np.cumsum(~alike)])
+    right = alike_before + (~alike).sum() - others_before
+    # No threshold can part pairs with the same cosine.
+    ends = np.concatenate([[True], values[1:] < values[:-1], [True]])
+    best = int(np.flatnonzero(ends)[np.argmax(right[ends])])
+    if best == 0:
+        return float(values[0]) + 1.0  # above all of them: none is alike
+    if best == len(values):
+        return float(values[-1])
+    return float(values[best - 1] + values[best]) / 2
+
+
+def _binary(cosines: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return (cosines >= threshold(cosines, wanted)) == (wanted == 1)
+
+
+def _ranked(cosines: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata
+
+    def standard(numbers: np.ndarray) -> np.ndarray:
+        ranks = rankdata(numbers)
+        return (ranks - ranks.mean()) / max(ranks.std(), 1e-30)
+
+    return standard(cosines) * standard(wanted)
+
+
+TOTALS = {"mean cosine": lambda values: float(np.nanmean(values[:, 0]))}

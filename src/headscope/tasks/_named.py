@@ -15,10 +15,9 @@ from jaxtyping import Float
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
 from headscope.tasks import _loss
-from headscope.tasks._classification import classification, f1, totals_of
+from headscope.tasks._classification import classification, compared, f1, likeness, totals_of
 from headscope.tasks._loss import masked_word, minimal_pairs, next_word, repeats, translation
 from headscope.tasks._names import NAMES, check_task
-from headscope.tasks._similarity import compared, likeness
 from headscope.tasks._task import Task, Values, parse_task
 
 RUN = "run"

@@ -1,12 +1,12 @@
 """The public names, each once: where it is defined."""
 
-from ._architectures_media import ARCHITECTURES as ARCHITECTURES
-from ._architectures_media import KINDS as KINDS
-from ._cipher import cipher_pairs as cipher_pairs
-from ._cipher import cipher_tokenizer as cipher_tokenizer
-from ._cipher import cipher_translator as cipher_translator
+from ._architectures import ARCHITECTURES as ARCHITECTURES
+from ._architectures import KINDS as KINDS
 from ._examine import Support as Support
 from ._examine import examine as examine
+from ._models import cipher_pairs as cipher_pairs
+from ._models import cipher_tokenizer as cipher_tokenizer
+from ._models import cipher_translator as cipher_translator
 from ._models import random_record as random_record
 from ._models import random_weights as random_weights
 from ._models import tiny_model as tiny_model

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import ModelError
+from headscope.errors import ModelError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
-from headscope.testing._architectures_media import ARCHITECTURES
-from headscope.testing._architectures_text import VOCABULARY
+from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
+
+if TYPE_CHECKING:
+    from headscope.studies import AlignedPair
+
 
 SHARPNESS = 1.6
 UNSUITED = (
@@ -135,3 +138,168 @@ def random_record(
     made = tuple(Layer(layer=number, weights=each) for number, each in enumerate(weights))
     stack = Stack(name="cross", layers=made, **sides)
     return Record(stacks={"cross": stack}, model=ModelFacts(name="random"))
+
+
+Order = Literal["swap", "reverse"]
+SYLLABLES = tuple(consonant + vowel for consonant in "bdgkmnpst" for vowel in "aiou")
+SOURCE = (
+    *SYLLABLES[:12],
+    *(first + last for first, last in zip(SYLLABLES[12:18], SYLLABLES[24:30], strict=True)),
+)
+"""Twelve words of one piece and six of two."""
+LENGTHS = (3, 8)
+"""Fewest words of a sentence, and one more than the most."""
+MARKS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
+BATCH, RATE, WARMING = 32, 3e-3, 50
+
+
+def cipher_pairs(count: int, *, order: Order = "swap", seed: int = 0) -> list[AlignedPair]:
+    """Sentences of random words with their translation, and which word became which.
+
+    Target words are in capitals, one for each source word (of one piece or two, whatever the source
+    word has).
+
+    Args:
+        count: how many.
+        order: neighbours swapped two by two, or the sentence reversed.
+        seed: of the words drawn.
+
+    Raises:
+        RecordError: where there is no such order.
+
+    Example:
+        >>> pair = cipher_pairs(1)[0]
+        >>> len(pair.sure) == len(pair.source.split()) == len(pair.target.split())
+        True
+    """
+    if order not in get_args(Order):
+        raise RecordError(
+            f"order is {order!r}; it may be {' or '.join(map(repr, get_args(Order)))}"
+        )
+    rng = np.random.default_rng(seed)
+    return [_pair(rng, order) for _ in range(count)]
+
+
+def cipher_tokenizer() -> Any:
+    """A word-piece tokenizer of the cipher: a piece for each syllable, ``[SEP]`` at the end of a
+    text.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    starts = [*SYLLABLES, *(syllable.upper() for syllable in SYLLABLES)]
+    vocabulary = {
+        piece: number
+        for number, piece in enumerate([*MARKS, *starts, *(f"##{each}" for each in starts)])
+    }
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    end = [("[SEP]", vocabulary["[SEP]"])]
+    backend.post_processor = processors.TemplateProcessing(single="$A [SEP]", special_tokens=end)
+    names = dict(zip(("pad_token", "cls_token", "eos_token", "unk_token"), MARKS, strict=True))
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+def cipher_translator(
+    *, steps: int = 800, order: Order = "swap", seed: int = 0
+) -> tuple[Any, Any, float]:
+    """A small BART (one encoder layer, two decoder layers of four heads, width 48) that was taught
+    the cipher.
+
+    Args:
+        steps: of training, 32 sentences each; 800 take about 20 s of processor time.
+        order: see `cipher_pairs`.
+        seed: of weights and sentences; the caller's random state is left as it was.
+
+    Returns:
+        The model, its tokenizer, and the mean loss of a token over the last ten steps, in nats.
+    """
+    import torch
+
+    tokenizer = cipher_tokenizer()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = _model(len(tokenizer))
+        optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
+        # Up over the first steps and down to 0 at the last: without a warm-up a transformer may not
+        # learn at all.
+        rising = torch.optim.lr_scheduler.LambdaLR(
+            optimiser, lambda step: min(1, (step + 1) / WARMING) * (1 - step / steps)
+        )
+        losses = []
+        for step in range(steps):
+            # New sentences at every step and for every seed: nothing can be learnt by heart.
+            pairs = cipher_pairs(BATCH, order=order, seed=1 + seed * steps + step)
+            loss = _loss(model, tokenizer, pairs)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            rising.step()
+            losses.append(loss.item())
+    return model.eval(), tokenizer, float(np.mean(losses[-10:]))
+
+
+def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
+    # Studies take longest of all to import, and most who want a tiny model need none of them.
+    from headscope.studies import AlignedPair
+
+    # The translation of words is always the same, whatever the seed of the sentences.
+    code = np.random.default_rng(len(SOURCE)).permutation(len(SOURCE))
+    words = rng.integers(len(SOURCE), size=rng.integers(*LENGTHS))
+    ranks = list(range(len(words)))
+    if order == "reverse":
+        ranks.reverse()
+    else:
+        for first in range(0, len(words) - 1, 2):
+            ranks[first : first + 2] = [first + 1, first]
+    return AlignedPair(
+        source=" ".join(SOURCE[word] for word in words),
+        target=" ".join(SOURCE[code[words[rank]]].upper() for rank in ranks),
+        sure=frozenset((rank, number) for number, rank in enumerate(ranks)),
+    )
+
+
+def _model(vocabulary: int) -> Any:
+    from transformers import AutoConfig, BartForConditionalGeneration
+
+    sides = {
+        f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE.items()
+    }
+    dropout = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2}
+    sizes = sides | {
+        "encoder_layers": 1,
+        "d_model": 48,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 32,
+    }
+    config: Any = AutoConfig.for_model(
+        "bart", **sizes, **dropout, **ids, forced_eos_token_id=2, init_std=0.1
+    )
+    return BartForConditionalGeneration(config)
+
+
+SIDE = {"layers": 2, "attention_heads": 4, "ffn_dim": 96}
+
+
+def _loss(model: Any, tokenizer: Any, pairs: list[AlignedPair]) -> Any:
+    import torch
+
+    source = tokenizer([pair.source for pair in pairs], padding=True, return_tensors="pt")
+    labels = tokenizer([pair.target for pair in pairs], padding=True, return_tensors="pt")[
+        "input_ids"
+    ]
+    # Padding must not be learnt: cross_entropy passes over labels of -100.
+    padding = labels == model.config.pad_token_id
+    # Teacher forcing: the decoder reads the start token and all labels but the last.
+    read = torch.cat(
+        [torch.full_like(labels[:, :1], model.config.decoder_start_token_id), labels[:, :-1]], dim=1
+    )
+    logits = model(
+        input_ids=source["input_ids"],
+        attention_mask=source["attention_mask"],
+        decoder_input_ids=read,
+    ).logits
+    return torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), labels.masked_fill(padding, -100)
+    )

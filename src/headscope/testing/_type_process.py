@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from headscope.errors import ModelError
-from headscope.testing._architectures_media import ARCHITECTURES, KINDS
+from headscope.testing._architectures import ARCHITECTURES, KINDS
 from headscope.testing._examine import READS_NOTHING, UNREADABLE, Support, examine
 from headscope.testing._models import sharpen, tiny_model
 from headscope.testing._shrink import Shrinking
