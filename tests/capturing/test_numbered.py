@@ -115,11 +115,12 @@ def test_padding_among_numbered_positions_is_cut_off():
     mask[1, 8:] = 0
     with pytest.warns(UserWarning, match=NUMBERED):
         records = capture_ids(model, input_ids=ids, attention_mask=mask)
-    assert [len(record["encoder"].query) for record in records] == [3, 2]
+    assert [len(record["encoder.layer"].query) for record in records] == [3, 2]
     own = own_weights(model, {"input_ids": ids, "attention_mask": mask})
     for number, weights in enumerate(own[1:3]):
-        assert np.abs(records[0]["encoder"].weights(number) - weights[0]).max() < 1e-5
-        assert np.abs(records[1]["encoder"].weights(number) - weights[1][:, :2, :2]).max() < 1e-5
+        assert np.abs(records[0]["encoder.layer"].weights(number) - weights[0]).max() < 1e-5
+        cut = weights[1][:, :2, :2]
+        assert np.abs(records[1]["encoder.layer"].weights(number) - cut).max() < 1e-5
 
 
 @pytest.mark.filterwarnings("ignore:Some positions")

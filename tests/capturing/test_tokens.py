@@ -27,6 +27,13 @@ def test_a_pair_keeps_everything_about_its_tokens():
     assert [i for i, on in enumerate(tokens.continues) if on] == [2, 3, 5, 6, 8, 9, 13]
 
 
+def test_special_letters_of_private_use_are_shown_by_their_role():
+    from transformers import CanineTokenizer
+
+    tokens = tokens_from_ids(CanineTokenizer(), CanineTokenizer()("Ab")["input_ids"])
+    assert tokens.labels == ("[CLS]", "A", "b", "[SEP]")
+
+
 def test_words_never_join_what_space_or_punctuation_separates():
     """A tokenizer that cuts letter by letter, spaces too, and calls it all one word."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers

@@ -130,7 +130,11 @@ def test_divided_attention_is_one_stack_of_time_and_one_of_space():
 
 
 def test_masks_of_a_predictor_have_names():
-    record = capture_ids(tiny_model("vjepa2"), **made_up(tiny_model("vjepa2"), 1))[0]
+    model = tiny_model("vjepa2")
+    record = capture_ids(model, **made_up(model, 1))[0]
+    with pytest.warns(UserWarning, match="are numbered"), hs.watch(model) as seen:
+        model(**made_up(model, 1))
+    assert list(seen.record.stacks) == list(record.stacks) == ["encoder.layer", "predictor.layer"]
     labels = record["predictor.layer"].query.labels
     assert sum(label.startswith("[MASK ") for label in labels) == 18
     assert sum(label.startswith("f") for label in labels) == 18

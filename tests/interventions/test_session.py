@@ -357,6 +357,15 @@ def test_what_is_not_there_is_refused_before_anything_is_changed(
         hs.capture(tiny_model(family), tokenizer, TEXT, interventions=[intervention], **options)
 
 
+def test_tokens_that_a_decoder_writes_later_are_refused_and_the_message_says_so(tokenizer):
+    later = hs.Zero(stack="decoder", queries=1)
+    with (
+        pytest.raises(InterventionError, match="no token 1: token 0 alone is read at first, and n"),
+        hs.intervene(model := tiny_model("t5"), later),
+    ):
+        hs.generate(model, tokenizer, TEXT, max_new_tokens=2)
+
+
 @pytest.mark.parametrize("name", ["layer", "heads", "kv_heads", "queries"])
 @pytest.mark.parametrize("given", [-1, [], [0, -2]])
 def test_numbers_that_are_none_are_refused_at_once(name, given):

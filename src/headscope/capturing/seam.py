@@ -434,9 +434,10 @@ def within(rows: Sequence[int], count: int, before: int = 0) -> list[int]:
     """
     # The first step shows whether they exist.
     if not before and max(rows, default=0) >= count:
-        raise InterventionError(
-            f"There is no token {max(rows)}: the text has tokens 0 to {count - 1}"
-        )
+        there = f"the text has tokens 0 to {count - 1}"
+        if count == 1:
+            there = "token 0 alone is read at first, and none that is written later can be chosen"
+        raise InterventionError(f"There is no token {max(rows)}: {there}")
     return [number - before for number in rows if 0 <= number - before < count]
 
 

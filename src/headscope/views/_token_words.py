@@ -57,8 +57,8 @@ def _positions_of(
         if matches:
             listed = ", ".join(str(run[0]) for run in matches)
             raise PageError(f"{side}={word!r} stands at {listed}; give one of these positions")
-    shown = ", ".join(repr(label) for label in dict.fromkeys(labels[:40]))
-    more = " ..." if len(labels) > 40 else ""
+    shown = ", ".join(map(repr, dict.fromkeys(words.names[:40])))
+    more = " ..." if len(words.names) > 40 else ""
     raise PageError(
         f"{side}={word!r}: there is no such token; there are {shown}{more}, or positions from 0"
     )

@@ -107,9 +107,11 @@ def test_heads_of_a_mean_are_named(record, see):
     assert said not in " ".join(see(hs.figure(record, view="head", head=0, query=1)).texts)
 
 
-def test_layers_of_a_mean_are_those_that_were_named(record):
+def test_layers_of_a_mean_are_those_that_were_named(record, see):
     figure = hs.figure(record, view="matrix", mean_layers=[1, 2])
     assert figure.recipe["layers"] == figure.recipe["mean_layers"] == [1, 2]
+    several = hs.figure(record, view="matrix", mean_layers=[0, 1, 2], layer=1)
+    assert "Mean of layers 0, 1, 2" in " ".join(see(several).texts)
     both = hs.figure(record, view="matrix", mean_layers=[2], layer=0)
     assert both.recipe["layers"] == [0, 2]
     with pytest.raises(FigureError, match=r"mean_layers=\[1\] names no layer beside layer 1"):
@@ -192,6 +194,15 @@ def test_a_mean_that_would_change_nothing_is_refused(view, options, why, record)
     mine = {"mine": [np.eye(6)] * 3} if "quantity" in options else None
     with pytest.raises(FigureError, match=why):
         hs.figure(record, view=view, quantities=mine, **options)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [(9, "give the position of any token of the word, 0 to 5"), ("x", "are .*'strawberries', 't")],
+)
+def test_a_word_that_is_not_there_is_told_by_words(query, why, record):
+    with pytest.raises(FigureError, match=why):
+        hs.figure(record, view="pair", words=True, query=query, key=1)
 
 
 def test_what_has_no_mean_is_refused(record, rng):

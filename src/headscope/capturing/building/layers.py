@@ -275,6 +275,8 @@ def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
         # A model of pictures that reads frame by frame has attention in space alone.
         is_divided = any(group.kind == TIME for group in groups)
         others = {} if is_divided else {SPACE: "vision"}
+        if "cross" not in names.values():
+            names = {group: group.path or name for group, name in names.items()}
         names = {group: others.get(group.kind, group.kind) or name for group, name in names.items()}
     # Each step tells apart those groups that the one before gave the same name.
     names = _replaced_twins(names, lambda group: _joined(group.path, "cross" * group.cross))

@@ -88,7 +88,9 @@ class SpecialTokens:
     def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
         is_special, role = number in self.ids, self.roles.get(number)
         if is_special:
-            return _VocabularyToken(piece, is_special, role, piece, False)
+            # Those of CANINE are letters of private use, which have no picture.
+            label = piece if piece.isprintable() else f"[{role or 'special'}]".upper()
+            return _VocabularyToken(piece, is_special, role, label, False)
         plain = piece.removeprefix("##") if len(piece) > 2 else piece
         decoded = _decoded(tokenizer, plain)
         # Some decoders drop the space before a word, others keep it; a token that is nothing but

@@ -243,10 +243,8 @@ def _without(
     sinks = find_sinks(layer, heads)
     if not sinks:
         return (), ("no key takes most of the attention, so none is left out",)
-    part, names = (
-        percent(sum(sinks.values())),
-        ", ".join(in_quotes(readable(stack.key.labels[key])) for key in sinks),
-    )
+    part = percent(sum(sinks.values()))
+    names = ", ".join(in_quotes(readable(stack.key.labels[key])) for key in sinks)
     if options.get("quantity", "weight") != "weight":
         return tuple(sinks), (f"without {names}, which take {part} of the attention",)
     return tuple(sinks), (
@@ -303,8 +301,9 @@ def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int
         or not isinstance(wanted, int | np.integer)
         or not 0 <= wanted < len(tokens)
     ):
+        which = "any token of the word" if combined.words else "a token"
         raise FigureError(
-            f"{name}={wanted!r}: give the position of a token, 0 to {len(tokens) - 1}"
+            f"{name}={wanted!r}: give the position of {which}, 0 to {len(tokens) - 1}"
         )
     return combined.position(side, int(wanted))
 

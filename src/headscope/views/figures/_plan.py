@@ -188,8 +188,9 @@ class FigurePlan:
     @property
     def layers_in_words(self) -> str:
         """``"layer 2"``, or ``"mean of layers 2, 3, 4"``."""
-        numbers = [str(layer.layer) for layer in self.shown.combined.layers[self.layer.layer]]
-        return f"mean of layers {', '.join(numbers)}" if len(numbers) > 1 else f"layer {numbers[0]}"
+        numbers = sorted(each.layer for each in self.shown.combined.layers[self.layer.layer])
+        several = f"mean of layers {', '.join(map(str, numbers))}"
+        return several if len(numbers) > 1 else f"layer {numbers[0]}"
 
     @property
     def not_kept(self) -> Float[np.ndarray, " query"]:
