@@ -152,7 +152,7 @@ def captured_over(
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         order = TextOrder(file)
         texts = order.noting(corpus_texts(texts, None))
-        with texts_in_parts(FOLD, given, texts, rest, again=False) as parts:
+        with texts_in_parts(FOLD, given, texts, rest) as parts:
             saved = parts.folded(FOLD, how | {"files": files}, {})
         write_index(Path(files.folder), _lines(order, files, saved.left_out))
     records = RecordFolder(files.folder)

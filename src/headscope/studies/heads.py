@@ -38,7 +38,7 @@ from headscope.studies.shared._fold import (
 )
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
 from headscope.studies.shared._folded import read_texts, taken
-from headscope.studies.shared._source import TextsInMemory, parse_source, warn_of_few
+from headscope.studies.shared._source import TextsInMemory, check_only_records, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"
@@ -210,7 +210,7 @@ def heads(
     if texts is None and not asks_for_run(options):
         asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
         asked |= {"related": related, "battery": bool(options.pop("battery", None))}
-        parse_source(records, tokenizer, None, options)
+        check_only_records(tokenizer, options)
         _check_no_model_needed(asked)
         return heads_of(
             records,
@@ -262,11 +262,8 @@ def heads_over(
         **how,
     }
     has_mean = position_mean is not None and position_mean is not False
-    again = random_weights is True or has_mean
     known = [name for name in how if name not in ("position_mean", "levels")]
-    with read_texts(
-        fold, given[:2], given[2], options, known=(*known, *JUDGING), again=again
-    ) as read:
+    with read_texts(fold, given[:2], given[2], options, known=(*known, *JUDGING)) as read:
         if is_related:
             how |= _related_of(read, how["patterns"])
         if isinstance(read, TextsInMemory):

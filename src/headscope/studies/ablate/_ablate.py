@@ -355,7 +355,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
         place = RANDOM if random else ""
         return parts.folded(fold, how, judging, random=random, place=place)
 
-    with texts_in_parts(fold, given, texts, options, again=True) as parts:
+    with texts_in_parts(fold, given, texts, options) as parts:
         if screen is not None:
             sums = parts.folded(SCREEN_FOLD, how, {}, place="screen").sums
             facts, slopes = sums.facts, sums.total("slopes") / len(sums)

@@ -321,7 +321,8 @@ def _corpus_texts(
     if type(texts) in (list, tuple):  # of a stream, the texts that were read are not kept
         given = None if groups is None else tuple(groups)
         parse_groups(given, len(texts))
-        groups = with_copies(parse_texts(texts), given)
+        # What is of no document is of that of its copies anyhow.
+        groups = None if given is None else with_copies(parse_texts(texts), given)
     for given, group in with_groups(texts, groups):
         yield _corpus_text(given, group)
 

@@ -20,9 +20,10 @@ from headscope.corpus import (
     Kept,
     Sums,
 )
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import HeadscopeError, ModelError, RecordError
 from headscope.linguistics import word_attention, words_at
 from headscope.record import Stack
+from headscope.results import Result, check_conserved
 
 Reading = dict[str, Any]
 """Options of `headscope.capturing.capture_batches`; whatever reads a text in another way takes of
@@ -181,9 +182,38 @@ class Fold:
         """What the model must have."""
         return f"any {self.needs}" if allow_unfit and self.needs != "attention" else self.needs
 
-    def measured_beside(self, readers: Readers, how: Mapping[str, Any]) -> dict[str, Kept]:
-        """What is measured beside the texts, as ``judging`` has it."""
-        return {} if self.beside is None else {"beside": self.beside(readers, how)}
+    def concluded(
+        self,
+        sums: Sums,
+        how: Mapping[str, Any],
+        judging: Mapping[str, Any],
+        *,
+        left_out: Mapping[str, str],
+        given: int,
+        lost: int,
+    ) -> Any:
+        """The result of the sums of all texts.
+
+        Args:
+            sums: of those that were counted.
+            how: options of ``counts_of``.
+            judging: options that the counts do not depend on.
+            left_out: by name, why others were not.
+            given: how many texts there are.
+            lost: how many of them were left out.
+
+        Raises:
+            RecordError: where no text is left.
+        """
+        if not len(sums):
+            raise RecordError(
+                f"No {self.what} is left: {next(iter(left_out.values()), 'none was given')}"
+            )
+        result = self.result_of(sums, how, judging)
+        result.left_out.update(left_out)
+        check = result.conserved if isinstance(result, Result) else check_conserved
+        check(given, len(sums), lost, f"{self.what}s")
+        return result
 
     def counts(
         self, readers: Readers, given: Any, items: Sequence[Any], *, how: Any, reading: Reading

@@ -290,28 +290,23 @@ class FoldJob:
         """The result of the sums of all parts.
 
         Raises:
-            RunError: where not one text could be measured.
+            RecordError: where not one text could be measured.
         """
-        sums = Sums(self.fold.what)
+        sums, left_out = Sums(self.fold.what), {}
         for part in finished.parts():
             sums = sums + Sums.of_kept(part, self.fold.what)
-        failed = finished.failed
-        if not len(sums):
-            first = failed[0]["error"] if failed else "none was given"
-            raise RecordError(f"No {self.fold.what} is left: {first}")
-        more = {"beside": finished.part(BESIDE)} if self.beside else {}
-        result = self.fold.result_of(sums, dict(self.how), {**judging, **more})
-        for each in failed:
+        if self.beside:
+            judging = {**judging, "beside": finished.part(BESIDE)}
+        for each in finished.failed:
             # Nothing is known of inputs that are no texts.
             if set(each) > {"error"}:
                 text = CorpusText(each["text"], each["group"])
-                result.left_out[named(self.fold, text)[0]] = each["error"]
-        if isinstance(result, Result):
-            # Inputs that are no texts are not of the corpus.
-            lost = sum(each.get("times", 1) for each in failed)
-            given = finished.corpus.texts + sum("times" not in each for each in failed)
-            result.conserved(given, len(sums), lost, f"{self.fold.what}s")
-        return result
+                left_out[named(self.fold, text)[0]] = each["error"]
+        # Inputs that are no texts are not of the corpus.
+        lost = sum(each.get("times", 1) for each in finished.failed)
+        given = finished.corpus.texts + sum("times" not in each for each in finished.failed)
+        how = dict(self.how)
+        return self.fold.concluded(sums, how, judging, left_out=left_out, given=given, lost=lost)
 
 
 def _check_patterns(patterns: Sequence[Pattern]) -> None:
@@ -435,7 +430,7 @@ def _parse_job(
 
 @contextmanager
 def texts_in_parts(
-    fold: Fold, given: Readers, texts: Stream, options: dict[str, Any], *, again: bool
+    fold: Fold, given: Readers, texts: Stream, options: dict[str, Any]
 ) -> Generator[TextsInParts]:
     """Texts for folds in parts; see `headscope.studies.shared._folded.read_texts`."""
     how = {name: options.pop(name, None) for name in OPTIONS}
@@ -448,7 +443,7 @@ def texts_in_parts(
             "out, or leave out=, workers= and executor= out"
         )
     parts = TextsInParts(job, texts, engine, how["out"], how["part_size"], progress, on_error)
-    is_temporary = again and parts.out is None
+    is_temporary = parts.out is None
     with tempfile.TemporaryDirectory(prefix="headscope-") if is_temporary else nullcontext() as own:
         if own is not None:
             parts.out, parts.keeps = own, False

@@ -18,6 +18,7 @@ from headscope.studies.shared._source import (
     CAPTURING,
     LOADING,
     TextsInMemory,
+    check_only_records,
     parse_source,
     passed,
 )
@@ -79,7 +80,7 @@ def folded(
     items = _with_copies(fold, items, how)
     if asks_for_run(options):
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
-        with texts_in_parts(fold, given, texts, options, again=random_weights) as parts:
+        with texts_in_parts(fold, given, texts, options) as parts:
             return _both(parts, fold, how, judging, twin=random_weights, source=source)
     readable, inputs, left_out = [], [], {}
     for item in items:
@@ -165,7 +166,7 @@ def folded_texts(
     if texts is None and not asks_for_run(options):
         return _folded_records(fold, given, options, how=how, judging=judging, twin=random_weights)
     known = (*how, *judging)
-    with read_texts(fold, given, texts, options, known=known, again=random_weights) as read:
+    with read_texts(fold, given, texts, options, known=known) as read:
         return _both(read, fold, how, judging, twin=random_weights)
 
 
@@ -177,7 +178,6 @@ def read_texts(
     options: dict[str, Any],
     *,
     known: Sequence[str],
-    again: bool,
 ) -> Generator[TextsInMemory | TextsInParts]:
     """Texts for folds, in memory or in parts, for the length of a block.
 
@@ -187,7 +187,6 @@ def read_texts(
         texts: for the model to read.
         options: of reading and of runs; all that there are.
         known: names of the options of the study.
-        again: whether they are folded more than once.
 
     Raises:
         HeadscopeError: as of `folded_texts`.
@@ -195,7 +194,7 @@ def read_texts(
     check_options(fold, options, (*known, "groups"))
     if asks_for_run(options):
         stream = corpus_texts(texts, options.pop("groups", None))
-        with texts_in_parts(fold, given, stream, options, again=again) as parts:
+        with texts_in_parts(fold, given, stream, options) as parts:
             yield parts
         return
     yield _read_in_memory(fold, given, texts, options)
@@ -208,7 +207,6 @@ def _read_in_memory(
     anyway = options.get("allow_unfit", False)
     needs = fold.needed(allow_unfit=anyway)
     read = parse_source(*given, texts, options, needs=needs)
-    assert read is not None, "texts were given"
     if fold.check is not None:
         readers = read.model, read.tokenizer
         fold.check(readers, read.inputs, {}, allow_unfit=anyway, truncate=False)
@@ -229,7 +227,7 @@ def _folded_records(
 ) -> Any:
     check_options(fold, options, (*how, *judging, "groups"))
     groups = options.pop("groups", None)
-    parse_source(given[0], given[1], None, options)
+    check_only_records(given[1], options)
     if twin:
         raise RecordError(
             f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"

@@ -13,7 +13,6 @@ from headscope.corpus import CorpusText, Sums
 from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.record import Record
-from headscope.results import Result, check_conserved
 from headscope.studies.shared._fold import Fold, Item
 
 if TYPE_CHECKING:
@@ -110,15 +109,11 @@ class TextsInMemory:
         given = ParsedInputs(list(self.inputs), len(self.inputs))
         for at, values in fold.counts(readers, given, whats, how=how, reading=reading):
             values.add_to(sums, self.items[at].name, self.items[at].unit)
-        if not len(sums):
-            raise RecordError(f"No {fold.what} is left: {next(iter(lost.values()))}")
-        check_conserved(len(self.items), len(sums), len(lost), f"{fold.what}s")
-        made = fold.result_of(sums, how, {**judging, **fold.measured_beside(readers, how)})
-        made.left_out.update(self.left_out | lost)
-        if isinstance(made, Result):
-            count = len(self.items) + len(self.left_out)
-            made.conserved(count, len(sums), len(made.left_out), f"{fold.what}s")
-        return made
+        if fold.beside is not None and len(sums):
+            judging = {**judging, "beside": fold.beside(readers, how)}
+        left_out = self.left_out | lost
+        counts = {"given": len(self.items) + len(self.left_out), "lost": len(left_out)}
+        return fold.concluded(sums, how, judging, left_out=left_out, **counts)
 
 
 def warn_of_left_out(number: int, error: Any) -> None:
@@ -131,52 +126,43 @@ def passed(*_: Any) -> None:
 
 
 def parse_source(
-    records: Any,
-    tokenizer: Any,
-    texts: Any,
-    options: dict[str, Any],
-    *,
-    needs: str = "attention",
-) -> TextsInMemory | None:
-    """A model and its texts; None where records were given.
+    model: Any, tokenizer: Any, texts: Any, options: dict[str, Any], *, needs: str = "attention"
+) -> TextsInMemory:
+    """A model and its texts.
 
     Options that belong to capturing and loading, and ``groups`` of texts, are taken out of
     ``options``.
 
     Args:
-        records: records, or a model: loaded, its name or folder, or None for the demo model.
+        model: loaded, its name or folder, or None for the demo model.
         tokenizer: of the model; may be None where that is named.
-        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`; None for
-            records.
+        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`.
         options: all that was given.
         needs: what a named model must have, see `NamedModel`.
 
     Raises:
-        RecordError: where a tokenizer or options of capturing were given without texts, or there is
-            no text.
+        RecordError: where a tokenizer is missing, a record was given, or there is no text.
         ModelError: where a named model cannot be loaded.
         TextError: where the tokenizer does not know most of what is in the texts.
     """
-    if tokenizer is not None:
-        from headscope.capturing import check_reader
+    from headscope.capturing import check_reader, groups_in, parse_texts
 
+    if tokenizer is not None:
         check_reader(tokenizer, "study")
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     loading = {name: options.pop(name) for name in LOADING if name in options}
-    if texts is None:
-        _check_only_records(tokenizer, [*capturing, *loading])
-        return None
-    if isinstance(records, Record):
+    if isinstance(model, Record):
         raise RecordError(
             "Texts are read by a model, and a record was given; give either the record or "
             "(model, texts)"
         )
-    from headscope.capturing import parse_texts
-
     inputs = parse_texts(texts)
-    # Documents are counted before a model is loaded, which may take minutes.
-    groups = with_copies(inputs, _grouped(options, texts, len(inputs)))
-    model, tokenizer = _ready(records, tokenizer, inputs, needs=needs, loading=loading)
+    groups = options.pop("groups", None)
+    groups = groups_in(texts) if groups is None else groups
+    if groups is not None:
+        # Documents are counted before a model is loaded, which may take minutes.
+        groups = with_copies(inputs, tuple(listed_groups(groups, len(inputs))))
+    model, tokenizer = _ready(model, tokenizer, inputs, needs=needs, loading=loading)
     if not inputs:
         raise RecordError(
             f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
@@ -187,8 +173,14 @@ def parse_source(
     return TextsInMemory(model, tokenizer, inputs, capturing, groups)
 
 
-def _check_only_records(tokenizer: Any, options: list[str]) -> None:
-    given = [*(["tokenizer"] if tokenizer is not None else []), *options]
+def check_only_records(tokenizer: Any, options: Mapping[str, Any]) -> None:
+    """Raise where something was given with records that belongs to a model and texts.
+
+    Raises:
+        RecordError: naming it.
+    """
+    given = ["tokenizer"] if tokenizer is not None else []
+    given += [name for name in (*CAPTURING, *LOADING) if name in options]
     if given:
         raise RecordError(
             f"{', '.join(given)} belong to a model and texts; give both, as (model, "
@@ -229,27 +221,10 @@ def _ready(
     return model, tokenizer
 
 
-def _grouped(options: dict[str, Any], texts: Any, count: int) -> tuple | None:
-    """The document of each text, taken out of the options, or read from the file of the texts.
-
-    Raises:
-        RecordError: where there are not as many as texts.
-    """
-    from headscope.capturing import groups_in
-
-    groups = options.pop("groups", None)
-    groups = groups_in(texts) if groups is None else groups
-    if groups is None:
-        return None
-    return tuple(listed_groups(groups, count))
-
-
-def with_copies(inputs: Sequence[Outcome], groups: tuple | None) -> tuple | None:
+def with_copies(inputs: Sequence[Outcome], groups: tuple) -> tuple:
     """The document of each text, where copies of a text are of the document of the first of them:
     what is said twice proves no more than once.
     """
-    if groups is None:  # what is of no document is of that of its copies anyhow
-        return None
     first: dict[str, Any] = {}
     documents = list(groups)
     for number, given in enumerate(inputs):
