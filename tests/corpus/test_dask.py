@@ -11,9 +11,9 @@ from importlib.util import find_spec
 
 import pytest
 from study_runs import STUDIES, model_of
-from words_job import WordsJob, digest
+from words_job import WordsJob, digest, done, ran
 
-from headscope.corpus import CorpusText, dask_cluster, given, run, worker_number
+from headscope.corpus import CorpusText, dask_cluster, given, worker_number
 from headscope.errors import RunError
 
 from ..close import assert_close
@@ -36,17 +36,12 @@ def cluster():
         yield client
 
 
-def done(texts, job=None, **options):
-    with run(job or WordsJob(), texts, progress=False, **options) as finished:
-        return digest(finished)
-
-
 def test_two_processes_give_the_same_bits(cluster, corpus, capsys):
     engine = given(cluster.get_executor())
     assert engine.link.startswith("http")
     assert engine.width == 2
     assert done(corpus, engine=engine, part_size=7) == done(corpus)
-    with run(WordsJob(), corpus, engine=engine, part_size=20):
+    with ran(corpus, engine=engine, part_size=20, progress=True):
         assert f"Dask's dashboard: {engine.link}" in capsys.readouterr().err
     # Equal calls are run again: the error of a part that failed is not given once more.
     assert done(corpus, engine=engine, part_size=7) == done(corpus)
@@ -78,16 +73,14 @@ def test_a_study_of_a_model_gives_the_same_numbers(cluster, tmp_path):
 def test_a_killed_worker_costs_nothing(cluster, corpus, tmp_path):
     once = CorpusText(f"die-once:{tmp_path / 'died'}")
     engine = given(cluster.get_executor(pure=False))
-    with run(WordsJob(), [*corpus, once], engine=engine, part_size=12, progress=False) as finished:
+    with ran([*corpus, once], engine=engine, part_size=12) as finished:
         assert finished.failed == []
     assert (tmp_path / "died").exists()
 
 
 def test_a_text_that_ends_its_worker_is_named(cluster, corpus, tmp_path):
     engine = given(cluster.get_executor(pure=False))
-    with run(
-        WordsJob(), [*corpus, CorpusText("die now")], engine=engine, part_size=12, progress=False
-    ) as finished:
+    with ran([*corpus, CorpusText("die now")], engine=engine, part_size=12) as finished:
         assert [each["text"] for each in finished.failed] == ["die now"]
         assert digest(finished)[1] == done(corpus)[1]
 

@@ -11,9 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from words_job import WordsJob, digest
+from words_job import WordsJob, done, ran
 
-from headscope.corpus import CorpusText, given, pool, run
+from headscope.corpus import CorpusText, given, pool
 from headscope.corpus._folder import UNDER_WAY, RunFolder
 from headscope.corpus._journal import PartJournal
 from headscope.errors import FileError, RunError
@@ -31,11 +31,6 @@ if __name__ == "__main__":
     with run(WordsJob(takes=0.02), texts, out={out!r}, engine={engine}, part_size=10):
         print("finished")
 """
-
-
-def done(texts, job=None, **options):
-    with run(job or WordsJob(), texts, progress=False, **options) as finished:
-        return digest(finished)
 
 
 def named(folder):
@@ -144,7 +139,7 @@ def test_workers_that_die_before_any_text_end_the_run(corpus, tmp_path):
 
 def test_a_part_that_fails_once_is_tried_again(corpus, tmp_path):
     once = CorpusText(f"raise-once:{tmp_path / 'raised'}")
-    with run(WordsJob(), [*corpus, once], engine=pool(2), part_size=12, progress=False) as finished:
+    with ran([*corpus, once], engine=pool(2), part_size=12) as finished:
         assert finished.failed == []
 
 

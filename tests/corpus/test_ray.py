@@ -1,16 +1,16 @@
 """Ray through its adapter gives the same, where it is installed."""
 
 import pytest
-from words_job import WordsJob, digest
+from words_job import digest, ran
 
-from headscope.corpus import CorpusText, RayExecutor, given, run
+from headscope.corpus import CorpusText, RayExecutor, given
 
 
 def test_tasks_of_ray_give_the_same_bits_and_name_a_killer(corpus):
     ray = pytest.importorskip("ray", reason="Ray is not installed; it is no extra of this project")
 
     def done(texts, **options):
-        with run(WordsJob(), texts, progress=False, **options) as finished:
+        with ran(texts, **options) as finished:
             return [each["text"] for each in finished.failed], digest(finished)[1]
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)

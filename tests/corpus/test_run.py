@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from words_job import WordsJob, digest, merged
+from words_job import WordsJob, done, merged, ran
 
-from headscope.corpus import OPTIONS, CorpusText, RunOptions, engine_of, pool, run
+from headscope.corpus import OPTIONS, CorpusText, RunOptions, engine_of, pool
 from headscope.errors import FileError, RunError, TextError
 
 
-def done(texts, job=None, **options):
-    with run(job or WordsJob(), texts, progress=False, **options) as finished:
-        return digest(finished)
-
-
 def test_sums_are_those_of_all_texts(corpus):
-    with run(WordsJob(), corpus, progress=False) as finished:
+    with ran(corpus) as finished:
         sums = merged(finished)
     words = [len(text.given.split()) for text in corpus]
     assert (sums.texts, sums.documents) == (90, 6 + 30)
@@ -122,7 +117,7 @@ def test_a_folder_of_something_else_is_refused(corpus, tmp_path):
 
 
 def test_two_calls_do_not_drive_one_run(corpus, tmp_path):
-    first = run(WordsJob(), corpus, out=tmp_path / "run", progress=False)
+    first = ran(corpus, out=tmp_path / "run")
     with first, pytest.raises(RunError, match="Another call works in"):
         done(corpus, out=tmp_path / "run")
 
@@ -147,8 +142,8 @@ def test_nothing_to_measure_is_an_error(tmp_path):
         done([TextError("a number")])
 
 
-def test_parts_beside_the_texts(corpus, tmp_path):
-    with run(WordsJob(beside=("battery",)), corpus, out=tmp_path / "r", progress=False) as finished:
+def test_parts_beside_the_texts(corpus):
+    with ran(corpus, WordsJob(beside=("battery",))) as finished:
         said, arrays = finished.part("battery")
     assert said == {"name": "battery"}
     assert arrays["one"].tolist() == [1, 1]

@@ -3,11 +3,15 @@
 import json
 import os
 import signal
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from headscope.corpus import run
 
 STEPS = 2.0**30
 """In one, of sums of whole numbers, which add up to the same bits in any order."""
@@ -111,3 +115,19 @@ def digest(finished):
     both = merged(finished)
     told = json.dumps([finished.failed, finished.corpus.texts, finished.corpus.digest])
     return told, {"total": both.total.tobytes(), "texts": both.texts}
+
+
+@contextmanager
+def ran(texts, job=None, out=None, **options):
+    """A run whose folder goes with the block, where none is given."""
+    options = {"progress": False} | options
+    with (
+        tempfile.TemporaryDirectory() as own,
+        run(job or WordsJob(), texts, out or own, **options) as finished,
+    ):
+        yield finished
+
+
+def done(texts, job=None, **options):
+    with ran(texts, job, **options) as finished:
+        return digest(finished)

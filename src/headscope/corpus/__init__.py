@@ -23,7 +23,6 @@ from headscope.corpus._run import (
     run,
 )
 from headscope.corpus._sums import EACH, EXAMPLE, FILE, REFUSED, WHOLE, Counted, Counts, Sums
-from headscope.corpus._task import Job
 from headscope.corpus._text import ALONE, CorpusText, Kept, TextNames, key_of
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "Counts",
     "Engine",
     "FinishedRun",
-    "Job",
     "Kept",
     "RayExecutor",
     "RunFolder",

@@ -21,6 +21,10 @@ LOCAL = "local"
 """In place of an address: a Dask cluster of processes on this machine, for this run."""
 ANSWERS_WITHIN = 20
 """Seconds that a Dask scheduler has to answer."""
+PATIENCE = 15
+"""Seconds, of which Dask waits four fifths for a worker to end before it kills it with a warning.
+By default it is 5, and a process that has loaded torch and a model took 2 to 4 s to end.
+"""
 DEATHS = ("KilledWorker", "WorkerCrashedError", "OwnerDiedError", "NodeDiedError")
 """What Dask and Ray raise where the worker of a task died; pools raise a `BrokenExecutor`."""
 LOST = ("CancelledError", "FutureCancelledError", "CommClosedError", "RayActorError")
@@ -122,9 +126,13 @@ def dask_cluster(address: str, workers: int | None = None) -> Generator[Executor
     """
     if find_spec("distributed") is None:
         raise RunError("Dask is not installed: pip install 'headscope[distributed]'")
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Nanny
 
-    from headscope.corpus._patient_nanny import PatientNanny
+    class PatientNanny(Nanny):
+        """Waits as long as workers with a model take to end."""
+
+        async def close(self, timeout: float = PATIENCE, reason: str = "nanny-close") -> Any:
+            return await super().close(timeout=timeout, reason=reason)
 
     if address == LOCAL:
         cluster = LocalCluster(

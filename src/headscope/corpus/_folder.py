@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
 import os
 from collections import Counter
@@ -52,14 +51,12 @@ class SplitCorpus:
         digest: of all texts and documents, the same in any order.
         parts: how many texts each part has, by name.
         part_size: how many they should have.
-        sample: some texts, chosen by what they say.
     """
 
     texts: int
     digest: str
     parts: dict[str, int]
     part_size: int
-    sample: list[Any]
 
 
 class RunFolder:
@@ -148,14 +145,13 @@ class RunFolder:
     ) -> SplitCorpus:
         begun = self._begun()
         spool, refused = self.path / TEXTS / "all", []
-        count, total, smallest = 0, 0, _Smallest(SAMPLED)
+        count = total = 0
         with spool.open("w", encoding="utf-8") as file:
             for each in texts:
                 if isinstance(each, HeadscopeError):
                     refused.append(str(each))
                     continue
                 total += int.from_bytes(hashlib.sha256(_line(each).encode()).digest(), "big")
-                smallest.add(key_of("sample", each.content), each.given)
                 count += 1
                 if begun is None:
                     file.write(_line(each) + "\n")
@@ -169,8 +165,7 @@ class RunFolder:
             raise TextError(_no_text(refused))
         size = part_size or min(MOST, max(LEAST, -(-count // PARTS_WANTED)))
         parts = self._distribute(spool, -(-count // size))
-        sample = smallest.given[: max(2, count // 16)]
-        corpus = SplitCorpus(count, digest, parts, size, sample)
+        corpus = SplitCorpus(count, digest, parts, size)
         lines = [json.dumps({"error": error}, ensure_ascii=True) for error in sorted(refused)]
         _write(self.path / TEXTS / FAILED, "".join(f"{line}\n" for line in lines))
         _write(self.path / CORPUS, json.dumps(asdict(corpus)))
@@ -192,6 +187,12 @@ class RunFolder:
         times = Counter(path.read_text(encoding="utf-8").splitlines())
         read = ((json.loads(line), times[line]) for line in sorted(times))
         return [CorpusText(given, group, count) for (group, given), count in read]
+
+    def sample(self, corpus: SplitCorpus) -> list[CorpusText]:
+        """Some texts of the first part, in which are those that their hash says."""
+        texts = self.texts_of(min(corpus.parts))
+        most = min(SAMPLED, max(2, corpus.texts // PARTS_WANTED))
+        return texts[:: -(-len(texts) // most)]
 
     def is_finished(self, part: str) -> bool:
         """Whether the file of a part is there and whole, as far as its header tells, and so are the
@@ -305,27 +306,6 @@ class RunFolder:
             with (self.path / TEXTS / f"{name}.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(lines)
         waiting.clear()
-
-
-class _Smallest:
-    """The texts with the smallest keys, each once: a sample that does not depend on order."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._heap: list[tuple[int, str]] = []
-
-    def add(self, key: int, given: Any) -> None:
-        entry = (-key, json.dumps(given))
-        if entry in self._heap:
-            return
-        if len(self._heap) < self._count:
-            heapq.heappush(self._heap, entry)
-        elif entry > self._heap[0]:
-            heapq.heapreplace(self._heap, entry)
-
-    @property
-    def given(self) -> list[Any]:
-        return [json.loads(given) for _, given in sorted(self._heap, reverse=True)]
 
 
 def differing(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -1,29 +1,37 @@
-"""A run: texts in, finished parts out."""
+"""A run: texts in, finished parts out, whatever dies meanwhile."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+import uuid
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from headscope._progress import Progress
-from headscope.corpus._engines import Engine, given, pool, this_process
-from headscope.corpus._folder import RunFolder, SplitCorpus, differing
-from headscope.corpus._journal import forget_own, texts_under_way
-from headscope.corpus._scheduler import Scheduler
-from headscope.corpus._task import Job, PartTask, code_version
+from headscope.corpus._engines import Engine, given, is_death, is_loss, pool, stop, this_process
+from headscope.corpus._folder import UNDER_WAY, RunFolder, SplitCorpus, differing
+from headscope.corpus._journal import PartJournal, forget_own, texts_under_way, was_left
+from headscope.corpus._task import PartTask, code_version, measure_part, reason_of, try_out
 from headscope.corpus._text import CorpusText, Kept
 from headscope.errors import HeadscopeError, RunError, check_count
 from headscope.record import part_of
-from headscope.storage import FileArray, local_path
+from headscope.storage import FileArray
 
 SHOWN = 3
 """Parts that are named in a message."""
+LOOK = 1.0
+"""Seconds between two looks whether the engine is still there."""
+DEATHS_WITHOUT_A_NAME = 4
+"""So many workers may die at a part, or before any part is begun, until it is given up; a text that
+ends its worker is named after three.
+"""
+TRIES = 2
+"""So often a part is tried that fails as a whole, such as where one machine lacks a file."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -96,13 +104,14 @@ def engine_of(workers: int | None, executor: Executor | None) -> Engine:
 
 @contextmanager
 def run(
-    job: Job,
+    job: Any,
     texts: Iterable[CorpusText | HeadscopeError],
+    out: str | os.PathLike[str],
     *,
-    out: str | os.PathLike[str] | None = None,
     engine: Engine | None = None,
     part_size: int | None = None,
     progress: bool = True,
+    stays: bool = True,
 ) -> Generator[FinishedRun]:
     """Measure texts in parts, each of which is written once when it is finished.
 
@@ -112,10 +121,11 @@ def run(
     Args:
         job: what is done to each text.
         texts: a stream, read once; errors are inputs that are none, and are named.
-        out: folder; by default one that goes with the block.
+        out: folder.
         engine: what runs the parts; by default this process.
         part_size: texts in a part.
         progress: whether to show on stderr how far it is.
+        stays: whether the folder is there after the call, for another one.
 
     Raises:
         RunError: where the folder holds another run, named by what differs; where parts had to be
@@ -125,31 +135,26 @@ def run(
     """
     if part_size is not None:
         check_count("part_size", part_size, error=RunError)
-    with ExitStack() as stack:
-        if out is None:
-            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="headscope-"))
-            again = ""
-        else:
-            place = local_path(out).absolute()
-            again = f"The same call resumes the run: finished parts are kept in {place}"
-        folder = RunFolder(out)
-        folder.begin()
-        stack.enter_context(folder.held())
+    folder = RunFolder(out)
+    folder.begin()
+    with folder.held():
         _check_options(folder, job)
         corpus = folder.corpus(texts, part_size)
-        steps = _RunSteps(job, folder, corpus, engine or this_process(), progress)
+        steps = _RunSteps(job, folder, corpus, engine or this_process(), shows=progress)
         try:
             finished = steps.finished()
         except KeyboardInterrupt:
             # Where this process measures, it may have come while a journal was opened or removed.
             forget_own(folder.path)
-            if again:
-                sys.stderr.write(f"\n{again}\n")
+            if stays:
+                sys.stderr.write(
+                    f"\nThe same call resumes the run: finished parts are kept in {folder.path}\n"
+                )
             raise
         yield finished
 
 
-def _check_options(folder: RunFolder, job: Job) -> None:
+def _check_options(folder: RunFolder, job: Any) -> None:
     """Refuse what is known to differ before any model is loaded."""
     begun = folder.facts()
     if begun is None:
@@ -161,82 +166,254 @@ def _check_options(folder: RunFolder, job: Job) -> None:
         differing(f"{folder.path} was begun", begun, now)
 
 
-@dataclass(frozen=True)
 class _RunSteps:
-    """One call's way through a run."""
+    """Hands the parts of a run to an engine until all are finished.
 
-    job: Job
-    folder: RunFolder
-    corpus: SplitCorpus
-    engine: Engine
-    progress: bool
+    Args:
+        job: what is done to each text.
+        folder: of the run.
+        corpus: its texts, in parts.
+        engine: runs the parts.
+        shows: whether to show how far it is.
+    """
+
+    def __init__(
+        self, job: Any, folder: RunFolder, corpus: SplitCorpus, engine: Engine, *, shows: bool
+    ) -> None:
+        self._job, self._folder, self._corpus = job, folder, corpus
+        self._engine, self._shows = engine, shows
+        self._facts: dict[str, Any] = {}
+        self._measured = self._lost = 0
+        self._executor: Executor = engine.make()
+        self._running: dict[Future[Any], str] = {}
+        self._alone: list[str] = []
+        self._tries: Counter[str] = Counter()
+        self._named: dict[str, int] = {}
+        self._fruitless = 0
+        self._failed: dict[str, str] = {}
 
     def finished(self) -> FinishedRun:
-        scheduler: Scheduler | None = None
-        finished = failed = 0
-        facts: dict[str, Any] = {}
+        """Measure what is left; the same of all parts.
 
-        def task_of(part: str) -> PartTask:
-            return PartTask(self.job, str(self.folder.path), part, facts)
-
-        def on_finished(part: str, lost: int) -> None:
-            nonlocal finished, failed
-            finished += self.corpus.parts.get(part, 0)
-            failed += lost
-
-        def look() -> tuple[int, int]:
-            done = finished + texts_under_way(self.folder.path)
-            return min(self.corpus.texts, done), failed
-
-        scheduler = Scheduler(self.engine, self.folder, task_of, on_finished)
+        Raises:
+            RunError: where parts had to be given up, the engine is gone, or a worker has other
+                weights or code.
+            FileError: where parts cannot be written.
+        """
         try:
-            if self.progress and self.engine.link:
-                sys.stderr.write(f"Dask's dashboard: {self.engine.link}\n")
-            facts |= scheduler.try_out(
-                self.job, [CorpusText(given) for given in self.corpus.sample]
-            ) | {"texts": self.corpus.digest}
-            self._begin(facts)
-            left = self._left(facts, on_finished)
-            what, shows = self.job.stage or "Measuring", self.progress and bool(left)
-            total = self.corpus.texts
-            progress = Progress(what, "text", total, done=finished, shows=shows)
-            with progress, progress.watching(look):
-                scheduler.run(left)
+            if self._shows and self._engine.link:
+                sys.stderr.write(f"Dask's dashboard: {self._engine.link}\n")
+            self._facts = self._tried_out() | {"texts": self._corpus.digest}
+            begun = self._folder.facts()
+            if begun is None:
+                self._folder.write_facts(self._facts)
+            else:
+                differing(f"{self._folder.path} was begun", begun, self._facts)
+            left = self._left()
+            what, shows = self._job.stage or "Measuring", self._shows and bool(left)
+            progress = Progress(what, "text", self._corpus.texts, done=self._measured, shows=shows)
+            with progress, progress.watching(self._how_far):
+                self._measure(left[::-1])
         finally:
-            scheduler.end()
-        return self._finished(scheduler, facts)
+            # Nothing more is wanted; what runs is left or ended, and is measured again.
+            for future in self._running:
+                future.cancel()
+            if self._engine.is_own and self._running:
+                stop(self._executor)
+            elif self._engine.is_own:
+                self._executor.shutdown()
+        if self._failed:
+            some = [f"{part} ({why})" for part, why in sorted(self._failed.items())[:SHOWN]]
+            raise RunError(
+                f"{len(self._failed)} of {len(self._corpus.parts)} parts could not be measured: "
+                f"{'; '.join(some)}. The others are kept in {self._folder.path}; the same call "
+                "tries these again"
+            )
+        failed = self._folder.refused()
+        for part in sorted(self._corpus.parts):
+            failed += self._folder.document_of(part, self._facts)["failed"]
+        self._folder.write_failed(failed)
+        return FinishedRun(self._folder, self._corpus, self._facts, failed)
 
-    def _begin(self, facts: dict[str, Any]) -> None:
-        begun = self.folder.facts()
-        if begun is None:
-            self.folder.write_facts(facts)
-        else:
-            differing(f"{self.folder.path} was begun", begun, facts)
+    def _how_far(self) -> tuple[int, int]:
+        done = self._measured + texts_under_way(self._folder.path)
+        return min(self._corpus.texts, done), self._lost
 
-    def _left(self, facts: dict[str, Any], on_finished: Callable[[str, int], None]) -> list[str]:
+    def _count(self, part: str, lost: int) -> None:
+        """A part is finished."""
+        self._measured += self._corpus.parts.get(part, 0)
+        self._lost += lost
+
+    def _left(self) -> list[str]:
         """Parts that are not finished."""
-        left = []
-        for part in (*self.job.beside, *sorted(self.corpus.parts)):
-            if self.folder.is_finished(part):
-                document = self.folder.document_of(part, facts)
-                on_finished(part, len(document["failed"]))
+        left, parts = [], [*self._job.beside, *sorted(self._corpus.parts)]
+        for part in parts:
+            if self._folder.is_finished(part):
+                document = self._folder.document_of(part, self._facts)
+                self._count(part, len(document["failed"]))
             else:
                 left.append(part)
-        done = len(self.corpus.parts) + len(self.job.beside) - len(left)
-        if done and left and self.progress:
+        done = len(parts) - len(left)
+        if done and left and self._shows:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
         return left
 
-    def _finished(self, scheduler: Scheduler, facts: dict[str, Any]) -> FinishedRun:
-        if scheduler.failed:
-            some = [f"{part} ({why})" for part, why in sorted(scheduler.failed.items())[:SHOWN]]
+    def _tried_out(self) -> dict[str, Any]:
+        """Let one worker load the model and measure some texts.
+
+        One of these may end its worker, or this process: then others are tried, and at last none.
+
+        Raises:
+            RunError: where workers die without any text, or the engine is gone.
+            HeadscopeError: where the model cannot be loaded, or does not read such texts.
+        """
+        sample = self._folder.sample(self._corpus)
+        half = len(sample) // 2
+        why: BaseException | None = None
+        for number, some in enumerate((sample, sample[:half], sample[half:], ())):
+            mark = self._folder.path / UNDER_WAY / f"sample.{number}"
+            # Left by a call that ended here.
+            if mark.exists() and some:
+                continue
+            mark.touch()
+            future = self._executor.submit(try_out, self._job, some, uuid.uuid4().hex)
+            self._running[future] = mark.name
+            while not wait([future], timeout=LOOK).done:
+                self._check_alive()
+            self._running.clear()
+            why = self._error_of(future)
+            if why is None or isinstance(why, HeadscopeError) or is_loss(why):
+                break
+            if is_death(why) and self._engine.is_own:
+                stop(self._executor)
+                self._executor = self._engine.make()
+        for mark in (self._folder.path / UNDER_WAY).glob("sample.*"):
+            mark.unlink(missing_ok=True)
+        if why is None:
+            return future.result()
+        if is_loss(why):
+            raise self._gone(why)
+        if is_death(why):
             raise RunError(
-                f"{len(scheduler.failed)} of {len(self.corpus.parts)} parts could not be measured: "
-                f"{'; '.join(some)}. The others are kept in {self.folder.path}; the same call "
-                "tries these again"
+                f"A worker died while it loaded the model ({reason_of(why)}): there may be too "
+                "little memory for so many workers; in a script, the call must stand below "
+                'if __name__ == "__main__":'
+            ) from why
+        raise why
+
+    def _measure(self, waiting: list[str]) -> None:
+        """Measure parts, the last one first."""
+        while waiting or self._alone or self._running:
+            dead: list[str] = []
+            if not self._submit(waiting):
+                dead = self._all_back()
+            ended = wait(self._running, timeout=LOOK, return_when=FIRST_COMPLETED).done
+            if self._running and not ended:
+                self._check_alive()
+            for future in ended:
+                part = self._running.pop(future)
+                if self._ended(part, self._error_of(future), future, waiting):
+                    dead.append(part)
+            if dead:
+                self._after_deaths(dead, waiting)
+
+    def _submit(self, waiting: list[str]) -> bool:
+        """Hand out what there is room for; false where the executor is broken."""
+        try:
+            # Where every part has a text that ends its worker, suspects would pile up, and so many
+            # deaths in a row look as if there were too little memory.
+            may_go_on = len(self._alone) < self._engine.width
+            room = self._engine.ahead * self._engine.width
+            while waiting and may_go_on and len(self._running) < room:
+                self._hand_out(waiting[-1])
+                waiting.pop()
+            # Suspects one by one, with no other part at the same time, so that the guilty one is
+            # known.
+            if self._alone and not (waiting and may_go_on) and not self._running:
+                self._hand_out(self._alone[-1])
+                self._alone.pop()
+        except RuntimeError as error:
+            if not is_death(error):
+                raise RunError(f"The engine takes no more parts: {error}") from error
+            return False
+        return True
+
+    def _hand_out(self, part: str) -> None:
+        task = PartTask(self._job, str(self._folder.path), part, self._facts)
+        future = self._executor.submit(measure_part, task, uuid.uuid4().hex)
+        self._running[future] = part
+
+    def _ended(
+        self, part: str, error: BaseException | None, future: Future[Any], waiting: list[str]
+    ) -> bool:
+        """Take in what came of a part; true where its worker died."""
+        if error is None:
+            self._fruitless = 0
+            self._count(part, future.result())
+            return False
+        if is_death(error):
+            return True
+        if is_loss(error):
+            raise self._gone(error)
+        if isinstance(error, HeadscopeError):
+            raise error
+        self._tries[part] += 1
+        if self._tries[part] < TRIES:
+            waiting.insert(0, part)
+        else:
+            self._failed[part] = reason_of(error)
+        return False
+
+    def _after_deaths(self, dead: list[str], waiting: list[str]) -> None:
+        """A worker died: who left a journal is run again alone, the others as before."""
+        if self._engine.is_own:
+            # A pool dies with one of its workers, and all that it had comes back.
+            dead += self._all_back()
+            stop(self._executor)
+            self._executor = self._engine.make()
+        self._fruitless += 1
+        # First, since a text that is named now shows that these deaths were not for nothing.
+        for part in dead:
+            if not was_left(self._folder.path, part):
+                waiting.append(part)
+            elif self._is_hopeless(part):
+                self._failed[part] = "its worker died every time, and no text of it alone"
+            else:
+                self._alone.append(part)
+        # Each worker may have died once at a part of its own before the first of them runs alone.
+        most = DEATHS_WITHOUT_A_NAME * (1 + len(self._named)) + 2 * self._engine.width
+        if self._fruitless >= most:
+            raise RunError(
+                f"Workers of {self._engine.name} died {self._fruitless} times, one after the "
+                "other: there may be too little memory for so many; finished parts are kept, and "
+                "the same call resumes the run"
             )
-        failed = self.folder.refused()
-        for part in sorted(self.corpus.parts):
-            failed += self.folder.document_of(part, facts)["failed"]
-        self.folder.write_failed(failed)
-        return FinishedRun(self.folder, self.corpus, facts, failed)
+
+    def _is_hopeless(self, part: str) -> bool:
+        journal = PartJournal(self._folder.path, part)
+        named = len(journal.killers)
+        if named > self._named.get(part, 0):
+            self._named[part] = named
+            self._fruitless = 0
+        return journal.deaths >= DEATHS_WITHOUT_A_NAME + 2 * named
+
+    def _all_back(self) -> list[str]:
+        parts, self._running = list(self._running.values()), {}
+        return parts
+
+    def _error_of(self, future: Future[Any]) -> BaseException | None:
+        try:
+            return future.exception()
+        except CancelledError as error:
+            return error
+
+    def _check_alive(self) -> None:
+        if not self._engine.is_alive():
+            raise self._gone(None)
+
+    def _gone(self, error: BaseException | None) -> RunError:
+        why = "" if error is None else f" ({reason_of(error)})"
+        return RunError(
+            f"{self._engine.name} is gone{why}; finished parts are kept in {self._folder.path}, "
+            "and the same call with another engine resumes the run"
+        )

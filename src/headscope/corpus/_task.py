@@ -1,34 +1,35 @@
 """What a worker does: try the model out, and measure one part. Sent by name, so an installed module
 must hold it.
+
+A job is what is to be done to every text of a run, such as
+`headscope.studies.shared._fold_run.FoldJob`. It travels to the processes of an engine, so it is
+small, can be pickled and hashed, and names its model instead of holding it. The numbers of a text
+must depend on the text alone, but for rounding: not on the texts that are measured with it, on
+their order, or on their number. Random draws are keyed by what it says.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import mmap
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from headscope._version import __version__
 from headscope.corpus._folder import RunFolder, differing
 from headscope.corpus._journal import PartJournal
-from headscope.corpus._text import CorpusText, Kept
+from headscope.corpus._text import CorpusText
 from headscope.results import check_conserved
 
 FORMAT = 1
 """Of the files of a run."""
-GROWTH_ALLOWED = 2**27
-"""Bytes by which memory may grow within a part before what was freed is given back."""
-STATM = Path("/proc/self/statm")
-"""Where Linux tells how many pages of memory this process has."""
-LOOK_EVERY = 64
-"""Texts between two looks at it."""
+TRIM_EVERY = 64
+"""Texts of a part after which memory that was freed is given back."""
 NUMBERS = (
     "atlases",
     "capturing",
@@ -46,74 +47,6 @@ NUMBERS = (
 """Packages whose code makes the numbers."""
 
 
-Failed = Callable[[int, Exception], None]
-"""Is called with place and error of a text that cannot be measured; the others go on."""
-
-
-@runtime_checkable
-class Job(Protocol):
-    """What is to be done to every text of a run.
-
-    A job travels to the processes of an engine, so it is small, can be pickled and hashed, and
-    names its model instead of holding it.
-
-    The numbers of a text must depend on the text alone, but for rounding: not on the texts that are
-    measured with it, on their order, or on their number. Random draws are keyed by what it says.
-    """
-
-    @property
-    def study(self) -> str:
-        """What is made, such as ``"heads"``."""
-        ...
-
-    @property
-    def stage(self) -> str:
-        """What progress is of, where a call makes several runs; else empty."""
-        ...
-
-    @property
-    def beside(self) -> Sequence[str]:
-        """Names of parts that are not of the texts, such as ``"battery"``."""
-        ...
-
-    def options(self) -> dict[str, Any]:
-        """What the numbers depend on and is known before a model is loaded, as JSON takes it."""
-        ...
-
-    def begin(self) -> Any:
-        """What measures texts, such as a loaded model; called often, so it is loaded once in a
-        process and used by one thread at a time.
-        """
-        ...
-
-    def facts(self, loaded: Any, /) -> dict[str, str]:
-        """What else the numbers depend on: weights, how the model ran, versions of libraries."""
-        ...
-
-    def check(self, loaded: Any, texts: Sequence[CorpusText], /) -> None:
-        """Raise where some texts of the run are unfit for the model."""
-        ...
-
-    def values_of(
-        self, loaded: Any, texts: Sequence[CorpusText], failed: Failed, /
-    ) -> Iterator[tuple[int, Any]]:
-        """Place and values of texts, no two of which say the same, in whatever order and batches
-        suit the model. Each comes once, here or in ``failed``, as soon as it is known: results that
-        were given survive where a later text ends the process.
-        """
-        ...
-
-    def tally(self) -> Any:
-        """What adds up the texts of a part: ``update(text, values)`` counts one as often as it is
-        there, ``kept()`` is what the file of the part holds, the same in any order.
-        """
-        ...
-
-    def measure_beside(self, name: str, loaded: Any, /) -> Kept:
-        """A part that is not of the texts."""
-        ...
-
-
 @dataclass(frozen=True)
 class PartTask:
     """One part of a run: a few hundred bytes.
@@ -125,13 +58,13 @@ class PartTask:
         facts: what the numbers must be made of.
     """
 
-    job: Job
+    job: Any
     folder: str
     part: str
     facts: dict[str, Any]
 
 
-def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> dict[str, Any]:
+def try_out(job: Any, sample: Sequence[CorpusText], token: str) -> dict[str, Any]:
     """Load the model, and check it and some texts; gives the facts that numbers depend on.
 
     Args:
@@ -144,7 +77,7 @@ def try_out(job: Job, sample: Sequence[CorpusText], token: str) -> dict[str, Any
     return facts_of(job, loaded)
 
 
-def facts_of(job: Job, loaded: Any) -> dict[str, Any]:
+def facts_of(job: Any, loaded: Any) -> dict[str, Any]:
     """What numbers of this job depend on, where its model is loaded."""
     own = {"study": job.study, "headscope": f"{__version__} ({code_version()})", "format": FORMAT}
     return own | job.options() | job.facts(loaded)
@@ -198,21 +131,8 @@ def give_back_memory() -> None:
             trim(0)
 
 
-def anonymous_bytes() -> int:
-    """Bytes of memory of this process that no file is behind; 0 where the system does not tell.
-
-    Pages of files (libraries, mapped weights) are left out: the system brings and drops them as it
-    likes, and giving back what was freed would not touch them.
-    """
-    try:
-        _, resident, shared, *_ = STATM.read_text(encoding="ascii").split()
-    except OSError:
-        return 0
-    return (int(resident) - int(shared)) * mmap.PAGESIZE
-
-
 def _measure(
-    measuring: tuple[Job, Any],
+    measuring: tuple[Any, Any],
     texts: Sequence[CorpusText],
     tally: Any,
     journal: PartJournal,
@@ -233,15 +153,13 @@ def _measure(
 
     def measured(some: list[CorpusText]) -> None:
         fail = _failing(some, failed, journal)
-        held = anonymous_bytes()
         for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
                 tally.update(text, values)
             counted.add(some[index].name)
             journal.done(some[index].name)
-            if count % LOOK_EVERY == 0 and anonymous_bytes() - held > GROWTH_ALLOWED:
+            if count % TRIM_EVERY == 0:
                 give_back_memory()
-                held = anonymous_bytes()
 
     if together:
         measured(together)

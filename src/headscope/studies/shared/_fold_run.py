@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import tempfile
 import warnings
@@ -162,7 +161,7 @@ class FoldPart:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldJob:
-    """A fold as a `headscope.corpus.Job`.
+    """A fold as a job of `headscope.corpus.run`.
 
     Args:
         fold: the study.
@@ -337,27 +336,22 @@ class TextsInParts:
         job: options of a `FoldJob`.
         texts: a stream.
         engine: what runs the parts.
-        out: folder; None for one that goes when the run is done.
+        folder: of the run.
+        keeps: whether the folder stays.
         part_size: texts in a part.
         progress: whether to show how far it is.
         on_error: is called with the place in ``failed.jsonl``, from 0, and the reason of an input
             that was left out; by default one warning tells of all.
-        keeps: whether the folder stays.
     """
 
     job: dict[str, Any]
     texts: Stream
     engine: Engine
-    out: str | os.PathLike[str] | None
+    folder: Path
+    keeps: bool
     part_size: int | None
     progress: bool
     on_error: Callable[[int, HeadscopeError], None] | None
-    keeps: bool = True
-
-    @property
-    def folder(self) -> Path:
-        """Of the run."""
-        return Path(self.out or "")
 
     def keep(self, result: Any) -> None:
         """Keep a result in the folder of the run, once more."""
@@ -377,22 +371,21 @@ class TextsInParts:
         Raises:
             RunError: as of `headscope.corpus.run`.
         """
-        model, out = replace(self.job["model"], random=random), self.out
+        model, out = replace(self.job["model"], random=random), self.folder / place
         if place:
             RunFolder(self.folder).begin()
-            out = self.folder / place
         job = FoldJob(fold=fold, how=tuple(sorted(how.items())), **self.job | {"model": model})
         job.check_engine(self.engine)
-        options: dict[str, Any] = {"engine": self.engine, "part_size": self.part_size}
-        with run(job, self.texts, out=out, progress=self.progress, **options) as finished:
+        options: dict[str, Any] = {"progress": self.progress, "stays": self.keeps}
+        options |= {"engine": self.engine, "part_size": self.part_size}
+        with run(job, self.texts, out, **options) as finished:
             result = job.made(finished, judging)
-            if out is not None and isinstance(result, Result):
-                result.save(Path(out) / RESULT)
+            if isinstance(result, Result):
+                result.save(out / RESULT)
             # Inputs that are left out are told of by the study itself, which reads them again.
             if not place and not random:
                 self._tell_of_left_out(finished)
-        if out is not None:
-            self.texts = RunFolder(out).texts()
+        self.texts = RunFolder(out).texts()
         return result
 
     def _tell_of_left_out(self, finished: FinishedRun) -> None:
@@ -400,7 +393,7 @@ class TextsInParts:
             for index, each in enumerate(finished.failed):
                 self.on_error(index, RunError(each["error"]))
         elif finished.failed:
-            where = f", named in {self.folder / 'failed.jsonl'}" if self.out and self.keeps else ""
+            where = f", named in {self.folder / 'failed.jsonl'}" if self.keeps else ""
             warnings.warn(
                 f"{len(finished.failed)} inputs were left out{where}; the first: "
                 f"{finished.failed[0]['error']}",
@@ -442,9 +435,8 @@ def texts_in_parts(
             f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "
             "out, or leave out=, workers= and executor= out"
         )
-    parts = TextsInParts(job, texts, engine, how["out"], how["part_size"], progress, on_error)
-    is_temporary = parts.out is None
-    with tempfile.TemporaryDirectory(prefix="headscope-") if is_temporary else nullcontext() as own:
-        if own is not None:
-            parts.out, parts.keeps = own, False
-        yield parts
+    out = how["out"]
+    own = tempfile.TemporaryDirectory(prefix="headscope-") if out is None else nullcontext(out)
+    with own as place:
+        folder, keeps = RunFolder(place).path, out is not None
+        yield TextsInParts(job, texts, engine, folder, keeps, how["part_size"], progress, on_error)
