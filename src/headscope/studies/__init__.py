@@ -27,15 +27,15 @@ from headscope.studies.word_alignment import BestLayerOrHead, WordAlignment, wor
 del ablate, probe  # noqa: F821
 
 if TYPE_CHECKING:
-    from headscope.studies._effect import effect
     from headscope.studies._explainer import CounterfactualAttention, ExplainedText
     from headscope.studies.ablate._ablate import AblationOptions, ablate
     from headscope.studies.probe import probe
+    from headscope.studies.runs import effect
 
 _WITH_TORCH = {
     "AblationOptions": "headscope.studies.ablate._ablate",
     "ablate": "headscope.studies.ablate._ablate",
-    "effect": "headscope.studies._effect",
+    "effect": "headscope.studies.runs",
     "CounterfactualAttention": "headscope.studies._explainer",
     "ExplainedText": "headscope.studies._explainer",
     "probe": "headscope.studies.probe",
