@@ -43,7 +43,7 @@ class WordsTally:
     def update(self, text, values):
         self.total += text.times * np.rint(values * STEPS).astype(np.int64)
         self.texts += text.times
-        self.documents.add(text.unit)
+        self.documents.add(text.document)
 
     def kept(self):
         return {"documents": sorted(self.documents)}, {
@@ -86,6 +86,9 @@ class WordsJob:
 
     def tally(self):
         return WordsTally()
+
+    def count(self, tally, text, values):
+        tally.update(text, values)
 
     def measure_beside(self, name, loaded):
         return {"name": name}, {"one": np.ones(2)}

@@ -291,7 +291,7 @@ class RunFolder:
             for number, line in enumerate(lines, 1):
                 group, given = json.loads(line)
                 # The upper end of the hash times the number of parts: even parts of any number.
-                at = key_of("cut", CorpusText(given, group).unit) * count >> 64
+                at = key_of("cut", CorpusText(given, group).document) * count >> 64
                 name = f"{at:06d}"
                 waiting.setdefault(name, []).append(line)
                 sizes[name] += 1

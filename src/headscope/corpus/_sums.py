@@ -123,28 +123,25 @@ class Sums:
             RecordError: where it was counted before, or the facts are others.
         """
         self.check(name, facts or {})
-        self._texts.add(key_of("text", name))
-        self.lengths[length] += 1
-        self.facts |= {fact: value for fact, value in (facts or {}).items() if value}
-        kinds: dict[str, dict[str, np.ndarray]] = {
-            WHOLE: {},
-            EXAMPLE: {},
-            EACH: {},
-            FILE: {},
-            "": {},
-        }
+        one = Sums(self.what)
+        one.facts = {fact: value for fact, value in (facts or {}).items() if value}
+        one.lengths[length], one._texts = 1, {key_of("text", name)}
+        rows, examples = {}, {}
         for count, array in counts.items():
-            kind = next(kind for kind in kinds if count.startswith(kind))
-            kinds[kind][count] = array
-        if kinds[""]:
-            self._documents.add(key_of("document", document))
-            self._add_row(self._row_of(document), kinds[""])
-            self._hash_many()
-        if kinds[EACH]:
-            self.each[name, document] = _without(EACH, kinds[EACH])
-        self._files |= _without(FILE, kinds[FILE]).keys()
-        self._add_whole(kinds[WHOLE])
-        self._add_examples(filter(None, [kinds[EXAMPLE]]))
+            if count.startswith(WHOLE):
+                one._whole[count] = array
+            elif count.startswith(EXAMPLE):
+                examples[count] = array
+            elif count.startswith(EACH):
+                one.each.setdefault((name, document), {})[count.removeprefix(EACH)] = array
+            elif count.startswith(FILE):
+                one._files.add(count.removeprefix(FILE))
+            else:
+                rows[count] = array
+        if rows:
+            one._documents, one._rows = {key_of("document", document)}, {document: rows}
+        one._add_examples(filter(None, [examples]))
+        self._take(one)
 
     def check(self, name: str, facts: Facts) -> None:
         """Raise where a text cannot be added.
@@ -236,19 +233,27 @@ class Sums:
             why = f"are of other {differing}" if differing else f"share a {self.what}"
             raise RecordError(f"These {why}; they cannot be added up")
         both = Sums(self.what)
-        both.facts = self.facts | other.facts
-        both.lengths = self.lengths + other.lengths
-        both._texts = self._texts | other._texts
-        both._documents = self._documents | other._documents
-        both._hashed = self._hashed or other._hashed
-        both.each = self.each | other.each
-        for each in (self, other):
-            for row, counts in each._rows.items():
-                both._add_row(row if each._hashed else both._row_of(row), counts)
-            both._add_whole(each._whole)
-            both._add_examples(each._examples.values())
-        both._hash_many()
+        both._take(self)
+        both._take(other)
         return both
+
+    def _take(self, other: Sums) -> None:
+        """Add the texts of others."""
+        self.facts = self.facts | other.facts
+        self.lengths = self.lengths + other.lengths
+        self._texts |= other._texts
+        self._documents |= other._documents
+        self._files |= other._files
+        self.each |= other.each
+        if other._hashed:
+            self._hash()
+        for row, counts in other._rows.items():
+            self._add_row(row if other._hashed else self._row_of(row), counts)
+        # Where there are more documents than rows may be, each goes to the row of its hash.
+        if len(self._rows) > GROUPS:
+            self._hash()
+        self._add_whole(other._whole)
+        self._add_examples(other._examples.values())
 
     def without(self, prefix: str) -> Sums:
         """The same texts without counts of names that begin so, and without examples."""
@@ -351,17 +356,12 @@ class Sums:
         for key in sorted(self._examples)[EXAMPLES:]:
             del self._examples[key]
 
-    def _hash_many(self) -> None:
-        """Where there are more documents than rows may be, each goes to the row of its hash."""
-        if self._hashed or len(self._rows) <= GROUPS:
+    def _hash(self) -> None:
+        if self._hashed:
             return
         named, self._rows, self._hashed = self._rows, {}, True
         for document, counts in named.items():
             self._add_row(self._row_of(document), counts)
-
-
-def _without(prefix: str, counts: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in counts.items()}
 
 
 def _alike(one: Any, other: Any) -> bool:

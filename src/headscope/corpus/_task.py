@@ -155,7 +155,7 @@ def _measure(
         fail = _failing(some, failed, journal)
         for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
-                tally.update(text, values)
+                job.count(tally, text, values)
             counted.add(some[index].name)
             journal.done(some[index].name)
             if count % TRIM_EVERY == 0:

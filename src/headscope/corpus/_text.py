@@ -62,22 +62,16 @@ class CorpusText:
             ) from None
 
     @property
-    def unit(self) -> str:
+    def document(self) -> str:
         """The document, or the text itself where it is of none: what is drawn, and kept in one
         part.
         """
-        # Marked, since a document may be called as a text is.
-        return f"text {self.name}" if self.group is None else f"group {self.group}"
-
-    @property
-    def document(self) -> str:
-        """The document, as rows of sums are called: copies that are of none are of one."""
         return f"{ALONE}{self.name}" if self.group is None else self.group
 
     def copy_name(self, number: int) -> str:
         """A name that no other text has, not even its copies."""
         is_first = self.group is None and not number
-        return self.name if is_first else f"{self.name} of {self.unit}, {number}"
+        return self.name if is_first else f"{self.name} of {self.document}, {number}"
 
 
 class TextNames:
@@ -88,7 +82,7 @@ class TextNames:
 
     def of(self, text: CorpusText) -> str:
         """A name that no other text has."""
-        key = text.name, text.unit
+        key = text.name, text.document
         self._times[key] += 1
         return text.copy_name(self._times[key] - 1)
 

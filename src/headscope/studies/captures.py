@@ -71,45 +71,24 @@ FOLD = Fold(
 )
 
 
-class TextOrder:
-    """The order in which texts came: a run reads a stream once, and its parts are in another
-    order.
-
-    Args:
-        file: empty; in memory would be too much of a million texts.
+def _noted(texts: Stream, file: TextIO) -> Stream:
+    """The same texts; their order is noted, since a run reads a stream once, and its parts are in
+    another order. In memory it would be too much of a million texts.
     """
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-
-    def noting(self, texts: Stream) -> Stream:
-        """The same texts, each noted as it passes."""
-        for each in texts:
-            if isinstance(each, HeadscopeError):
-                line = IndexLine(left_out=str(each))
-            else:
-                line = IndexLine(each.given)
-            self._file.write(f"{line.as_json()}\n")
-            yield each
-
-    def lines(self) -> Iterator[IndexLine]:
-        """What was noted of each input: the text, or why it is none."""
-        self._file.seek(0)
-        for line in self._file:
-            yield IndexLine(**json.loads(line))
+    for each in texts:
+        is_text = isinstance(each, CorpusText)
+        line = IndexLine(each.given) if is_text else IndexLine(left_out=str(each))
+        file.write(f"{line.as_json()}\n")
+        yield each
 
 
-def _lines(order: TextOrder, files: RecordFiles, lost: Mapping[str, str]) -> Iterator[IndexLine]:
+def _lines(file: TextIO, files: RecordFiles, lost: Mapping[str, str]) -> Iterator[IndexLine]:
     """The index, in the order of the texts."""
-    for line in order.lines():
-        if line.left_out is not None:
-            yield line
-            continue
-        reason = lost.get(CorpusText(line.text).name)
-        if reason is None:
-            yield replace(line, record=files.of(line.text))
-        else:
-            yield replace(line, left_out=reason)
+    file.seek(0)
+    for written in file:
+        line = IndexLine(**json.loads(written))
+        reason = line.left_out or lost.get(CorpusText(line.text).name)
+        yield replace(line, left_out=reason, record=None if reason else files.of(line.text))
 
 
 def captured_over(
@@ -150,11 +129,10 @@ def captured_over(
     named = json.dumps(how | {"truncate": rest.get("truncate", False)}, sort_keys=True)
     files = RecordFiles(str(local_path(options["out"]).absolute()), named)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        order = TextOrder(file)
-        texts = order.noting(corpus_texts(texts, None))
+        texts = _noted(corpus_texts(texts, None), file)
         with texts_in_parts(FOLD, given, texts, rest) as parts:
             saved = parts.folded(FOLD, how | {"files": files}, {})
-        write_index(Path(files.folder), _lines(order, files, saved.left_out))
+        write_index(Path(files.folder), _lines(file, files, saved.left_out))
     records = RecordFolder(files.folder)
     if on_error is not None:
         for number, reason in records.left_out.items():

@@ -34,7 +34,6 @@ from headscope.patterns import MissingFunction, Pattern
 from headscope.results import Result
 from headscope.storage import load_kept, save_kept
 from headscope.studies.shared._corpus_model import (
-    NamedModel,
     RunModel,
     facts_of_model,
     name_and_code,
@@ -142,23 +141,6 @@ def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[str, str]:
     return text.copy_name(number), text.document
 
 
-@dataclass(frozen=True)
-class FoldPart:
-    """The sums of the texts of a part."""
-
-    fold: Fold
-    sums: Sums
-
-    def update(self, text: CorpusText, values: Counted) -> None:
-        """Add a text, as often as it is there."""
-        for number in range(text.times):
-            values.add_to(self.sums, *named(self.fold, text, number))
-
-    def kept(self) -> Kept:
-        """The sums."""
-        return self.sums.kept()
-
-
 @dataclass(frozen=True, kw_only=True)
 class FoldJob:
     """A fold as a job of `headscope.corpus.run`.
@@ -250,15 +232,24 @@ class FoldJob:
         if engine.name == this_process().name:
             return
         for name, value in self.how:
-            several = value if isinstance(value, tuple) else (value,)
-            if isinstance(self.model, NamedModel):
-                _check_patterns([each for each in several if isinstance(each, Pattern)])
-            if callable(value):
-                _check_function(name, value)
-            elif said(value) == type(value).__name__:
+            if not callable(value) and said(value) == type(value).__name__:
                 raise RunError(
                     f"A loaded {name} cannot go to other processes; give its name or folder"
                 )
+            try:
+                sent = pickle.loads(pickle.dumps(value))
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                raise RunError(
+                    f"The function given as {name} cannot go to other processes ({error}); define "
+                    "it in a module, with def and not as a lambda, or leave workers= and "
+                    "executor= out"
+                ) from None
+            for each in sent if isinstance(sent, tuple) else ():
+                if isinstance(each, Pattern) and MissingFunction in map(type, vars(each).values()):
+                    raise RunError(
+                        f"The functions of pattern {each.name!r} cannot go to other processes; "
+                        "define them in a module, with def, and not as a lambda"
+                    )
 
     def values_of(
         self, readers: Readers, texts: Sequence[CorpusText], failed: Callable[[int, Any], None]
@@ -274,9 +265,14 @@ class FoldJob:
         with nullcontext() if self.alone else one_thread():
             yield from self.fold.counts(readers, given, items, how=dict(self.how), reading=reading)
 
-    def tally(self) -> FoldPart:
+    def tally(self) -> Sums:
         """The sums of no text."""
-        return FoldPart(self.fold, Sums(self.fold.what))
+        return Sums(self.fold.what)
+
+    def count(self, sums: Sums, text: CorpusText, values: Counted) -> None:
+        """Add a text to sums, as often as it is there."""
+        for number in range(text.times):
+            values.add_to(sums, *named(self.fold, text, number))
 
     def _read(self, text: CorpusText) -> Any:
         """What the model reads of a text, or why it cannot be read."""
@@ -306,25 +302,6 @@ class FoldJob:
         given = finished.corpus.texts + sum("times" not in each for each in finished.failed)
         how = dict(self.how)
         return self.fold.concluded(sums, how, judging, left_out=left_out, given=given, lost=lost)
-
-
-def _check_patterns(patterns: Sequence[Pattern]) -> None:
-    for pattern in pickle.loads(pickle.dumps(tuple(patterns))):
-        if isinstance(pattern.score, MissingFunction) or isinstance(pattern.pairs, MissingFunction):
-            raise RunError(
-                f"The functions of pattern {pattern.name!r} cannot go to other processes; define "
-                "them in a module, with def, and not as a lambda"
-            )
-
-
-def _check_function(name: str, function: Any) -> None:
-    try:
-        pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise RunError(
-            f"The function given as {name} cannot go to other processes ({error}); define it in a "
-            "module, with def and not as a lambda, or leave workers= and executor= out"
-        ) from None
 
 
 @dataclass

@@ -294,7 +294,7 @@ def warn_of_few(read: TextsInMemory, options: Mapping[str, Any]) -> None:
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
     # Chance is estimated over documents: many texts of one, and copies, count once.
-    count = len({read.text(number).unit for number in range(len(read.inputs))})
+    count = len({read.text(number).document for number in range(len(read.inputs))})
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
         return
     scores = layers * heads * len(options.get("patterns", PATTERNS))
