@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -54,50 +53,44 @@ WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
 MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
 
 
-class NotedValues(dict[tuple[int, Cell | None], np.ndarray]):
-    """Values by batch and what was disabled, None for nothing; kept in a file where one is named.
+Noted = dict[tuple[int, Cell | None], np.ndarray]
+"""Values by batch and what was disabled, None for nothing."""
+
+
+def noted_in(path: Path, header: Mapping[str, str]) -> Noted:
+    """The values that a file keeps; none in a new one, which is written.
 
     Args:
-        path: of a ``.safetensors`` file, written again after every layer of a batch.
+        path: of a ``.safetensors`` file.
         header: what the values belong to: model, task, and how heads are disabled.
 
     Raises:
         FileError: where the file belongs to something else, is damaged, or cannot be written.
     """
+    noted: Noted = {}
+    if not path.exists():
+        note(path, header, noted)
+        return noted
+    document, arrays = load_kept(path, KIND)
+    with reading(path, KIND):
+        check_document(document, HEADER)
+        for name in arrays:
+            number, *cell = name.split(" ")
+            own = (cell[0], int(cell[1]), int(cell[2])) if cell else None
+            noted[int(number), own] = array_of(arrays, name, "f", (None, None))
+    other = [name for name in header if document[name] != header[name]]
+    if other:
+        raise FileError(
+            f"{path} holds an ablation with another {' and '.join(other)}; give the same again, or "
+            "name another file"
+        )
+    return noted
 
-    def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, str]) -> None:
-        super().__init__()
-        self._path, self._header = None if path is None else local_path(path), dict(header)
-        if self._path is None:
-            return
-        if self._path.exists():
-            self._read(self._path)
-        else:
-            self.save()
 
-    def _read(self, path: Path) -> None:
-        document, arrays = load_kept(path, KIND)
-        with reading(path, KIND):
-            check_document(document, HEADER)
-            for name in arrays:
-                number, *cell = name.split(" ")
-                own = (cell[0], int(cell[1]), int(cell[2])) if cell else None
-                self[int(number), own] = array_of(arrays, name, "f", (None, None))
-        other = [name for name in self._header if document[name] != self._header[name]]
-        if other:
-            raise FileError(
-                f"{path} holds an ablation with another {' and '.join(other)}; give the same "
-                "again, or name another file"
-            )
-
-    def save(self) -> None:
-        """Write the file, if there is one."""
-        if self._path is None:
-            return
-        arrays = {}
-        for (number, cell), values in self.items():
-            arrays[" ".join(map(str, (number, *(cell or ()))))] = values
-        save_kept(self._path, KIND, self._header, arrays)
+def note(path: Path, header: Mapping[str, str], noted: Noted) -> None:
+    """Write the file again, after every layer of a batch."""
+    named = {" ".join(map(str, (at, *(cell or ())))): own for (at, cell), own in noted.items()}
+    save_kept(path, KIND, dict(header), named)
 
 
 class DisabledHeads:
@@ -156,7 +149,7 @@ class DisabledHeads:
 
         Args:
             task: that scores the examples.
-            path: of a file that is gone on from, see `NotedValues`.
+            path: of a file that is gone on from, see `noted_in`.
             progress: whether to show a bar on terminals.
 
         Raises:
@@ -168,11 +161,11 @@ class DisabledHeads:
             self.does = self._make(stack=self.cells[0][0], layer=self.cells[0][1]).does
             if not self._how.get("share", True):
                 self._sharing.reason, self._sharing.is_checked = WHOLE, True
-        header: dict[str, str] = {}
+        header, noted, batches = {"way of disabling heads": self.does}, {}, range(len(task.batches))
         if path is not None:
-            header = {"model": fingerprint_of(self.model), "task": task.fingerprint}
-            header["way of disabling heads"] = self.does
-        noted, batches = NotedValues(path, header), range(len(task.batches))
+            path = local_path(path)
+            header |= {"model": fingerprint_of(self.model), "task": task.fingerprint}
+            noted = noted_in(path, header)
         done, runs = sum(cell is not None for _, cell in noted), len(batches) * len(self.cells)
         bar = Progress("Disabling heads", "run", runs, done=done, shows=progress)
         # A compiled layer would not ask for what stands in the place of its forward.
@@ -187,7 +180,8 @@ class DisabledHeads:
                     for cell, values in self._without(task, number, own):
                         noted[number, cell] = values
                         shown.step()
-                    noted.save()
+                    if path is not None:
+                        note(path, header, noted)
         self._sharing.forget()
         every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
         reason = self._sharing.reason
@@ -230,7 +224,7 @@ class DisabledHeads:
                         yield cells[at], task.values(self.model, number)
 
 
-def _add_intact(number: int, noted: NotedValues, values: Values) -> None:
+def _add_intact(number: int, noted: Noted, values: Values) -> None:
     """Note the values of the intact model, or compare them with those that were noted."""
     kept = noted.setdefault((number, None), values)
     if kept.shape != values.shape or not np.allclose(

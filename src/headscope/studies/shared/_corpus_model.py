@@ -103,20 +103,25 @@ def parse_model(
         name = _whole_name(model)
         state = state_of(name) if name else ()
         return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state)
-    from headscope.capturing import check_not_loaded
-
-    check_not_loaded(model, loading)
+    check_pair(model, tokenizer, loading)
     if not engine.is_own or engine.name != "this process":
         raise RunError(
             f"A loaded {type(model).__name__} cannot go to other processes; give its name or its "
             "folder (model.save_pretrained(folder), tokenizer.save_pretrained(folder)), or leave "
             "workers= and executor= out"
         )
+    return GivenModel(model, tokenizer)
+
+
+def check_pair(model: Any, tokenizer: Any, loading: Mapping[str, Any]) -> None:
+    """Raise where a loaded model has no tokenizer, or options of loading."""
+    from headscope.capturing import check_not_loaded
+
+    check_not_loaded(model, loading)
     if tokenizer is None:
         raise RecordError(
             f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
         )
-    return GivenModel(model, tokenizer)
 
 
 def _whole_name(name: str | Path | None) -> str | None:

@@ -200,7 +200,7 @@ def _ready(
     its inputs holds a picture or a sound.
     """
     from headscope.capturing import load_for
-    from headscope.studies.shared._corpus_model import NamedModel, load_named
+    from headscope.studies.shared._corpus_model import NamedModel, check_pair, load_named
 
     if model is None or isinstance(model, str | Path):
         first: Any = inputs[0] if inputs else None
@@ -209,15 +209,8 @@ def _ready(
         else:
             name = None if model is None else str(model)
             model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
-        tokenizer = own if tokenizer is None else tokenizer
-    else:
-        from headscope.capturing import check_not_loaded
-
-        check_not_loaded(model, loading)
-    if tokenizer is None:
-        raise RecordError(
-            f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
-        )
+        return model, own if tokenizer is None else tokenizer
+    check_pair(model, tokenizer, loading)
     return model, tokenizer
 
 
