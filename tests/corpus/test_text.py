@@ -21,8 +21,8 @@ def test_texts_that_say_something_else_have_other_names():
 
 def test_a_text_alone_is_no_document_of_its_name():
     text = CorpusText("a")
-    assert text.unit != CorpusText("b", group=text.name).unit
-    assert CorpusText("a", group="d").unit == CorpusText("b", group="d").unit
+    assert text.document != CorpusText("b", group=text.name).document
+    assert CorpusText("a", group="d").document == CorpusText("b", group="d").document
 
 
 def test_keys_of_two_uses_differ():

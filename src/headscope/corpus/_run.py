@@ -215,13 +215,7 @@ class _RunSteps:
             with progress, progress.watching(self._how_far):
                 self._measure(left[::-1])
         finally:
-            # Nothing more is wanted; what runs is left or ended, and is measured again.
-            for future in self._running:
-                future.cancel()
-            if self._engine.is_own and self._running:
-                stop(self._executor)
-            elif self._engine.is_own:
-                self._executor.shutdown()
+            self._end()
         if self._failed:
             some = [f"{part} ({why})" for part, why in sorted(self._failed.items())[:SHOWN]]
             raise RunError(
@@ -234,6 +228,15 @@ class _RunSteps:
             failed += self._folder.document_of(part, self._facts)["failed"]
         self._folder.write_failed(failed)
         return FinishedRun(self._folder, self._corpus, self._facts, failed)
+
+    def _end(self) -> None:
+        """Nothing more is wanted; what runs is left or ended, and its parts are measured again."""
+        for future in self._running:
+            future.cancel()
+        if self._engine.is_own and self._running:
+            stop(self._executor)
+        elif self._engine.is_own:
+            self._executor.shutdown()
 
     def _how_far(self) -> tuple[int, int]:
         done = self._measured + texts_under_way(self._folder.path)

@@ -122,9 +122,10 @@ class Sums:
         Raises:
             RecordError: where it was counted before, or the facts are others.
         """
-        self.check(name, facts or {})
+        given = facts or {}
+        self.check(name, given)
         one = Sums(self.what)
-        one.facts = {fact: value for fact, value in (facts or {}).items() if value}
+        one.facts = {fact: given[fact] for fact in given if given[fact]}
         one.lengths[length], one._texts = 1, {key_of("text", name)}
         rows, examples = {}, {}
         for count, array in counts.items():

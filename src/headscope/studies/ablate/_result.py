@@ -314,7 +314,17 @@ class Ablation(FoldResult):
 
     def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         check_document(self.sums.facts, FACTS)
-        cells, rows = self.cells, len(self.sums.rows)
+        self._check_cells()
+        rows = len(self.sums.rows)
+        array_of(arrays, "counts.changes", "f", (rows, len(self.cells)))
+        array_of(arrays, "counts.intact", "f", (rows,))
+        for name in ("examples", "graded"):
+            array_of(arrays, f"counts.{name}", "i", (rows,))
+        if (self.sums["examples"] < 1).any() or self.sums.total("examples") != self.examples:
+            raise ValueError("its examples are not those of its documents")
+
+    def _check_cells(self) -> None:
+        cells = self.cells
         # A total is one number of the intact model and one without each cell.
         are_whole = all(len(each) == len(cells) + 1 for each in self.totals.values())
         if not cells or len(set(cells)) < len(cells) or not are_whole:
@@ -323,12 +333,6 @@ class Ablation(FoldResult):
             raise ValueError("its layers and heads have numbers that no model has")
         if not {cell for cell in cells if cell[2] >= 0} <= set(self.estimates or cells):
             raise ValueError("it has heads that its screen does not have")
-        array_of(arrays, "counts.changes", "f", (rows, len(cells)))
-        array_of(arrays, "counts.intact", "f", (rows,))
-        for name in ("examples", "graded"):
-            array_of(arrays, f"counts.{name}", "i", (rows,))
-        if (self.sums["examples"] < 1).any() or self.sums.total("examples") != self.examples:
-            raise ValueError("its examples are not those of its documents")
 
     def counts(self) -> dict[str, int]:
         """How many heads raise the score or lower it, and how many of these do so significantly."""

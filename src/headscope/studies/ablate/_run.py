@@ -170,23 +170,28 @@ class DisabledHeads:
         bar = Progress("Disabling heads", "run", runs, done=done, shows=progress)
         # A compiled layer would not ask for what stands in the place of its forward.
         with one_pass(), uncompiled(self.model), bar as shown:
-            for number in batches:
-                missing = [cell for cell in self.cells if (number, cell) not in noted]
-                # The first batch is run in any case: its scores show whether the values that were
-                # found before are of this model and task.
-                if not number or missing or (number, None) not in noted:
-                    _add_intact(number, noted, self._intact(task, number))
-                for own in _by_place(missing):
-                    for cell, values in self._without(task, number, own):
-                        noted[number, cell] = values
-                        shown.step()
-                    if path is not None:
-                        note(path, header, noted)
+            for _ in self._measured(task, noted, shown):
+                if path is not None:
+                    note(path, header, noted)
         self._sharing.forget()
         every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
         reason = self._sharing.reason
         shared = f"{WHOLE}: {reason}" if reason not in ("", WHOLE) else reason or SHARED
         return np.stack([task.joined(own) for own in every]), shared
+
+    def _measured(self, task: Task, noted: Noted, bar: Progress) -> Generator[None]:
+        """Note the values that are missing, one layer of a batch after the other."""
+        for number in range(len(task.batches)):
+            missing = [cell for cell in self.cells if (number, cell) not in noted]
+            # The first batch is run in any case: its scores show whether the values that were
+            # found before are of this model and task.
+            if not number or missing or (number, None) not in noted:
+                _add_intact(number, noted, self._intact(task, number))
+            for own in _by_place(missing):
+                for cell, values in self._without(task, number, own):
+                    noted[number, cell] = values
+                    bar.step()
+                yield
 
     def _intact(self, task: Task, number: int) -> Values:
         """The values of the intact model; what its layers are given and return is kept."""

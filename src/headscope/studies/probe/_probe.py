@@ -187,7 +187,7 @@ def probe(
     has_embeddings = kind == "attention-words" and plan.vectors is None
     how = {"reads": READS.get(kind, "maps"), "embeddings": has_embeddings}
     texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
-    with texts_in_parts(READ, (model, tokenizer), texts, reading, again=True) as parts:
+    with texts_in_parts(READ, (model, tokenizer), texts, reading) as parts:
         own, twin = parts.folded(READ, how, {}), None
         left_out = own.left_out
         if random_weights:
