@@ -37,8 +37,8 @@ from headscope.studies.shared._fold import (
     stack_of,
 )
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
-from headscope.studies.shared._folded import read_texts, taken
-from headscope.studies.shared._source import TextsInMemory, check_only_records, warn_of_few
+from headscope.studies.shared._folded import read_texts
+from headscope.studies.shared._source import TextsInMemory, check_only_records, taken, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"

@@ -315,6 +315,9 @@ class Ablation(FoldResult):
     def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         check_document(self.sums.facts, FACTS)
         self._check_cells()
+        # A total is one number of the intact model and one without each cell.
+        if any(len(each) != len(self.cells) + 1 for each in self.totals.values()):
+            raise ValueError("its totals are not of its heads")
         rows = len(self.sums.rows)
         array_of(arrays, "counts.changes", "f", (rows, len(self.cells)))
         array_of(arrays, "counts.intact", "f", (rows,))
@@ -325,10 +328,8 @@ class Ablation(FoldResult):
 
     def _check_cells(self) -> None:
         cells = self.cells
-        # A total is one number of the intact model and one without each cell.
-        are_whole = all(len(each) == len(cells) + 1 for each in self.totals.values())
-        if not cells or len(set(cells)) < len(cells) or not are_whole:
-            raise ValueError("its heads, or the totals of these, are not of one ablation")
+        if not cells or len(set(cells)) < len(cells):
+            raise ValueError("its heads are not of one ablation")
         if any(max(numbers) >= MOST_NUMBERED for _, *numbers in cells):
             raise ValueError("its layers and heads have numbers that no model has")
         if not {cell for cell in cells if cell[2] >= 0} <= set(self.estimates or cells):

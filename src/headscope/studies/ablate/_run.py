@@ -130,6 +130,8 @@ class DisabledHeads:
         plan, chosen = plan_on(self.model, lambda: task.values(self.model, 0)), self._how["chosen"]
         self._places = {(place.stack, place.layer): place for place in plan.places}
         self._sharing = Sharing(self.model, plan.places)
+        if not self._how.get("share", True):
+            self._sharing.reason, self._sharing.is_checked = WHOLE, True
         cells = cells_of(plan, self._how)
         if chosen is not None:
             left = set(map(tuple, chosen))
@@ -159,8 +161,6 @@ class DisabledHeads:
         if self._make is None:
             self._make = parse_by(self._how["by"], self._averaged)
             self.does = self._make(stack=self.cells[0][0], layer=self.cells[0][1]).does
-            if not self._how.get("share", True):
-                self._sharing.reason, self._sharing.is_checked = WHOLE, True
         header, noted, batches = {"way of disabling heads": self.does}, {}, range(len(task.batches))
         if path is not None:
             path = local_path(path)
@@ -176,7 +176,7 @@ class DisabledHeads:
         self._sharing.forget()
         every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
         reason = self._sharing.reason
-        shared = f"{WHOLE}: {reason}" if reason not in ("", WHOLE) else reason or SHARED
+        shared = {"": SHARED, WHOLE: WHOLE}.get(reason, f"{WHOLE}: {reason}")
         return np.stack([task.joined(own) for own in every]), shared
 
     def _measured(self, task: Task, noted: Noted, bar: Progress) -> Generator[None]:

@@ -24,11 +24,6 @@ from headscope.studies.shared._source import (
 )
 
 
-def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """These options, which are taken out of the others."""
-    return {name: options.pop(name) for name in names if name in options}
-
-
 def check_unique(names: Iterable[str], what: str) -> None:
     """Raise where two annotated texts have one name, by which what is read of them is kept.
 

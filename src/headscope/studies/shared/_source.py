@@ -125,6 +125,11 @@ def passed(*_: Any) -> None:
     """What cannot be captured is reported once, when the model itself reads it."""
 
 
+def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """These options, which are taken out of the others."""
+    return {name: options.pop(name) for name in names if name in options}
+
+
 def parse_source(
     model: Any, tokenizer: Any, texts: Any, options: dict[str, Any], *, needs: str = "attention"
 ) -> TextsInMemory:
@@ -149,8 +154,7 @@ def parse_source(
 
     if tokenizer is not None:
         check_reader(tokenizer, "study")
-    capturing = {name: options.pop(name) for name in CAPTURING if name in options}
-    loading = {name: options.pop(name) for name in LOADING if name in options}
+    capturing, loading = taken(options, CAPTURING), taken(options, LOADING)
     if isinstance(model, Record):
         raise RecordError(
             "Texts are read by a model, and a record was given; give either the record or "
