@@ -30,13 +30,15 @@ from headscope.capturing.watching.tape import ModuleUses
 from headscope.errors import CaptureError, ModelError
 from headscope.record import Record, TextBatch
 
+Noting = Callable[[Call], None] | None
+
 
 def run(
     model: nn.Module,
     inputs: Inputs,
     keeping: KeepChoice,
     *,
-    note: Callable[[Call], None] | None = None,
+    note: Noting = None,
     interventions: Sequence[InterventionLike] = (),
     numbers: bool = True,
 ) -> list[Record]:
@@ -82,35 +84,24 @@ def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
     """
     with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), uncompiled(model):
         keeping = KeepChoice(frozenset({"weights"}), auto=False)
-        builder = _passed(model, inputs, Builder(inputs, keeping, model), keeping=keeping)
-        return builder.batch(facts_of(model), count)
+        return _passed(model, inputs, keeping).batch(facts_of(model), count)
 
 
 def _run(
-    modules: ModelModules,
-    inputs: Inputs,
-    keeping: KeepChoice,
-    note: Callable[[Call], None] | None,
-    *,
-    numbers: bool,
+    modules: ModelModules, inputs: Inputs, keeping: KeepChoice, note: Noting, *, numbers: bool
 ) -> list[Record]:
     model = modules.model
     called_with = _differing(model, _without_cache(model, inputs))
     facts = facts_of(model)  # before the pass, while all modules are in the processor's cache
-
-    def passed(inputs: Inputs) -> Builder:
-        made = Builder(inputs, keeping, model)
-        return _passed(model, inputs, made, keeping=keeping, note=note)
-
     try:
-        builder = passed(inputs)
+        builder = _passed(model, inputs, keeping, note)
     except CaptureError as error:
         builder = _returned(model, inputs, keeping, error)
         if builder is None:
             if not numbers or not isinstance(error, UnnamedPositions):
                 raise error from None
             inputs = inputs.with_numbers(str(error))
-            builder = passed(inputs)
+            builder = _passed(model, inputs, keeping, note)
         else:
             called_with["output_attentions"] = True
     records = builder.records(replace(facts, called_with=called_with))
@@ -137,16 +128,9 @@ def _returned(
         raise
 
 
-def _passed(
-    model: nn.Module,
-    inputs: Inputs,
-    builder: Builder,
-    *,
-    keeping: KeepChoice,
-    note: Callable[[Call], None] | None = None,
-) -> Builder:
-    """The builder, once it was given everything that was seen in one pass."""
-    options = _without_cache(model, inputs)
+def _passed(model: nn.Module, inputs: Inputs, keeping: KeepChoice, note: Noting = None) -> Builder:
+    """A builder that was given everything that was seen in one pass."""
+    builder, options = Builder(inputs, keeping, model), _without_cache(model, inputs)
     routers = None
     if keeping.routers:
         check_routers(model)

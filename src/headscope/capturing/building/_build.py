@@ -19,9 +19,8 @@ from headscope.capturing.building._checks import (
     Keys,
     Proof,
     check_chunks,
-    check_sizes,
+    check_form,
     explained,
-    not_proved,
     read_proofs,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
@@ -119,10 +118,8 @@ class Builder:
         Raises:
             CaptureError: where tokens and call do not fit.
         """
-        check_sizes(call)
+        check_form(call, self._texts)
         check_chunks(call, self._keys)
-        if call.layout.open:
-            raise not_proved(call.name, self._texts)
         whole, call = call, self._sides.laid_out(call)
         sides, visibility = self._sides.of(call), self._visibility_of(call)
         rows, padding = self._rows_and_padding_of(call, sides)

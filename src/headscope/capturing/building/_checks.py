@@ -166,11 +166,16 @@ def check_chunks(call: Call, known: dict[str, Keys]) -> None:
     known[call.name] = Keys(keys, StorageWeakRef(call.key.untyped_storage()))
 
 
-def check_sizes(call: Call) -> None:
-    """Raise where the weights do not cover all queries and keys, as with landmarks or blocks.
+def check_form(call: Call, texts: int) -> None:
+    """Raise where the weights do not cover all queries and keys, as with landmarks or blocks, or
+    nothing proves the order of texts and heads.
+
+    Args:
+        call: any call.
+        texts: how many the model was given.
 
     Raises:
-        CaptureError: naming the shapes.
+        CaptureError: naming the module.
     """
     if call.odd:
         raise CaptureError(f"{call.name} {call.odd}")
@@ -180,12 +185,9 @@ def check_sizes(call: Call) -> None:
             f"head query key] is {list(call.size)}; attention in blocks or by landmarks cannot be "
             "captured yet"
         )
-
-
-def not_proved(name: str, count: int) -> CaptureError:
-    """The error where nothing proves the order of texts and heads."""
-    remedy = "; capture one text at a time" if count > 1 else ""
-    return CaptureError(
-        f"{name} holds texts and heads in axes of which nothing shows which is which (no output "
-        f"projection takes its result){remedy}"
-    )
+    if call.layout.open:
+        remedy = "; capture one text at a time" if texts > 1 else ""
+        raise CaptureError(
+            f"{call.name} holds texts and heads in axes of which nothing shows which is which (no "
+            f"output projection takes its result){remedy}"
+        )

@@ -276,7 +276,7 @@ def _meet(path: ResidualPath, use: ModuleUse, norm_of: NormOf) -> None:
     elif path.after is not None:
         path.second, path.ended = norm, True
     elif path.stream is None:
-        path.before = norm if path.before is None else path.before
+        path.before = path.before or norm
     else:
         path.after = norm
 

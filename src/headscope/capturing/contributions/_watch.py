@@ -163,14 +163,13 @@ class NormsWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is; note sums."""
-        options, now = kwargs or {}, observers()
-        if not self._waiting or now.away or now.level != self._level:
+        options, parts = kwargs or {}, None
+        if not self._waiting or observers().away or level() != self._level:
             return func(*args, **options)
-        if func not in SUMS and func not in SUMS_IN_PLACE:
-            if getattr(func, "__name__", "") not in HARMLESS:
-                self._record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
-            return func(*args, **options)
-        parts = _two_tensors(args, options)
+        if func in SUMS or func in SUMS_IN_PLACE:
+            parts = _two_tensors(args, options)
+        elif getattr(func, "__name__", "") not in HARMLESS:
+            self._record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
         if parts is None or not self._are_taken(*parts):
             return func(*args, **options)
         if func in SUMS_IN_PLACE:  # the first addend will hold the sum

@@ -97,7 +97,7 @@ class Tape:
     ) -> None:
         self._modules, self._used = modules, used
         running = list(filter(may_attend, modules.all))
-        self._sized = _by_id(each for each in running if ATTENTION_NAME.search(type(each).__name__))
+        self._sized = _by_id(filter(_is_attention, running))
         followed = [*self._sized.values(), modules.model] if attention_only else running
         self._followed = _by_id(followed)
         self._makers = _by_id([] if used is None else filter(has_weight, modules.all))
@@ -219,6 +219,11 @@ class Tape:
                 made = [storage_of(use.output) for use in self.uses]
                 given = given if storage_of(given) in made else None
         self.uses.append(ModuleUse(module, given, output))
+
+
+def _is_attention(module: nn.Module) -> bool:
+    """Whether a module calls itself attention."""
+    return bool(ATTENTION_NAME.search(type(module).__name__))
 
 
 def _by_id(modules: Iterable[nn.Module]) -> dict[int, nn.Module]:
