@@ -101,12 +101,6 @@ def watch(
                 f"{batch}; give their number as batch=, unless it works within windows: that "
                 "cannot be captured yet"
             )
-        if call.layout.open:
-            raise CaptureError(
-                f"{call.name} holds {batch} examples and its heads in axes of which nothing shows "
-                "which is which (no output projection takes its result); watch one example at a "
-                "time, without batch="
-            )
         builder.take(call)
 
     # Watching comes last: interventions put their hooks before, and it must see what they do.

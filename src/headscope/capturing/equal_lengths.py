@@ -96,11 +96,6 @@ def capture_batches(
     threads torch cuts products by their size. Every layer of every text is checked as `capture`
     checks it.
 
-    Where it is known that no attention comes after the last, a pass ends with that: what follows
-    gives no weights. The first pass of a call, one over texts of each length, and every sixteenth
-    run to the end and look for more. All do in models with routers, and where modules have hooks of
-    somebody else, which the rest of the pass would call.
-
     2,048 texts are read ahead. The weights of a batch take 256 MiB at most, or those of one text.
     Texts that cannot be run together, since the model is an encoder-decoder or sees each of them
     otherwise, are captured one by one, as records.

@@ -282,8 +282,7 @@ class _MarkedTokens:
             return None
         del self.parts[call.name]
         whole = joined([part for part, _ in parts])
-        if len(parts) > 1:
-            self._marks[whole.number] = np.concatenate([marks for _, marks in parts], axis=1)
+        self._marks[whole.number] = np.concatenate([marks for _, marks in parts], axis=1)
         return whole
 
     def laid_out(self, call: Call) -> Call:

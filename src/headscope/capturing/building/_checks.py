@@ -186,7 +186,7 @@ def check_form(call: Call, texts: int) -> None:
             "captured yet"
         )
     if call.layout.open:
-        remedy = "; capture one text at a time" if texts > 1 else ""
+        remedy = "; capture one text at a time" if texts != 1 else ""
         raise CaptureError(
             f"{call.name} holds texts and heads in axes of which nothing shows which is which (no "
             f"output projection takes its result){remedy}"

@@ -9,6 +9,7 @@ import torch
 
 from headscope.capturing.building.padding import Sides
 from headscope.capturing.calls.call import Call
+from headscope.capturing.device import allowed_apart
 from headscope.capturing.watching._before_positions import is_one
 from headscope.record import Rotary
 from headscope.record.rotary import LEADS_WITHIN, rotary_between
@@ -66,32 +67,23 @@ class Rotations:
             return [{"rotary": None, "turned": UNSEEN}] * texts
         if is_one(query_before, query) and is_one(key_before, key):
             return [{"rotary": None, "turned": ""}] * texts
-        exact = {query.dtype, query_before.dtype} <= {torch.float32, torch.float64}
-        within = LEADS_WITHIN if exact else HALF_WITHIN
+        own = allowed_apart(query_before, LEADS_WITHIN, HALF_WITHIN)
+        within = max(own, allowed_apart(query, LEADS_WITHIN, HALF_WITHIN))
         first = self._of_text(call, sides, 0, within)
-        if first["rotary"] is not None and self._leads_all(call, sides, within):
+        if first["rotary"] is not None and self._leads_all(call, sides, first["rotary"], within):
             return [first] * texts
         return [first, *(self._of_text(call, sides, text, within) for text in range(1, texts))]
 
-    def _leads_all(self, call: Call, sides: Sides, within: float) -> bool:
+    def _leads_all(self, call: Call, sides: Sides, rotary: Rotary, within: float) -> bool:
         """Whether the rotation of the first text is that of all, none of which has padding."""
-        pairs = _pairs(call)
-        seen = pairs[0][0].shape[2]  # of a generation, what the first step read
-        if {len(at) for side in sides for at in side.positions} != {seen}:
+        if {len(at) for side in sides for at in side.positions} != {call.size[2]}:
             return False
         # ``[text side token feature]`` of the first head of queries and of keys
         before, after = (
-            np.stack([_plain(pair[at][:, 0]) for pair in pairs], axis=1) for at in (0, 1)
+            np.stack([_plain(pair[at][:, 0]) for pair in _pairs(call)], axis=1) for at in (0, 1)
         )
-        sides_alone = before.shape[0] * 2, 1, *before.shape[2:]
-        moved = ~_is_same(before.reshape(sides_alone), after.reshape(sides_alone), within)
-        if not moved.reshape(-1, 2).any(axis=1).all():
-            return False
-        # the one that was taken for the first text is the first that leads
-        known = next(
-            (each for each in self._known if each.leads(before[0], after[0], within)), None
-        )
-        return known is not None and known.leads(before, after, within)
+        known = next(each for each in self._known if each.rotary is rotary)
+        return known.leads(before, after, within)
 
     def _of_text(self, call: Call, sides: Sides, example: int, within: float) -> dict[str, Any]:
         queries, keys = _vectors(call, sides, example, 1)
@@ -120,11 +112,9 @@ def _pairs(call: Call) -> tuple[tuple[Any, Any], ...]:
 def _vectors(call: Call, sides: Sides, example: int, heads: int) -> list[Pair]:
     """Queries and keys of the real tokens of a text in the first heads."""
     vectors = []
-    for side, (before, after) in zip(sides, _pairs(call), strict=True):
-        # Of a generation, what the first step read.
-        seen, at = before.shape[2], side.places[example]
-        at = at if isinstance(at, slice) else at[at < seen]
-        one, other = (_plain(each[example, :heads, :seen][:, at]) for each in (before, after))
+    for side, pair in zip(sides, _pairs(call), strict=True):
+        at = side.places[example]
+        one, other = (_plain(each[example, :heads][:, at]) for each in pair)
         vectors.append((one, other))
     return vectors
 

@@ -135,6 +135,13 @@ class ResidualPath:
         """What is to be added: the output, or what its own norm makes of it."""
         return self.output if self.before is None else self.before.output
 
+    @property
+    def last(self) -> torch.Tensor | None:
+        """What was seen last on its way."""
+        if self.after is not None:
+            return self.again
+        return self.branch if self.stream is None else self.stream
+
     def takes(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is as large as the output."""
         return (
@@ -265,10 +272,7 @@ def _is_of_another(path: ResidualPath, tensor: torch.Tensor, paths: Sequence[Res
 
 def _meet(path: ResidualPath, use: ModuleUse, norm_of: NormOf) -> None:
     """A module took something as large as the output: a norm of it, or the end of its way."""
-    wanted = path.branch if path.stream is None else path.stream
-    if path.after is not None:
-        wanted = path.again
-    if wanted is None or not same(use.given, wanted):
+    if path.last is None or not same(use.given, path.last):
         return
     norm = norm_of(use, path.width) if path.takes(use.output) else None
     if norm is None:
