@@ -53,13 +53,17 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("given", ["bert-base-uncased", Path("folder"), [TEXT, TEXT], 3, {"a": 1}])
+@pytest.mark.parametrize(
+    "given", ["bert-base-uncased", Path("folder"), [TEXT, TEXT], 3, {"a": 1}, str.split, dict]
+)
 def test_what_is_no_tokenizer_is_named(name, given, model):
     texts = TEXT if name in ("capture", "generate") else [TEXT]
     with pytest.raises(TextError, match=NO_TOKENIZER):
         CALLS[name](model, given, texts)
     with pytest.raises(TextError, match=NO_TOKENIZER):
         CALLS[name](model, given)
+    with pytest.raises(TextError, match=NO_TOKENIZER), hs.watch(model, TEXT, tokenizer=given):
+        pass
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -401,6 +405,7 @@ def test_no_wrong_value_is_answered_by_a_bare_error(name, swept, tmp_path, monke
         ({"stack": "cross"}, "has the stacks|have the stacks"),
         ({"layerss": [99]}, "has no option 'layerss'; it has"),
         ({"on_error": 3}, "on_error is called with number and error of what is left out"),
+        ({"progress": "yes"}, "progress is True or False, not 'yes'"),
         ({"confidence": 7}, "confidence is a number between 0 and 1, not 7"),
     ],
 )
@@ -419,6 +424,20 @@ def test_a_wrong_option_is_one_error_in_memory_and_in_a_run(
             getattr(hs, name)(*given, **more)
         errors.append((type(found.value), str(found.value)))
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number from 1 on, not 0"),
+        ({"progress": object()}, "progress is True or False, not <obj"),
+        ({"allow_unfit": 1}, "allow_unfit is True or False, not 1"),
+    ],
+)
+def test_what_all_studies_take_is_checked_of_pairs_too(option, why, tokenizer):
+    pair = hs.studies.AlignedPair.of("the cat", "a cat", "0-0 1-1")
+    with pytest.raises(RecordError, match=why):
+        hs.alignment_study(tiny_model("bart"), tokenizer, [pair], **option)
 
 
 def test_what_is_no_classifier_is_one_error_in_memory_and_in_a_run(model, tokenizer, tmp_path):

@@ -88,13 +88,21 @@ def listed(given: Any, wanted: str, error: type[HeadscopeError] = RecordError) -
     return list(given)
 
 
-def check_called(given: Any) -> None:
-    """Raise where ``on_error`` was given and cannot be called.
+def check_reading(options: Mapping[str, Any]) -> None:
+    """Raise where an option of reading texts, of those that all studies share, is not what it must
+    be.
 
     Raises:
-        RecordError: with what was given.
+        RecordError: naming it, with what was given.
     """
-    if given is not None and not callable(given):
+    for name in ("batch_size", "batch_tokens"):
+        if options.get(name) is not None:
+            check_count(name, options[name])
+    for name in ("progress", "allow_unfit"):
+        if options.get(name) is not None and not isinstance(options[name], bool):
+            raise RecordError(f"{name} is True or False, not {options[name]!r}")
+    report = options.get("on_error")
+    if report is not None and not callable(report):
         raise RecordError(
-            f"on_error is called with number and error of what is left out, and was {given!r}"
+            f"on_error is called with number and error of what is left out, and was {report!r}"
         )

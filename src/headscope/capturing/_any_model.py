@@ -14,7 +14,7 @@ from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.inputs.parse import is_conversation, parse_call
+from headscope.capturing.inputs.parse import check_reader, is_conversation, parse_call
 from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
 from headscope.capturing.media.input_positions import InputPositions, pixels_followed
 from headscope.capturing.observers import hook_before, observers
@@ -84,6 +84,7 @@ def watch(
         ...     model(states)  # [1 3 feature]
         >>> seen.record["self"].weights(layer=0)
     """
+    check_reader(tokenizer, "watch")
     model, seen = unwrapped(model), Watched()
     keeping = keeping_of(options)
     inputs = Inputs({}, (), sides=_sides(tokens, batch, tokenizer))

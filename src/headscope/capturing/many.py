@@ -37,7 +37,7 @@ from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import LOADING, KeepOptions, LoadOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, HeadscopeError, check_called
+from headscope.errors import CaptureError, HeadscopeError, check_reading
 from headscope.record import Record
 from headscope.results import check_conserved
 from headscope.storage import RecordFolder
@@ -170,7 +170,7 @@ def capture_many(
     # Not a generator itself: mistakes in the options are raised here, when it is called, before any
     # model is loaded or input is read.
     check_reader(tokenizer, call="capture_many")
-    check_called(on_error)
+    check_reading({"on_error": on_error, "progress": progress})
     options["batch_tokens"] = batch_tokens
     in_parts = {name: options.pop(name) for name in FOR_PARTS if name in options}
     check_names(options)

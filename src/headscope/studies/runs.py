@@ -17,7 +17,7 @@ from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing.entry import prepared
 from headscope.capturing.fitness import check_fit
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.inputs.parse import parse_shared
+from headscope.capturing.inputs.parse import check_reader, parse_shared
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading import head_of, load_for
@@ -28,7 +28,7 @@ from headscope.capturing.run import at_rest, run, unwrapped
 from headscope.comparison import Comparison, Effect, OutputChange, StackComparison, compare
 from headscope.comparison.effect import OutputKind
 from headscope.comparison.stack import largest_of
-from headscope.errors import HeadscopeError, InterventionError, check_called, check_count, listed
+from headscope.errors import HeadscopeError, InterventionError, check_count, check_reading, listed
 from headscope.evidence.groups import listed_groups
 from headscope.interventions import Intervention
 from headscope.interventions.plan import ModelPlan
@@ -343,7 +343,8 @@ def effect(
         ... )
         >>> comparison.moved  # [layer head], nats
     """
-    check_called(options.get("on_error"))
+    check_reader(tokenizer, "effect")
+    check_reading(options)
     _check(interventions, listed(controls, "lists of interventions as controls"))
     check_count("top", top)
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)

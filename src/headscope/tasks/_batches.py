@@ -16,7 +16,7 @@ from torch import nn
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
-from headscope.errors import HeadscopeError, TextError, check_called
+from headscope.errors import HeadscopeError, TextError, check_reading
 from headscope.interventions.objective import padded
 
 AT_ONCE = 16
@@ -102,7 +102,7 @@ def read_examples(
         TextError: where there is no example, none can be read, or most of their tokens are unknown.
     """
     _check_options(options)
-    check_called(options.get("on_error"))
+    check_reading(options)
     examples = several_of(examples)
     if not len(examples):
         raise TextError("No text was given; give at least one")

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
+from inspect import isroutine
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,9 @@ def check_reader(tokenizer: Any, call: str) -> None:
     Raises:
         TextError: saying what stands where in a call.
     """
-    if tokenizer is not None and not callable(tokenizer):
+    # A tokenizer is an object that can be called: neither a function nor a class.
+    is_none = isroutine(tokenizer) or isinstance(tokenizer, type) or not callable(tokenizer)
+    if tokenizer is not None and is_none:
         raise TextError(
             f"Expected a tokenizer after the model, got {repr(tokenizer)[:60]}; load "
             f"one with AutoTokenizer.from_pretrained: {call}(model, tokenizer, ...)"

@@ -21,8 +21,8 @@ from headscope.errors import (
     InterventionError,
     RecordError,
     RunError,
-    check_called,
     check_count,
+    check_reading,
     listed,
 )
 from headscope.evidence.chance import check_correction
@@ -294,7 +294,7 @@ def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
         if name in ("confidence", "alpha"):
             check_confidence(value, name)
     check_correction(options.get("correction", "holm"))
-    check_called(options.get("on_error"))
+    check_reading(options)
     _check_cells(options)
     check_screen(options, by)
     if is_run:

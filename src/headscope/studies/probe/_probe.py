@@ -19,8 +19,8 @@ from headscope.errors import (
     HeadscopeError,
     RecordError,
     TextError,
-    check_called,
     check_count,
+    check_reading,
     listed,
 )
 from headscope.evidence.groups import check_confidence
@@ -286,7 +286,7 @@ def _check_numbers(plan: SimpleNamespace) -> None:
     if not seeds:
         raise RecordError("seeds is empty; give at least one")
     check_confidence(plan.confidence)
-    check_called(plan.on_error)
+    check_reading(vars(plan))
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
         if getattr(plan, name) is not None or DEFAULTS.get(name) is not None:
             check_count(name, getattr(plan, name))

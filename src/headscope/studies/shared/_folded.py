@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
-from headscope.errors import HeadscopeError, RecordError, check_called
+from headscope.errors import HeadscopeError, RecordError, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
 from headscope.studies.shared._corpus_model import corpus_texts
@@ -247,4 +247,4 @@ def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) 
             f"{fold.name} has no option {unknown[0]!r}; it has {', '.join(known)}; to count fewer "
             "texts, give fewer"
         )
-    check_called(options.get("on_error"))
+    check_reading(options)
