@@ -272,15 +272,20 @@ def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
         return {groups[0]: "self"}
     names = {group: role_of(group.path, group.cross) for group in groups}
     if "decoder" not in names.values():
-        # A model of pictures that reads frame by frame has attention in space alone.
-        is_divided = any(group.kind == TIME for group in groups)
-        others = {} if is_divided else {SPACE: "vision"}
-        if "cross" not in names.values():
-            names = {group: group.path or name for group, name in names.items()}
-        names = {group: others.get(group.kind, group.kind) or name for group, name in names.items()}
+        names = _by_kind(names)
     # Each step tells apart those groups that the one before gave the same name.
     names = _replaced_twins(names, lambda group: _joined(group.path, "cross" * group.cross))
     return _replaced_twins(names, lambda group: _joined(names[group], group.kind))
+
+
+def _by_kind(names: dict[StackKey, str]) -> dict[StackKey, str]:
+    """The kinds of groups for names; of those without one the paths, unless a role says more."""
+    # A model of pictures that reads frame by frame has attention in space alone.
+    is_divided = any(group.kind == TIME for group in names)
+    others = {} if is_divided else {SPACE: "vision"}
+    if "cross" not in names.values():
+        names = {group: group.path or name for group, name in names.items()}
+    return {group: others.get(group.kind, group.kind) or name for group, name in names.items()}
 
 
 def _replaced_twins(
