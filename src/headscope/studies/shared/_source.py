@@ -183,6 +183,10 @@ def check_only_records(tokenizer: Any, options: Mapping[str, Any]) -> None:
     Raises:
         RecordError: naming it.
     """
+    if tokenizer is not None:
+        from headscope.capturing import check_reader
+
+        check_reader(tokenizer, "study")
     given = ["tokenizer"] if tokenizer is not None else []
     given += [name for name in (*CAPTURING, *LOADING) if name in options]
     if given:
