@@ -180,10 +180,8 @@ class PictureAnswer(Result):
     @property
     def word_probabilities(self) -> tuple[float, ...]:
         """The probability of each word: the product of those of its tokens."""
-        return tuple(
-            float(np.prod([self.probabilities[token] for token in word.tokens]))
-            for word in self.words
-        )
+        products = (np.prod([self.probabilities[at] for at in word.tokens]) for word in self.words)
+        return tuple(map(float, products))
 
     def values(self, *, relative: bool = False) -> Float[np.ndarray, "word patch"]:
         """What heat is made of: attention of each word on each patch, NaN at sinks that are left
@@ -295,18 +293,18 @@ class PictureAnswer(Result):
             return []
         columns = self.columns()
         rows = [("word", "probability", "share", "even", "sinks", "most at")]
-        for number in range(len(self.words)):
-            picture = f"p{columns['picture'][number]} " if len(self.grids) > 1 else ""
-            rows.append(
-                (
-                    columns["word"][number],
-                    f"{columns['probability'][number]:.2f}",
-                    *(_percent(columns[name][number]) for name in ("share", "even", "sinks")),
-                    f"{picture}r{columns['row'][number]}c{columns['column'][number]}",
-                )
+        for word, _, probability, *shares, picture, row, column in zip(
+            *columns.values(), strict=True
+        ):
+            place = f"p{picture} " * (len(self.grids) > 1) + f"r{row}c{column}"
+            rows.append((word, f"{probability:.2f}", *map(_percent, shares), place))
+        blocks = [TextTable.of_rows(rows, says=SAYS, align="right"), self._heads_table()]
+        if len(self.grids) != self.given:
+            blocks.append(
+                f"{self.given} picture{'s' * (self.given > 1)} given; the model read "
+                f"{len(self.grids)} (crops), numbered p0, p1 ..."
             )
-        table = TextTable.of_rows(rows, says=SAYS, align="right")
-        return [table, self._heads_table(), *self._crops()]
+        return blocks
 
     def _heads_in_words(self) -> str:
         """Which heads the numbers are the mean of."""
@@ -331,10 +329,9 @@ class PictureAnswer(Result):
             return "No patch is a sink."
         had = _percent(self.word_attention[:, self.is_sink].sum() / self.word_shares.sum())
         done = "kept" if self.keep_sinks else "left out"
+        sinks = f"{count} patches of {len(self.places)} are sinks"
         if count == 1:
             sinks = f"1 patch of {len(self.places)} is a sink"
-        else:
-            sinks = f"{count} patches of {len(self.places)} are sinks"
         return f"{sinks} with {had} of the attention on the picture, {done}."
 
     def _heads_table(self) -> TextTable:
@@ -345,14 +342,6 @@ class PictureAnswer(Result):
             rows.append((f"{self.layers[layer]}-{head}", _percent(shares[layer, head])))
         title = "The heads that look at the picture most"
         return TextTable.of_rows(rows, title=title, align="right")
-
-    def _crops(self) -> list[str]:
-        if len(self.grids) == self.given:
-            return []
-        return [
-            f"{self.given} picture{'s' * (self.given > 1)} given; the model read "
-            f"{len(self.grids)} (crops), numbered p0, p1 ..."
-        ]
 
     def _index_of(self, word: int | str) -> int:
         texts = [each.text for each in self.words]

@@ -147,9 +147,12 @@ class Faithfulness(FoldResult):
         """One value for each text, or document of several, NaN for none, by measure, signal and
         what it is set against; of more than 512, for each of the groups that they are drawn in.
         """
+        return {name: self._rows[:, _place(name)] for name in self.means}
+
+    @cached_property
+    def _rows(self) -> Float[np.ndarray, "document row"]:
         values, known = self.sums["values"], self.sums["known"]
-        rows = np.divide(values, known, out=np.full(values.shape, np.nan), where=known > 0)
-        return {name: rows[:, _place(name)] for name in self.means}
+        return np.divide(values, known, out=np.full(values.shape, np.nan), where=known > 0)
 
     def agreement(
         self, first: str = "attention", second: str = "gradient"
@@ -163,9 +166,7 @@ class Faithfulness(FoldResult):
         for signal in (first, second):
             if signal not in self.signals or first == second:
                 raise RecordError(f"Give two of the signals {', '.join(self.signals)}")
-        places = [_place((measure, first, second)) for measure in AGREEMENT]
-        values, known = self.sums["values"][:, places], self.sums["known"][:, places]
-        return np.divide(values, known, out=np.full(values.shape, np.nan), where=known > 0)
+        return self._rows[:, [_place((measure, first, second)) for measure in AGREEMENT]]
 
     @cached_property
     def means(self) -> dict[Name, tuple[float, float, float, float, int]]:
@@ -182,13 +183,13 @@ class Faithfulness(FoldResult):
         counts = self._count
         squares = self.sums.total("squares") / np.maximum(counts, 1)
         deviations = np.sqrt(np.maximum(squares - self._mean**2, 0))
-        means: dict[Name, tuple[float, float, float, float, int]] = {}
-        for name in names:
-            place = _place(name)
-            if counts[place]:
-                mean, (low, high) = float(self._mean[place]), self._ends[place].tolist()
-                means[name] = mean, float(deviations[place]), low, high, int(counts[place])
-        return means
+        numbers = np.column_stack([self._mean, deviations, self._ends]).tolist()
+        places = {name: _place(name) for name in names}
+        return {
+            name: (*numbers[place], int(counts[place]))
+            for name, place in places.items()
+            if counts[place]
+        }
 
     def erasure(
         self, signal: str, measure: str = "comprehensiveness"
@@ -230,12 +231,11 @@ class Faithfulness(FoldResult):
     def columns(self) -> dict[str, list[Any]]:
         """The summary as a table, one list for each column."""
         rows = [(*name, *numbers) for name, numbers in self.means.items()]
-        columns = {field: [row[index] for row in rows] for index, field in enumerate(FIELDS)}
+        columns = dict(zip(FIELDS, map(list, zip(*rows, strict=True)), strict=True))
         if self.control is not None:
-            unknown = (np.nan,) * 4
-            rows = [self.control.means.get(name, unknown) for name in self.means]
-            for index, field in enumerate(("mean", "deviation", "low", "high")):
-                columns[f"random_{field}"] = [row[index] for row in rows]
+            theirs = [self.control.means.get(name, (np.nan,) * 5) for name in self.means]
+            for index, field in enumerate(FIELDS[3:-1]):
+                columns[f"random_{field}"] = [row[index] for row in theirs]
         return columns
 
     def __repr__(self) -> str:

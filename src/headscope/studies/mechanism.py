@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,7 +206,7 @@ class Mechanism(FoldResult):
         rows = []
         for row in chain.from_iterable(map(self._rows, READINGS)):
             known = self._known(row["layer"], row["head"], of=row["of"])
-            carrying = [each for each in known if each.holds]
+            carrying = list(filter(attrgetter("holds"), known))
             for name in CARRYING:
                 values = [getattr(each, name) for each in carrying]
                 row[f"carrying_{name}"] = [*map(list, values)] if name == "features" else values

@@ -155,7 +155,7 @@ def parts_of(
     for part in np.split(order, [first, max(second, first + 1)]):
         own = sorted(number for at in part for number in listed[at] if forms[number] not in seen)
         parts.append(tuple(own))
-        seen.update(forms[number] for number in own)
+        seen.update(map(forms.__getitem__, own))
     if not all(parts):
         raise TextError(
             f"{len(listed)} different documents or sentences are too few to be divided into "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ HIDDEN = 256
 BATCH = 4
 CELLS = 20_000
 """Most pairs of words in a batch."""
+HEADS_OF = attrgetter("heads")
 NO_WORD = -100
 """In place of a head where a shorter sentence was filled up; cross-entropy passes it over."""
 
@@ -153,9 +155,9 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
     if words is not None:
         probe = partial(AttentionWords, count, words.shape[1])
         nearest = partial(DistancesWords, words.shape[1])
-    runs: dict[str, Any] = {name: (probe, name, _heads_of) for name in data.sides}
+    runs: dict[str, Any] = {name: (probe, name, HEADS_OF) for name in data.sides}
     runs[CONTROL] = (probe, PROBE, lambda item: control_heads(item.forms))
-    runs["distances" if words is None else "distances and words"] = (nearest, PROBE, _heads_of)
+    runs["distances" if words is None else "distances and words"] = (nearest, PROBE, HEADS_OF)
     scales = {name: _scale(items, data.parts[0]) for name, items in data.sides.items()}
     scores, epochs = [], {}
     for name, (make, side, heads_of) in runs.items():
@@ -193,10 +195,6 @@ def _hits(module: nn.Module, data: ProbeData, *test: Any) -> np.ndarray:
             hits[number] = attached(each[: size + 1, :size], heads_of(item), item.counted)
     # Batches go by length; hits are put back into the order of the sentences.
     return np.array([hits[number] for number in data.parts[2]])
-
-
-def _heads_of(item: ProbeItem) -> np.ndarray:
-    return item.heads
 
 
 def _scale(items: Sequence[ProbeItem], train: Sequence[int]) -> np.ndarray:
@@ -240,19 +238,20 @@ def batch_of(
     """Some of the sentences, with the heads that are wanted and maps times their scale."""
     items, scales = [all_items[number] for number in numbers], scale[:, None, None]
     count, maps, longest = len(items), len(scale), max(map(len, items))
-    width = 0 if items[0].vectors is None else items[0].vectors.shape[1]
-    own = (item.vectors for item in items if item.vectors is not None)
+    words, vectors = longest + 1, None
+    if items[0].vectors is not None:
+        own = (np.asarray(item.vectors) for item in items)
+        vectors = filled(own, (count, longest, items[0].vectors.shape[1]))
+    ends = (item.ends * scales[..., None] for item in items)
+    distances = (head_distances(len(item)) for item in items)
+    there = (np.ones(len(item) + 1, bool) for item in items)
     return SentenceBatch(
         maps=filled((item.maps * scales for item in items), (count, maps, longest, longest)),
-        ends=filled(
-            (item.ends * scales[..., None] for item in items), (count, maps, 2, 2, longest)
-        ),
-        distances=filled(
-            (head_distances(len(item)) for item in items), (count, longest + 1, longest, 8)
-        ),
+        ends=filled(ends, (count, maps, 2, 2, longest)),
+        distances=filled(distances, (count, words, longest, 8)),
         wanted=filled((heads_of(item) + 1 for item in items), (count, longest), NO_WORD),
-        there=filled((np.ones(len(item) + 1, bool) for item in items), (count, longest + 1)),
-        vectors=filled(own, (count, longest, width)) if width else None,
+        there=filled(there, (count, words)),
+        vectors=vectors,
     )
 
 
