@@ -23,7 +23,7 @@ from headscope.corpus import Sums
 from headscope.errors import RecordError
 from headscope.patterns import Heads, Label, heads_of_kept, kept_of_heads
 from headscope.results import Kept, Result, TextTable
-from headscope.storage import arrays_below
+from headscope.storage import Finite, arrays_below
 
 if TYPE_CHECKING:
     from headscope.atlases._comparison import AtlasComparison
@@ -122,6 +122,11 @@ class Atlas(Result):
     """
 
     KIND: ClassVar[str] = "atlas"
+    DOCUMENT: ClassVar[dict[str, Any]] = {
+        "heads": {},
+        "scores": [str],
+        "pairs": [[[str, str, Finite, Finite, bool]]],
+    }
 
     heads: Heads
     scores: tuple[str, ...]
@@ -325,34 +330,18 @@ class Atlas(Result):
 
     def _kept(self) -> Kept:
         heads, arrays = kept_of_heads(self.heads)
-        # Heads have different numbers of pairs: one flat table, in which words are numbers.
-        flat = [(head, pair) for head, pairs in enumerate(self.pairs) for pair in pairs]
-        words = sorted({word for _, pair in flat for word in (pair.query, pair.key)})
-        number = {word: at for at, word in enumerate(words)}
-        ends = [[head, number[pair.query], number[pair.key], pair.is_words] for head, pair in flat]
-        shares = [[pair.share, pair.even] for _, pair in flat]
         places = {HEADS: arrays, "counts.": self.counts, "sample.": self.examples}
         kept = {f"{at}{name}": each for at, own in places.items() for name, each in own.items()}
-        kept["pairs.ends"] = np.array(ends, np.int32).reshape(-1, 4)
-        kept["pairs.shares"] = np.array(shares, np.float64).reshape(-1, 2)
-        return {"heads": heads, "scores": list(self.scores), "words": words}, kept
+        return {"heads": heads, "scores": self.scores, "pairs": self.pairs}, kept
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Atlas:
-        heads = heads_of_kept(dict(document["heads"]), arrays_below(arrays, HEADS))
-        words: list[str] = document["words"]
-        pairs: list[list[FrequentPair]] = [[] for _ in heads.cells]
-        flat = zip(arrays["pairs.ends"].tolist(), arrays["pairs.shares"].tolist(), strict=True)
-        for (head, query, key, is_words), (share, even) in flat:
-            pair = FrequentPair(words[query], words[key], share, even, bool(is_words))
-            pairs[head].append(pair)
-        atlas = Atlas(
-            heads,
-            tuple(map(str, document["scores"])),
-            arrays_below(arrays, "counts."),
-            arrays_below(arrays, "sample."),
-            tuple(map(tuple, pairs)),
-        )
+        heads = heads_of_kept(document["heads"], arrays_below(arrays, HEADS))
+        pairs = tuple(tuple(FrequentPair(*pair) for pair in own) for own in document["pairs"])
+        if len(pairs) != len(heads.cells):
+            raise ValueError(f"it has pairs of {len(pairs)} heads, expected {len(heads.cells)}")
+        counts, sample = (arrays_below(arrays, place) for place in ("counts.", "sample."))
+        atlas = Atlas(heads, tuple(document["scores"]), counts, sample, pairs)
         assert atlas.sample is not None, "whatever does not fit is found here"
         return atlas
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -80,8 +81,7 @@ class Stratum:
     examples: tuple[Example, ...]
 
 
-@dataclass(frozen=True)
-class FrequentPair:
+class FrequentPair(NamedTuple):
     """The attention from one word to another.
 
     Args:
@@ -201,38 +201,28 @@ def strata(
         head: index of the head.
     """
     of_bins, bins = stratum_of_bins(counts), len(counts)
-    examples: dict[int, list[Example]] = {}
+    examples: dict[int, list[Example]] = {number: [] for number in range(STRATA)}
     for text in texts:
         value = float(text.scores[score, head])
         if not np.isnan(value):
             # A score of exactly 1 belongs to the last bin.
             number = int(of_bins[min(bins - 1, int(value * bins))])
-            examples.setdefault(number, []).append(example_of(text, score, head))
+            examples[number].append(example_of(text, score, head))
     made = []
-    for number in range(STRATA):
+    for number, some in examples.items():
         chosen = np.flatnonzero((of_bins == number) & (counts > 0))
         if len(chosen):
-            some = examples.get(number, [])[:EXAMPLES]
             low, high = chosen[0] / bins, (chosen[-1] + 1) / bins
-            made.append(Stratum(low, high, int(counts[chosen].sum()), tuple(some)))
+            made.append(Stratum(low, high, int(counts[chosen].sum()), tuple(some[:EXAMPLES])))
     return tuple(made)
 
 
 def example_of(text: SampledText, score: int, head: int) -> Example:
     """A text of a sample as one head sees it."""
-    links: list[tuple[int, int, float]] = []
     ends = zip(text.links[head].tolist(), text.weights[head].tolist(), strict=True)
-    for (query, key), weight in ends:
-        links.append((query, key, weight))
-    return Example(
-        name=text.name,
-        words=text.words,
-        special=text.special,
-        score=float(text.scores[score, head]),
-        links=_there(links[:LINKS]),
-        word_links=_there(links[LINKS:]),
-    )
-
-
-def _there(links: Sequence[tuple[int, int, float]]) -> Links:
-    return tuple(link for link in links if link[0] != NO_LINK)
+    links = [(query, key, weight) for (query, key), weight in ends]
+    there = [
+        tuple(link for link in of if link[0] != NO_LINK) for of in (links[:LINKS], links[LINKS:])
+    ]
+    value = float(text.scores[score, head])
+    return Example(text.name, text.words, text.special, value, *there)
