@@ -293,7 +293,6 @@ STACK: dict[str, Any] = {
     "can_move": ([PAIR], None),
     "confidence": Finite,
     "groups": ([(str, int)], None),
-    "nulls": int,
     "texts": int,
 }
 """What a file says of a stack, beside arrays."""
@@ -306,17 +305,16 @@ def kept_of(stack: StackComparison) -> Kept:
     entry: dict[str, Any] = {name: getattr(stack, name) for name in PLAIN}
     entry |= {"other": stack.grid.b.name, "changed": sorted(stack.changed), "groups": stack.groups}
     entry["can_move"] = None if stack.can_move is None else sorted(stack.can_move)
-    entry |= {"nulls": len(stack.nulls), "texts": len(stack.matched)}
+    entry["texts"] = len(stack.matched)
     if stack.groups is not None:
         # JSON has no numbers of NumPy.
         whole = (int, np.integer)
         entry["groups"] = [int(of) if isinstance(of, whole) else str(of) for of in stack.groups]
-    arrays = {"spread": np.asarray(stack.spread, float)}
-    arrays |= {f"nulls.{number}": np.asarray(null) for number, null in enumerate(stack.nulls)}
+    arrays = {"spread": np.asarray(stack.spread, float), "partners": np.array(stack.partners)}
+    arrays["nulls"] = np.array(stack.nulls, float).reshape(-1, len(stack.cells))
+    # Texts differ in length, so that their rows do not fit into one array.
     for number, matched in enumerate(stack.matched):
-        # Texts differ in length, so that their rows do not fit into one array.
         arrays[f"distances.{number}"] = matched.distances
-        arrays[f"heads.{number}"] = np.array([matched.cells, matched.partners])
     return entry, arrays
 
 
@@ -326,18 +324,16 @@ def stack_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], grid: Grid) -
     Raises:
         ValueError: where its parts do not fit each other.
     """
-    cells = cells_of(grid.a)
-    matched, count = [], len(cells)
+    cells, matched = cells_of(grid.a), []
+    count, distances = len(cells), (len(cells), None)
+    partners = _cells(array_of(arrays, "partners", "i", (count, 2)).tolist())
+    if not set(partners) <= set(cells_of(grid.b)):
+        raise ValueError("its heads are not those of its records")
     for number in range(entry["texts"]):
-        distances = array_of(arrays, f"distances.{number}", "f", (count, None))
-        sides = array_of(arrays, f"heads.{number}", "i", (2, count, 2)).tolist()
-        kept, partners = map(_cells, sides)
-        if kept != cells or not set(partners) <= set(cells_of(grid.b)):
-            raise ValueError("its heads are not those of its records")
-        matched.append(MatchedHeads(cells, partners, distances))
+        own = array_of(arrays, f"distances.{number}", "f", distances)
+        matched.append(MatchedHeads(cells, partners, own))
     if not matched or matched[0].distances.shape[1] != len(grid.rows):
         raise ValueError("its distances are of other rows than its records have")
-    nulls = [array_of(arrays, f"nulls.{number}", "f", (count,)) for number in range(entry["nulls"])]
     return StackComparison(
         **{name: entry[name] for name in PLAIN},
         grid=grid,
@@ -345,7 +341,7 @@ def stack_of(entry: dict[str, Any], arrays: dict[str, np.ndarray], grid: Grid) -
         spread=array_of(arrays, "spread", "f", (count,)),
         changed=frozenset(_cells(entry["changed"])),
         groups=None if entry["groups"] is None else tuple(entry["groups"]),
-        nulls=tuple(nulls),
+        nulls=tuple(array_of(arrays, "nulls", "f", (None, count))),
         can_move=None if entry["can_move"] is None else frozenset(_cells(entry["can_move"])),
     )
 
