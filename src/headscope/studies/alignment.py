@@ -31,7 +31,7 @@ from headscope.studies._aligned_pairs import (
 )
 from headscope.studies.shared._fold import Fold, Item
 from headscope.studies.shared._fold_result import FoldResult
-from headscope.studies.shared._folded import folded
+from headscope.studies.shared._folded import folded, taken
 from headscope.studies.shared._head_answers import left_out_lines, percent
 from headscope.studies.word_alignment import (
     BY,
@@ -431,19 +431,16 @@ def alignment_study(
     named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")
-    how = {"stack": options.pop("stack", "cross"), "special": options.pop("special", True)}
-    judging: dict[str, Any] = {"confidence": options.pop("confidence", 0.95)}
     # Before the run: whatever is wrong with the options is said here.
-    AlignmentStudy(**how, **judging)
+    asked = AlignmentStudy(**taken(options, ("stack", "special", "confidence")))
     items = [
         Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
     ]
     return folded(
-        FOLD,
+        asked,
         (model, tokenizer),
         items,
         options,
-        how=how | {"target_tokenizer": target_tokenizer},
-        judging=judging,
         random_weights=random_weights,
+        target_tokenizer=target_tokenizer,
     )

@@ -18,13 +18,13 @@ from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
-from headscope.studies.shared._folded import folded
+from headscope.studies.shared._folded import folded, taken
 from headscope.studies.shared._head_answers import (
+    DEFAULTS,
     ChosenHead,
     EvidenceOptions,
     HeadAnswers,
     percent,
-    taken_options,
 )
 
 CANDIDATES = ("mentions", "words")
@@ -333,17 +333,13 @@ def coref(
         '4-3'
     """
     source, listed = _parsed(passages, reading or {})
-    # Before the model is loaded, since what is counted is kept by the name of its passage.
-    how = {"rows": rows, "stack": options.pop("stack", None)}
-    judging = taken_options(options)
+    stack, judging = options.pop("stack", None), taken(options, DEFAULTS)
     items = [Item(each.name, each.document, each) for each in listed]
     return folded(
-        FOLD,
+        Coreference(rows=rows, stack=stack, **judging),
         (model, tokenizer),
         items,
         options | {"source": source},
-        how=how,
-        judging=judging,
         random_weights=random_weights,
     )
 

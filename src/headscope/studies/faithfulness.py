@@ -442,12 +442,10 @@ def faithfulness(
     """
     from headscope.studies import _explainer
 
-    # Before the run: whatever is wrong with the options is said here.
-    Faithfulness(layer=layer, query=query, confidence=confidence)
-    how = {"layer": layer, "query": query}
-    how["counterfactual"] = counterfactual or _explainer.CounterfactualAttention()
-    if not isinstance(how["counterfactual"], _explainer.CounterfactualAttention):
+    changed = counterfactual or _explainer.CounterfactualAttention()
+    if not isinstance(changed, _explainer.CounterfactualAttention):
         raise RecordError(f"counterfactual is a CounterfactualAttention, not {counterfactual!r}")
+    asked = Faithfulness(layer=layer, query=query, counterfactual=changed, confidence=confidence)
     together = [name for name in ("batch_tokens", "batch_size") if name in options]
     if together:
         raise RecordError(f"faithfulness has no option {together[0]!r}; it runs texts one by one")
@@ -458,15 +456,9 @@ def faithfulness(
         fold = replace(FOLD, records_of=partial(_records_of, noted=noted))
         if _is_one(texts):
             options.setdefault("on_error", _stop)
-    result = folded_texts(
-        fold,
-        (model, tokenizer),
-        () if texts is None else texts,
-        options,
-        how=how,
-        judging={"confidence": confidence},
-        random_weights=random_weights,
-    )
+    texts, readers = () if texts is None else texts, (model, tokenizer)
+    how: dict[str, Any] = {"random_weights": random_weights, "fold": fold}
+    result = folded_texts(asked, readers, texts, options, **how)
     for each, own in zip((result, result.control), noted, strict=False):
         if each is not None:
             each.explained = tuple(own)

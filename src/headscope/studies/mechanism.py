@@ -428,12 +428,5 @@ def mechanism(
     """
     # Before the run: whatever is wrong with the options is said here.
     asked = Mechanism(at, pattern=pattern, **taken(options, ("stack", "share", "confidence")))
-    return folded_texts(
-        FOLD,
-        (records, tokenizer),
-        texts,
-        options,
-        how=asked.how,
-        judging={"confidence": asked.confidence},
-        random_weights=random_weights,
-    )
+    readers = records, tokenizer
+    return folded_texts(asked, readers, texts, options, random_weights=random_weights)

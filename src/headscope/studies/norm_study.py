@@ -299,16 +299,8 @@ def norm_study(
         <NormStudy of 300 texts>
     """
     # Before the run: whatever is wrong with the options is said here.
-    NormStudy(stack=stack, confidence=confidence)
-    return folded_texts(
-        FOLD,
-        (records, tokenizer),
-        texts,
-        options,
-        how={"stack": stack},
-        judging={"confidence": confidence},
-        random_weights=random_weights,
-    )
+    asked, readers = NormStudy(stack=stack, confidence=confidence), (records, tokenizer)
+    return folded_texts(asked, readers, texts, options, random_weights=random_weights)
 
 
 def _row(name: str) -> int:

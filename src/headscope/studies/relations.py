@@ -25,14 +25,14 @@ from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
-from headscope.studies.shared._folded import folded
+from headscope.studies.shared._folded import folded, taken
 from headscope.studies.shared._head_answers import (
+    DEFAULTS,
     ChosenHead,
     EvidenceOptions,
     HeadAnswers,
     cell_of,
     percent,
-    taken_options,
 )
 from headscope.studies.shared._sentences import given_of, parse_treebank, sentence_of
 
@@ -466,16 +466,13 @@ def relations(
     if text not in TEXTS:
         raise RecordError(f"text is {text!r}; it may be {' or '.join(map(repr, TEXTS))}")
     bank = parse_treebank(treebank)
-    how = {"rows": rows, "trees": trees, "text": text}
-    how |= {"universal": options.pop("universal", False), "stack": options.pop("stack", None)}
-    judging = taken_options(options)
+    own = taken(options, ("universal", "stack", *DEFAULTS))
     items = [Item(each.name, each.document or None, each) for each in bank]
     return folded(
-        FOLD,
+        Relations(rows=rows, trees=trees, **own),
         (model, tokenizer),
         items,
         options | {"source": bank.name},
-        how=how,
-        judging=judging,
         random_weights=random_weights,
+        text=text,
     )

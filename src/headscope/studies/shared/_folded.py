@@ -13,6 +13,7 @@ from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
 from headscope.studies.shared._corpus_model import corpus_texts
 from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._fold_result import FoldResult
 from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
 from headscope.studies.shared._source import (
     CAPTURING,
@@ -38,33 +39,32 @@ def check_unique(names: Iterable[str], what: str) -> None:
 
 
 def folded(
-    fold: Fold,
+    asked: FoldResult,
     given: tuple[Any, Any],
     items: Sequence[Item],
     options: dict[str, Any],
     *,
-    how: Mapping[str, Any],
-    judging: Mapping[str, Any],
     random_weights: bool = False,
+    **more: Any,
 ) -> Any:
     """The result of a study over texts.
 
     Args:
-        fold: the study.
+        asked: the result of no text, with the options of the study.
         given: a model (loaded, its name or folder, or None for the demo model) and the tokenizer of
             a loaded one.
         items: the texts.
         options: of reading, and of `headscope.corpus.RunOptions` for a run in parts; all that there
             are; ``groups``, the document of each text where it is another than its own; and
             ``source``, what the texts are called together.
-        how: options that the counts depend on.
-        judging: options that they do not depend on.
         random_weights: whether the same architecture with random weights reads the texts, too.
+        **more: further options that the counts depend on.
 
     Raises:
         RecordError: where no text is left, two have one name, or there is not a group for each.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    fold, how, judging = asked.FOLD, asked.how | more, asked.judging
     groups, source = options.pop("groups", None), options.pop("source", "")
     if groups is not None:
         documents = map(group_of, listed_groups(groups, len(items), fold.what))
@@ -134,30 +134,29 @@ def _with_copies(fold: Fold, items: Sequence[Item], how: Mapping[str, Any]) -> l
 
 
 def folded_texts(
-    fold: Fold,
+    asked: FoldResult,
     given: tuple[Any, Any],
     texts: Any,
     options: dict[str, Any],
     *,
-    how: Mapping[str, Any],
-    judging: Mapping[str, Any],
     random_weights: bool = False,
+    fold: Fold | None = None,
 ) -> Any:
     """The result of a study over texts that are known by what they say, or over records.
 
     Args:
-        fold: the study.
+        asked: the result of no text, with the options of the study.
         given: records; or a model and its tokenizer, see `folded`.
         texts: for the model to read, as of `headscope.capture_many`; None for records.
         options: as of `folded`, with ``groups``, the document of each text.
-        how: options that the counts depend on.
-        judging: options that they do not depend on.
         random_weights: whether the same architecture with random weights reads the texts, too.
+        fold: where it is not that of the result.
 
     Raises:
         RecordError: where no text is left, or random weights are asked of records.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    fold, how, judging = fold or asked.FOLD, asked.how, asked.judging
     if texts is None and not asks_for_run(options):
         return _folded_records(fold, given, options, how=how, judging=judging, twin=random_weights)
     known = (*how, *judging)

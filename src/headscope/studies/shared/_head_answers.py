@@ -341,15 +341,6 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return all_
 
 
-def taken_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The `EvidenceOptions` among options, which are taken out of them.
-
-    Raises:
-        RecordError: where one is not what it may be.
-    """
-    return checked_options({name: options.pop(name) for name in DEFAULTS if name in options})
-
-
 NAMED_WITH_REASON = 20
 
 
