@@ -8,10 +8,10 @@ import headscope as hs
 from headscope import RecordError
 from headscope.linguistics import Mention, Passage, read_coreference
 from headscope.linguistics.mentions import RULES, rule_hits
-from headscope.studies import Coreference, Relations
+from headscope.studies import Coreference
 from headscope.testing import random_weights
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_same_numbers
 
 HEADS, PASSAGES = 3, 24
 KINDS = ("pronoun", "proper", "nominal")
@@ -139,48 +139,6 @@ def test_kinds_and_groups_make_up_all(study):
     np.testing.assert_allclose(total / count["all"], study.accuracy())
 
 
-def test_documents_are_not_split(study, passages):
-    documents = sorted({passage.document for passage in passages if passage.questions})
-    order = np.random.default_rng(2).permutation(len(documents))
-    chosen = {documents[place] for place in order[: len(documents) // 2]}
-    halves = [Coreference(), Coreference()]
-    for passage in passages:
-        rules = [by_rule(passage, rule) for rule in RULES.values()]
-        record = record_of(passage, rules[0], right(passage), rules[1])
-        halves[passage.document not in chosen].update(passage, record)
-    whole = halves[0] + halves[1]
-    whole.judging |= {"seed": 2, "splits": 1}
-    for kind in ("all", "pronoun", "odd"):
-        each, hits = whole.best(kind), 0.0
-        for chosen, other in (halves, halves[::-1]):
-            first = chosen.best(kind)
-            place = other.cells.index((first.layer, first.head))
-            hits += other.accuracy(kind)[place] * other.best(kind).count
-        assert each.held_out_accuracy == pytest.approx(hits / each.count)
-        assert each.held_out_nearest == pytest.approx(each.nearest)
-        assert each.held_out_above == pytest.approx(each.held_out_accuracy - each.nearest)
-        assert (each.held_out_spread, each.held_out_count) == (0, each.count)
-        assert each.low <= each.accuracy <= each.high
-    joined = halves[0] + halves[1]
-    joined.judging["seed"] = 2
-    assert str(joined) == str(study)
-    with pytest.raises(RecordError, match="share a passage"):
-        joined + study
-    for other in ({"rows": "max"}, {"stack": "encoder"}):
-        with pytest.raises(RecordError, match="One was counted with"):
-            joined + Coreference(**other)
-
-
-def test_what_was_told_is_told_anew_of_more_passages(study, passages):
-    grown = Coreference(seed=2)
-    for number, passage in enumerate(passages):
-        rules = [by_rule(passage, rule) for rule in RULES.values()]
-        grown.update(passage, record_of(passage, rules[0], right(passage), rules[1]))
-        if number % 8 == 5:
-            assert f"{number + 1} passages" in str(grown)
-    assert str(grown) == str(study)
-
-
 def test_tables_and_pictures_hold_every_kind(study, tmp_path):
     columns = study.columns()
     assert columns["candidates"] == ["mentions"] * 6 + ["words"] * 6
@@ -190,28 +148,6 @@ def test_tables_and_pictures_hold_every_kind(study, tmp_path):
     drawn = study.plot(tmp_path / "coref.svg").read_text(encoding="utf-8")
     for said in ("pronoun", "nominal", "nearest mention", "head match", "sieves"):
         assert said in drawn
-
-
-def test_kept_parts_add_up_to_the_whole(study, passages, tmp_path):
-    parts = [Coreference(seed=2) for _ in range(2)]
-    for number, passage in enumerate(passages):
-        rules = [by_rule(passage, rule) for rule in RULES.values()]
-        parts[number % 2].update(passage, record_of(passage, rules[0], right(passage), rules[1]))
-    parts[0].left_out["far"] = "its words cannot be told"
-    paths = [part.save(tmp_path / f"{number}.safetensors") for number, part in enumerate(parts)]
-    both = Coreference.load(paths[1]) + Coreference.load(paths[0])
-    assert both.left_out == {"far": "its words cannot be told"}
-    both.left_out = {}
-    assert both.model == study.model
-    assert both.cells == study.cells
-    assert str(both) == str(study)
-    assert_close(both.accuracy("pronoun", "words"), study.accuracy("pronoun", "words"))
-    with pytest.raises(RecordError, match="was counted before"):
-        both.update(passages[3], record_of(passages[3], *[right(passages[3])] * 3))
-    none = Coreference(rows="max").save(tmp_path / "none.safetensors")
-    assert Coreference.load(none).how["rows"] == "max"
-    with pytest.raises(hs.FileError, match=r"0\.safetensors holds no relations"):
-        Relations.load(paths[0])
 
 
 def test_what_cannot_be_aligned_is_counted_and_named(passages):

@@ -21,7 +21,7 @@ from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.linguistics import read_treebank
 from headscope.studies import CounterfactualAttention
-from headscope.studies._explainer import FLOWING, TextExplainer, divergence
+from headscope.studies._explainer import FLOWING, divergence
 from headscope.studies.faithfulness import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -160,26 +160,6 @@ def test_erasure_takes_tokens_out_of_the_text(found, model, tokenizer):
     assert text.comprehensiveness["attention"] == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
-def test_erased_texts_of_one_length_run_together(model, tokenizer, monkeypatch):
-    batches = []
-    whole = TextExplainer._probabilities
-
-    def noted(self, kept):
-        batches.append([tuple(each) for each in kept])
-        return whole(self, kept)
-
-    monkeypatch.setattr(TextExplainer, "_probabilities", noted)
-    words = "the cat sat and a bee on it"
-    faithfulness(model, tokenizer, words, counterfactual=QUIET)
-    count = len(tokenizer(words)["input_ids"])
-    # Those of all tokens, and of all but one, are asked about elsewhere, too.
-    erased = [batch for batch in batches if len(batch[0]) < count - 1]
-    lengths = [len(batch[0]) for batch in erased]
-    assert len(set(lengths)) == len(lengths) > 1
-    assert all(len(set(batch)) == len(batch) for batch in erased)
-    assert max(map(len, erased)) > 1
-
-
 def test_shuffling_moves_the_output_where_the_row_is_read(found, model, tokenizer):
     assert found.explained[0].permuted.shape == (8,)
     assert (found.explained[0].permuted > 1e-5).all()
@@ -296,27 +276,6 @@ def test_what_cannot_be_is_said(model, tokenizer):
         ModelError, match="has no trained classifier: its files lack classifier.bias and 1 more"
     ):
         faithfulness(None, None, [TEXT])
-
-
-def test_of_more_documents_than_rows_numbers_stay(model, tokenizer, monkeypatch, tmp_path):
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "on"], 3 + n % 4)) for n in range(60)]
-    given = {"texts": texts, "groups": [f"d{number % 40}" for number in range(60)]}
-    given |= {"counterfactual": QUIET, "progress": False}
-    held = faithfulness(model, tokenizer, **given)
-    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 16)
-    hashed = faithfulness(model, tokenizer, **given)
-    assert len(hashed.sums.rows) <= 16 < len(held.sums.rows)
-    assert (held.over, str(held).count("interval over documents]")) == ("documents", 1)
-    assert list(hashed.means) == list(held.means)
-    for name, (mean, deviation, low, high, count) in held.means.items():
-        own = hashed.means[name]
-        assert own[:2] == pytest.approx((mean, deviation), abs=1e-9)
-        assert own[4] == count
-        assert own[2] < mean < own[3] or low == high
-    kept = hs.load(hs.save(hashed, tmp_path / "f.safetensors"))
-    assert str(kept) == str(hashed)
-    np.testing.assert_equal(kept.agreement(), hashed.agreement())
 
 
 def test_a_text_that_cannot_be_explained_is_reported_and_the_rest_goes_on(model, tokenizer):

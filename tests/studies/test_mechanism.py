@@ -314,39 +314,6 @@ def test_random_weights_stand_beside():
         hs.mechanism(hs.capture(model, tokenizer, TEXTS[0]), random_weights=True)
 
 
-def test_a_run_says_what_the_same_texts_in_memory_say(tmp_path, monkeypatch):
-    """Of more documents than have rows of their own, too."""
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "on"], 2 + n % 5)) for n in range(90)]
-    given = {"texts": texts, "at": [(1, 0), (0, 2)], "pattern": "sep", "progress": False}
-    given |= {"groups": [f"d{number % 40}" for number in range(90)], "part_size": 40}
-    held = hs.mechanism(model, tokenizer, **given)
-    ran = hs.mechanism(model, tokenizer, out=tmp_path / "run", random_weights=True, **given)
-    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 25)
-    hashed = hs.mechanism(model, tokenizer, out=tmp_path / "hashed", **given)
-    wanted = held.columns()
-    for found in (ran, hashed):
-        assert (found.texts, found.sums.documents) == (90, held.sums.documents)
-        own = found.columns()
-        for name in ("mass", "neurons", "overlap", "chance"):
-            assert_close(own[name], wanted[name], atol=1e-6)
-        low, high = (np.array(wanted[f"neurons_{end}"]) for end in ("low", "high"))
-        # Documents are drawn in another order, and in groups.
-        np.testing.assert_allclose(own["neurons_low"], low, atol=0.3 * (high - low).max())
-        for mine, theirs in zip(found.neurons(1, 0), held.neurons(1, 0), strict=True):
-            assert mine.unit == theirs.unit
-            assert (mine.carries, mine.stable) == pytest.approx((theirs.carries, theirs.stable))
-        assert found.grouped({"all": [(1, 0)]})["all"].neurons == pytest.approx(
-            wanted["neurons"][1]
-        )
-        assert_close(found.carried_at(1, 0), held.carried_at(1, 0))
-    assert len(hashed.sums.rows) <= 25
-    again = hs.load(tmp_path / "run")
-    assert str(again) == str(ran)
-    np.testing.assert_equal(again.columns(), ran.columns())
-
-
 def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
     """Some rows of each table, as they were before texts had no values of their own."""
     bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from headscope.errors import TextError
@@ -87,19 +86,3 @@ def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, 
 def test_too_few_of_each_relation_is_said(sentences, data_of, random_item):
     with pytest.raises(TextError, match="0 relations are at least 500 times among 12 sentences"):
         relation_scores(data_of(sentences[:20], random_item), HOW, least=500)
-
-
-def test_sentences_of_the_same_words_stay_together(sentences):
-    from headscope.studies.probe._data import parts_of
-
-    doubled = [*sentences, *(replace(each, name=f"{each.name} again") for each in sentences)]
-    parts = parts_of(doubled, (0.6, 0.2, 0.2), 3)
-    assert sorted(number for part in parts for number in part) == list(range(len(doubled)))
-    for part in parts:
-        assert {number % len(sentences) for number in part} == {
-            n for n in part if n < len(sentences)
-        }
-    assert parts_of(doubled, (0.6, 0.2, 0.2), 4) != parts
-    with pytest.raises(TextError, match="2 different documents or sentences are too few"):
-        parts_of(sentences[:2], (0.6, 0.2, 0.2), 0)
-    assert np.isclose(len(parts[0]), 0.6 * len(doubled), atol=3)
