@@ -249,22 +249,6 @@ def test_sentences_of_one_document_are_drawn_and_split_together(pairs, tmp_path)
     assert again.best("weight", "output") == grouped.best("weight", "output")
 
 
-def test_studies_of_parts_add_up(pairs):
-    whole, parts = study_of(pairs), AlignmentStudy()
-    for numbers in (range(2), range(2, PAIRS)):
-        part = AlignmentStudy()
-        for number in numbers:
-            part.update(f"{number:06}", planted(pairs[number], seed=number), pairs[number].sure)
-        parts = parts + part
-    assert parts.sentences == PAIRS
-    assert_close(parts.error_rates("weight"), whole.error_rates("weight"))
-    assert str(parts) == str(whole)
-    with pytest.raises(RecordError, match="share a sentence"):
-        parts + whole
-    with pytest.raises(RecordError, match="counted with special False, the other with True"):
-        AlignmentStudy(special=False) + whole
-
-
 def test_sentences_whose_words_cannot_be_told_are_counted_and_named(pairs):
     study = study_of(pairs[:2])
     bare = hs.from_weights(

@@ -123,3 +123,16 @@ def test_no_p_is_printed_below_what_flips_can_tell(reader):
     lines = [line.split() for line in str(found).splitlines() if line.startswith(("0-", "1-"))]
     assert lines
     assert all("e-" not in word for line in lines for word in line[-2:])
+
+
+def test_a_run_of_sentences_keeps_their_groups_and_what_they_are_called(reader, tmp_path):
+    row = "1\t{}\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    words = "".join(map(row.format, ("the", "a", "on")))
+    (tmp_path / "three.conllu").write_text(words, encoding="utf-8")
+    given = (*reader, tmp_path / "three.conllu")
+    found = hs.relations(*given, groups=["x", "x", "y"], trees=False, out=tmp_path / "run")
+    kept = hs.load(tmp_path / "run")
+    assert (kept.source, kept.documents, kept.sentences) == (found.source, 2, 3)
+    assert found.source == "three"
+    with pytest.raises(RecordError, match="2 groups were given for 3 sentences"):
+        hs.relations(*given, groups=["x", "y"])

@@ -132,17 +132,6 @@ def test_neurons_by_position(found):
     assert (found.carried_at(3, SEP)[1:5, 5] == 1).all()
 
 
-def test_results_do_not_depend_on_order_or_split(records):
-    whole, first, second = Mechanism(), Mechanism(), Mechanism()
-    for number, record in enumerate(records):
-        whole.update(str(number), record)
-    for number, record in list(enumerate(records))[::-1]:
-        (first if number % 3 else second).update(str(number), record)
-    parts = second + first
-    np.testing.assert_equal(parts.carried_at(3, 0), whole.carried_at(3, 0))
-    assert str(Mechanism() + whole) == str(parts) == str(whole)
-
-
 def test_a_kept_mechanism_goes_on_and_is_added_up(records, tmp_path):
     whole, first, second = (Mechanism([(3, NEXT), (3, SEP)], pattern="sep") for _ in range(3))
     for number, record in enumerate(records):
