@@ -67,7 +67,7 @@ def test_an_effect_of_a_model_is_kept(tmp_path):
 
 
 def without_heads(said, arrays):
-    arrays["stacks.0.heads.1"] = arrays["stacks.0.heads.1"] + 5
+    arrays["stacks.0.partners"] = arrays["stacks.0.partners"] + 5
 
 
 def with_other_rows(said, arrays):
