@@ -219,13 +219,13 @@ def test_texts_of_unlike_length_share_a_batch(monkeypatch):
 def most_waiting(monkeypatch):
     """The most bytes of records that ever waited for their turn."""
     seen = [0]
-    put = _many._Many.put
+    run = _many._Many._run
 
-    def noted(self, index, record):
-        put(self, index, record)
-        seen.append(self.taken)
+    def noted(self, *given):
+        run(self, *given)
+        seen.append(sum(map(_many.bytes_of, self.waiting.values())))
 
-    monkeypatch.setattr(_many._Many, "put", noted)
+    monkeypatch.setattr(_many._Many, "_run", noted)
     return lambda: max(seen)
 
 

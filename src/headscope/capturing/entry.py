@@ -22,6 +22,7 @@ from headscope.capturing.inputs.inputs import (
     check_reads,
     encode,
     followed_inputs,
+    side_by_side,
     with_target,
 )
 from headscope.capturing.inputs.parse import (
@@ -461,14 +462,12 @@ def _inputs_of_text(
 ) -> Inputs:
     encoding = encode(model, tokenizer, given, truncate=truncate)
     check_known(tokenizer, encoding["input_ids"], "the text", max_unknown)
-    named = {
-        name: torch.tensor([values], device=device_of(model)) for name, values in encoding.items()
-    }
     source = tokens_from_encoding(tokenizer, encoding, given.texts)
+    inputs = side_by_side(model, [dict(encoding)], [source])
     if not reads_target(model):
-        return Inputs(named, (source,))
+        return inputs
     # BERT's tokenizers make segments for encoder-decoders too, whose forward does not take them.
-    named.pop("token_type_ids", None)
+    inputs.arguments.pop("token_type_ids", None)
     other = target_tokenizer or tokenizer
-    arguments, target = with_target(model, named, given.decoder_text(), other)
+    arguments, target = with_target(model, inputs.arguments, given.decoder_text(), other)
     return Inputs(arguments, (source,), (target,))

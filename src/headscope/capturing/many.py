@@ -24,7 +24,6 @@ from headscope.capturing.inputs._processor import inputs_of
 from headscope.capturing.inputs.inputs import (
     EncodedText,
     Inputs,
-    batches_of,
     check_reads,
     encode,
     inputs_of_texts,
@@ -266,7 +265,6 @@ class _Many:
         lengths: number of tokens of a picture of each shape, known once one of that shape was run.
         cuts: see `ParsedInput`.
         waiting: records that are finished before their turn; None where an input was left out.
-        taken: bytes of these.
         known: tokens and bytes of the last record.
     """
 
@@ -282,7 +280,6 @@ class _Many:
     lengths: dict[tuple, int] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
     waiting: dict[int, Record | None] = field(default_factory=dict)
-    taken: int = 0
     known: tuple[int, int] | None = None
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
@@ -299,26 +296,12 @@ class _Many:
                 for index in items:
                     if index not in self.waiting:
                         self._run(index, items, groups.get(index))
-                    record = self.take(index)
+                    record = self.waiting.pop(index)
                     if record is not None:
                         captured += 1
                         yield record
                 given += len(ahead)
                 check_conserved(given, captured, self.progress.left_out)
-
-    def put(self, index: int, record: Record | None) -> None:
-        """Keep a record until its turn."""
-        self.waiting[index] = record
-        if record is not None:
-            self.known = _length_of(record), bytes_of(record)
-            self.taken += self.known[1]
-
-    def take(self, index: int) -> Record | None:
-        """The record whose turn it is."""
-        record = self.waiting.pop(index)
-        if record is not None:
-            self.taken -= bytes_of(record)
-        return record
 
     def _groups(self, items: Mapping[int, ParsedInput]) -> dict[int, dict[int, Any]]:
         """For each input, by number, those it may share a batch with, of which those that were run
@@ -336,7 +319,7 @@ class _Many:
                 elif item.is_text:
                     texts[index] = self._encoded(index, item)
                 continue
-            self.put(index, None)
+            self.waiting[index] = None
         if reads_target(self.model):
             return {}
         lengths = {index: len(text) for index, text in texts.items()}
@@ -371,9 +354,12 @@ class _Many:
         else:
             records = [self._alone(number, items[number]) for number in batch]
         for (number, given), record in zip(batch.items(), records, strict=True):
-            self.put(number, record)
-            if isinstance(given, Inputs) and record is not None:
-                self.lengths.setdefault(_shape_of(given), _length_of(record))
+            self.waiting[number] = record
+            if record is None:
+                continue
+            self.known = _length_of(record), bytes_of(record)
+            if isinstance(given, Inputs):
+                self.lengths.setdefault(_shape_of(given), self.known[0])
 
     def _room(self, group: Mapping[int, Any]) -> int:
         """How many of a group are run now; at least 1, for the next in turn."""
@@ -390,7 +376,8 @@ class _Many:
         # lengths, and a shorter one is smaller by at least this ratio.
         ratio = length / self.known[0]
         most = max(1, self.known[1] * ratio * max(ratio, 1))
-        return max(1, min(fitting, int((self.held - self.taken) // most)))
+        taken = sum(map(bytes_of, self.waiting.values()))
+        return max(1, min(fitting, int((self.held - taken) // most)))
 
     def _together(self, batch: Sequence[Any]) -> list[Record]:
         """The records of inputs that share a batch; of pictures none, or another number, if they
@@ -427,6 +414,26 @@ class _Many:
     @property
     def _words(self) -> Any:
         return getattr(self.tokenizer, "tokenizer", self.tokenizer)
+
+
+def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> list[list[int]]:
+    """Numbers of texts of neighbouring length, each as many together as fit; the last of a batch is
+    its longest, to which the others are padded.
+
+    Args:
+        lengths: how many tokens each text takes, by number.
+        tokens: most of a batch, padding included; a longer text is a batch of its own.
+        most: texts of a batch; None for any number.
+    """
+    batches: list[list[int]] = []
+    for number in sorted(lengths, key=lambda each: lengths[each]):
+        last = batches[-1] if batches else []
+        is_full = most is not None and len(last) >= most
+        if last and not is_full and (len(last) + 1) * lengths[number] <= tokens:
+            last.append(number)
+        else:
+            batches.append([number])
+    return batches
 
 
 def _length_of(record: Record) -> int:

@@ -29,7 +29,6 @@ from headscope.capturing.generating._written import (
 )
 from headscope.capturing.inputs.inputs import (
     Inputs,
-    batches_of,
     check_applies,
     check_reads,
     encode,
@@ -39,7 +38,7 @@ from headscope.capturing.inputs.inputs import (
 )
 from headscope.capturing.inputs.parse import (
     check_reader,
-    is_one_prompt,
+    is_one,
     parse_prompt,
     parse_prompts,
 )
@@ -52,7 +51,7 @@ from headscope.capturing.inputs.tokens import (
 )
 from headscope.capturing.keep import check_count
 from headscope.capturing.loading import load_model
-from headscope.capturing.many import leaving_out
+from headscope.capturing.many import batches_of, leaving_out
 from headscope.capturing.options import LOADING, RecordOptions, check_not_loaded
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.seam import sessions
@@ -155,7 +154,7 @@ def generate(
     """
     check_reader(tokenizer, "generate")
     options |= {"max_new_tokens": max_new_tokens, "alternatives": alternatives, "seed": seed}
-    if not is_one_prompt(prompt):
+    if prompt is not None and not is_one(prompt):
         return list(generate_many(model, tokenizer, prompt, batch_size=batch_size, **options))
     if batch_size is not None:
         check_count("batch_size", batch_size)
@@ -347,42 +346,31 @@ class PromptRunner:
             tokens_from_encoding(self.tokenizer, encoding, (text,)) for text, encoding in prompts
         )
         with one_at_a_time(model), at_rest(model), left_as_it_was(model):
-            prompt = self._prompts([encoding for _, encoding in prompts])
-            texts = writer.write(Inputs(prompt, sources))
+            prompt = self._prompts([encoding for _, encoding in prompts], sources)
+            texts = writer.write(prompt)
             if reads_target(model):
                 ids = texts[0].ids[:-1]
                 target = (tokens_from_ids(writer.tokenizer, ids),)
-                prompt["decoder_input_ids"] = torch.tensor([ids], device=device_of(model))
-                read = Inputs(prompt, sources, target)
+                more = {"decoder_input_ids": torch.tensor([ids], device=device_of(model))}
+                read = replace(prompt, arguments=prompt.arguments | more, target=target)
             else:
                 read = self._whole(prompts, sources, texts)
             return writer.read(read, texts)[0]
 
-    def _prompts(self, encodings: list[Any]) -> dict[str, torch.Tensor]:
+    def _prompts(self, encodings: list[Any], sources: tuple[Tokens, ...]) -> Inputs:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""
         model = self.writer.model
-        ends = ends_of(model, self.writer.arguments)
-        known = (self.tokenizer.pad_token_id, *ends, 0)
+        known = (self.tokenizer.pad_token_id, *ends_of(model, self.writer.arguments), 0)
         padding = next(number for number in known if number is not None)
-        reads = set(encodings[0]).intersection(arguments_of(model))
-        if others := sorted(reads - {"input_ids", "attention_mask", KINDS}):
+        reads = set(encodings[0]).intersection(arguments_of(model)) | {"input_ids"}
+        reads.discard("attention_mask")
+        if others := sorted(reads - {"input_ids", KINDS}):
             raise CaptureError(
                 f"{type(model).__name__} reads {', '.join(others)} of its tokenizer, and it "
                 "is not known how that continues with the words it writes; capture the whole text"
             )
-        rows: dict[str, list[list[int]]] = {"input_ids": [], "attention_mask": []}
-        if KINDS in reads:
-            rows[KINDS] = []
-        longest = max(len(each["input_ids"]) for each in encodings)
-        for each in encodings:
-            own = list(each["input_ids"])
-            before = longest - len(own)
-            rows["input_ids"].append([padding] * before + own)
-            rows["attention_mask"].append([0] * before + [1] * len(own))
-            if KINDS in reads:
-                rows[KINDS].append([0] * before + list(each[KINDS]))
-        device = device_of(model)
-        return {name: torch.tensor(row, device=device) for name, row in rows.items()}
+        rows = [{name: list(each[name]) for name in sorted(reads)} for each in encodings]
+        return side_by_side(model, rows, sources, before=padding)
 
     def _whole(
         self, prompts: list[tuple[str, Any]], sources: tuple[Tokens, ...], texts: list[WrittenText]

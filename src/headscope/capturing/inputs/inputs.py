@@ -277,26 +277,6 @@ class EncodedText:
         return values
 
 
-def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> list[list[int]]:
-    """Numbers of texts of neighbouring length, each as many together as fit; the last of a batch is
-    its longest, to which the others are padded.
-
-    Args:
-        lengths: how many tokens each text takes, by number.
-        tokens: most of a batch, padding included; a longer text is a batch of its own.
-        most: texts of a batch; None for any number.
-    """
-    batches: list[list[int]] = []
-    for number in sorted(lengths, key=lambda each: lengths[each]):
-        last = batches[-1] if batches else []
-        is_full = most is not None and len(last) >= most
-        if last and not is_full and (len(last) + 1) * lengths[number] <= tokens:
-            last.append(number)
-        else:
-            batches.append([number])
-    return batches
-
-
 def inputs_of_texts(
     model: Any,
     tokenizer: Any,
@@ -326,7 +306,11 @@ def inputs_of_texts(
 
 
 def side_by_side(
-    model: Any, rows: Sequence[Mapping[str, list[int]]], tokens: Sequence[Tokens]
+    model: Any,
+    rows: Sequence[Mapping[str, list[int]]],
+    tokens: Sequence[Tokens],
+    *,
+    before: int | None = None,
 ) -> Inputs:
     """Texts side by side, shorter ones with padding on their right, where no model counts positions
     from it.
@@ -335,16 +319,20 @@ def side_by_side(
         model: that is to read them.
         rows: what it is given for each text.
         tokens: of each text.
+        before: the token that stands on their left instead, where the model is to continue them.
     """
     longest, device = max(len(row["input_ids"]) for row in rows), device_of(model)
 
-    def filled(values: list[int]) -> list[int]:
-        return values + [0] * (longest - len(values))
+    def filled(values: list[int], padding: int = 0) -> list[int]:
+        more = [padding] * (longest - len(values))
+        return values + more if before is None else more + values
 
     arguments = {
         name: torch.tensor([filled(row[name]) for row in rows], device=device) for name in rows[0]
     }
+    ids = [filled(row["input_ids"], before or 0) for row in rows]
     masks = [filled([1] * len(row["input_ids"])) for row in rows]
+    arguments["input_ids"] = torch.tensor(ids, device=device)
     arguments["attention_mask"] = torch.tensor(masks, device=device)
     return Inputs(arguments, tuple(tokens))
 

@@ -156,11 +156,6 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
     return parsed
 
 
-def is_one_prompt(given: Any) -> bool:
-    """Whether `generate` was given one prompt, and not several."""
-    return given is None or _is_one(given)
-
-
 def parse_many(texts: Any) -> ParsedInputs:
     """The inputs of one `capture_many`, parsed as they are read.
 
@@ -169,7 +164,7 @@ def parse_many(texts: Any) -> ParsedInputs:
     """
     rows = rows_of(texts)
     _check_no_ids(rows)
-    if not _are_several(rows):
+    if is_one(rows) or not isinstance(rows, Iterable):
         what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
         what = "one conversation" if is_conversation(rows) else what
         raise TextError(
@@ -193,7 +188,7 @@ def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
     """
     rows = rows_of(prompts)
     _check_no_ids(rows)
-    if not _are_several(rows):
+    if is_one(rows) or not isinstance(rows, Iterable):
         raise TextError(
             f"Expected several prompts, got {type(rows).__name__}; give a list of texts, or "
             "call generate(model, tokenizer, prompt)"
@@ -212,7 +207,7 @@ def parse_texts(texts: Any) -> tuple[Outcome, ...]:
 def several_of(texts: Any) -> Any:
     """The rows of what was given to a study; a single text or conversation is one row."""
     rows = rows_of(texts)
-    return (rows,) if _is_one(rows) else rows
+    return (rows,) if is_one(rows) else rows
 
 
 def parse_shared(texts: Any, shared: Mapping[str, Any]) -> tuple[Outcome, ...]:
@@ -472,11 +467,11 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     elif text is not None:
         check_text(text)
     sound, video, series = more.get("sound"), more.get("video"), more.get("series")
-    target, target_error = more.get("target"), None
+    target = more.get("target")
     try:
         target = None if target is None else check_text(target, "target")
     except TextError as error:
-        target, target_error = None, error
+        target = error
     return ParsedInput(
         text=text,
         text_pair=None if text_pair is None else check_text(text_pair, "second text"),
@@ -485,15 +480,10 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
         video=None if video is None else parse_video(video),
         series=None if series is None else parse_series(series),
         target=target,
-        target_error=target_error,
     )
 
 
-def _are_several(rows: Any) -> bool:
-    return isinstance(rows, Iterable) and not _is_one(rows)
-
-
-def _is_one(given: Any) -> bool:
+def is_one(given: Any) -> bool:
     """Whether this is one text, conversation or row, and not several."""
     is_plain = isinstance(given, str | bytes | Path | Mapping | ParsedInput)
     return is_plain or is_conversation(given)

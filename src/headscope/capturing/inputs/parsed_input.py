@@ -27,9 +27,8 @@ class ParsedInput:
         sound: gives the sound, or None.
         video: the video, or None.
         series: the time series, or None.
-        target: what the decoder of an encoder-decoder is to read, or None.
-        target_error: why the target that was given is no text; models without a decoder never look
-            at it.
+        target: what the decoder of an encoder-decoder is to read, or None; or why what was given is
+            no text, which matters to models with a decoder alone.
         cuts: numbers of tokens of the texts that were cut so far; one list for all inputs of a run,
             which warns of the first only.
 
@@ -44,8 +43,7 @@ class ParsedInput:
     sound: ReadSound | None = None
     video: VideoInput | None = None
     series: Float32[np.ndarray, "time channel"] | None = None
-    target: str | None = None
-    target_error: TextError | None = None
+    target: str | TextError | None = None
     cuts: list[int] = field(default_factory=list, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +83,7 @@ class ParsedInput:
     @property
     def has_target(self) -> bool:
         """Whether there is something for the decoder, even if it cannot be read."""
-        return self.target is not None or self.target_error is not None
+        return self.target is not None
 
     def decoder_text(self) -> str | None:
         """The target, for a model that has a decoder.
@@ -93,8 +91,8 @@ class ParsedInput:
         Raises:
             TextError: where it is no text.
         """
-        if self.target_error is not None:
-            raise self.target_error
+        if isinstance(self.target, TextError):
+            raise self.target
         return self.target
 
     def read_with(self, reads_with: Any, *, writes: bool = False) -> ParsedInput:
