@@ -72,11 +72,17 @@ class FigureError(HeadscopeError):
     """A figure that cannot be drawn."""
 
 
+def is_whole(given: Any, least: int = 0) -> bool:
+    """Whether this is a whole number, and not too small; NumPy's integers are."""
+    # True is an integer in Python, and would mean layer, head or token 1.
+    return isinstance(given, Integral) and not isinstance(given, bool) and given >= least
+
+
 def check_count(
     name: str, number: Any, least: int = 1, error: type[HeadscopeError] = RecordError
 ) -> int:
     """The number, which must be whole and not too small; ``error`` is raised otherwise."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+    if not is_whole(number, least):
         raise error(f"{name} must be a whole number from {least} on, not {number!r}")
     return int(number)
 

@@ -174,10 +174,7 @@ def _changes(weights: Sequence[torch.Tensor]) -> tuple[int, ...]:
     """How often each weight was changed in place, as torch counts it; not at all for those of
     inference mode.
     """
-    try:
-        return tuple([weight._version for weight in weights])
-    except RuntimeError:
-        return tuple([0 if weight.is_inference() else weight._version for weight in weights])
+    return tuple([0 if weight.is_inference() else weight._version for weight in weights])
 
 
 def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:

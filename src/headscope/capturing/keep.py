@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, is_whole
 from headscope.errors import check_count as checked_count
 from headscope.record import HeldHeads
 
@@ -194,15 +193,9 @@ def _parsed(given: Any) -> tuple[str | None, int, int]:
     is_listed = isinstance(given, Iterable) and not isinstance(given, str | bytes)
     parts = list(given) if is_listed else []
     stack = parts.pop(0) if len(parts) == 3 and isinstance(parts[0], str) else None
-    if len(parts) != 2 or not all(map(_is_number, parts)):
+    if len(parts) != 2 or not all(map(is_whole, parts)):
         raise CaptureError(f"heads holds {given!r}: {HOW}")
     return stack, int(parts[0]), int(parts[1])
-
-
-def _is_number(given: Any) -> bool:
-    """Whether this is a whole number of at least 0; NumPy's integers are accepted."""
-    # True is an integer in Python, and would mean layer or head 1.
-    return isinstance(given, Integral) and not isinstance(given, bool) and given >= 0
 
 
 def held_heads(call: Call, numbers: tuple[int, ...]) -> HeldHeads | None:

@@ -73,17 +73,9 @@ class HeadvisOptions(TypedDict, total=False):
     """
 
 
-DEFAULTS: dict[str, Any] = {
-    "dataset": "texts",
-    "intervals": 5,
-    "samples": 4,
-    "top_samples": 10,
-    "stack": None,
-    "truncate": False,
-    "allow_unfit": False,
-    "batch_size": None,
-    "progress": False,
-    "on_error": None,
+DEFAULTS: dict[str, Any] = dict.fromkeys(HeadvisOptions.__annotations__) | {
+    **{"dataset": "texts", "intervals": 5, "samples": 4, "top_samples": 10},
+    **dict.fromkeys(("truncate", "allow_unfit", "progress"), False),
 }
 
 

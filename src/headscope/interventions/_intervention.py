@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import nn
 
 from headscope.capturing.seam import CallPositions, LayerChange, Where
-from headscope.errors import InterventionError
+from headscope.errors import InterventionError, is_whole
 from headscope.interventions.plan import LayerPlace, ModelPlan
 
 Numbers = int | Sequence[int] | None
@@ -131,16 +130,11 @@ def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:
     if given is None:
         return None
     several = list(given) if isinstance(given, Iterable) else [given]
-    if not several or not all(map(_is_number, several)):
+    if not several or not all(map(is_whole, several)):
         raise InterventionError(
             f"{name} must be a whole number from 0 on, or several of them, not {given!r}"
         )
     return tuple(sorted({int(number) for number in several}))
-
-
-def _is_number(given: Any) -> bool:
-    # True is an int to Python; a mask of heads given by mistake would mean heads 0 and 1.
-    return isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0
 
 
 def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 from urllib.parse import quote
 
-from headscope.errors import InterventionError
+from headscope.errors import InterventionError, is_whole
 from headscope.interventions import Cut, Intervention, Mean, Patch, Uniform, Zero
 from headscope.live.contract import ChangeKind, ModelChange
 from headscope.record import Record
@@ -24,8 +24,6 @@ FROM_TEXT: tuple[ChangeKind, ...] = ("mean", "patch")
 """Kinds that take something from other texts."""
 MOST_NUMBERS = 4096
 """Of one field: as many as a long text has tokens."""
-LARGEST = 10**6
-"""No model has as many layers, heads or tokens."""
 MOST_TEXTS = 16
 """That mean takes the mean over."""
 RecordOf = Callable[[str], Record]
@@ -83,7 +81,7 @@ def _parsed(given: Any) -> ModelChange:
     unknown = sorted(str(name) for name in change if name not in known)
     if unknown:
         raise InterventionError(f"The change {do} has no {unknown[0][:40]!r}")
-    if not _is_number(change.get("layer")):
+    if not is_whole(change.get("layer")):
         raise InterventionError(
             f"The change {do} needs a layer, a number from 0 on, not {_short(change.get('layer'))}"
         )
@@ -116,15 +114,11 @@ def _check_needs(do: str, change: Mapping[str, Any]) -> None:
 def _numbers(name: str, given: Any) -> list[int]:
     """Rising, each once."""
     listed = given if isinstance(given, list) else None
-    if not listed or len(listed) > MOST_NUMBERS or not all(map(_is_number, listed)):
+    if not listed or len(listed) > MOST_NUMBERS or not all(map(is_whole, listed)):
         raise InterventionError(
             f"{name} is a list of up to {MOST_NUMBERS} numbers from 0 on, not {_short(given)}"
         )
     return sorted(set(listed))
-
-
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < LARGEST
 
 
 def _merged(changes: Sequence[ModelChange]) -> list[ModelChange]:

@@ -16,7 +16,7 @@ from torch import nn
 from headscope.capturing.device import device_of
 from headscope.capturing.observers import hook_after
 from headscope.capturing.seam import intact
-from headscope.errors import CaptureError, InterventionError, TextError
+from headscope.errors import CaptureError, InterventionError, TextError, is_whole
 from headscope.interventions import Objective, Zero, gradient_importance
 from headscope.interventions.session import intervene, plan_on
 from headscope.live._model import Asked, IntactRun, LiveModel
@@ -170,7 +170,7 @@ def parse_lens(live: LiveModel, given: Any) -> LensRequest:
             "masked language model with its head"
         )
     at = given.get("at")
-    if not isinstance(at, int) or isinstance(at, bool) or at < 0:
+    if not is_whole(at):
         raise TextError(f"at is a place of the output, from 0 on, not {repr(at)[:40]}")
     return LensRequest(asked, at)
 

@@ -287,13 +287,13 @@ class Generation:
 
     def _check_reads(self) -> None:
         reads = self.reads
-        if not reads or any(not _is_whole(count, 1) for count in reads):
+        if not reads or any(not is_whole(count, 1) for count in reads):
             raise RecordError(
                 f"Generation: reads must be whole numbers from 1 on, one for each pass, not {reads}"
             )
         if not len(self):
             raise RecordError("Generation: no token was written; a generation has at least one")
-        if not _is_whole(self.prompt, 1) or sum(reads) != self.prompt + len(self) - 1:
+        if not is_whole(self.prompt, 1) or sum(reads) != self.prompt + len(self) - 1:
             raise RecordError(
                 f"Generation: {sum(reads)} tokens were read, but a prompt of {self.prompt} and "
                 f"{len(self)} written make {self.prompt + len(self) - 1}, for the last one is "
@@ -317,7 +317,7 @@ class Generation:
             if not -TOTAL_TOLERANCE <= entropy < math.inf:
                 raise RecordError(f"Generation: the entropy {entropy!r} is none")
         for rank in self.ranks:
-            if not _is_whole(rank, 1):
+            if not is_whole(rank, 1):
                 raise RecordError(f"Generation: the rank {rank!r} is none")
 
     def _offered_probabilities(self) -> list[float]:
@@ -330,10 +330,6 @@ class Generation:
             single += probabilities
             totals.append(math.fsum(probabilities))
         return [*single, *totals]
-
-
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _short(values: Sequence[int]) -> str:

@@ -113,16 +113,17 @@ class ParsedInput:
         return replace(self, text=placed.rendered(reads_with, writes=writes))
 
     def in_memory(self) -> ParsedInput:
-        """The same with its files read, so that nothing can be wrong with them later.
+        """The same with its files read, and a video looked through, so that nothing can be wrong
+        with them later.
 
         Raises:
             FileError: where a file is no picture, video or sound.
         """
         if not self.has_media:
             return self
-        video = None if self.video is None else self.video.in_memory()
-        pictures = tuple(each.in_memory() for each in self.pictures)
-        known = replace(self, pictures=pictures, video=video)
+        if self.video is not None:
+            self.video.count()
+        known = replace(self, pictures=tuple(each.in_memory() for each in self.pictures))
         if self.sound is None:
             return known
         sound = self.sound()

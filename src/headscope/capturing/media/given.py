@@ -195,18 +195,6 @@ class VideoInput:
             )
         return pictures, numbers
 
-    def in_memory(self) -> VideoInput:
-        """The same video, its file read, unless that holds more frames than are read at once.
-
-        Raises:
-            FileError: where the file is not a video.
-        """
-        count = self.count()
-        if count > MOST_FRAMES:
-            return self
-        frames = list(self.frames(range(count)))
-        return VideoInput(lambda: frames)
-
 
 def parse_video(video: Any) -> VideoInput:
     """A video from an array ``[frame height width channel]`` of uint8, a list of pictures, or the
