@@ -417,13 +417,8 @@ class _Many:
 
 
 def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> list[list[int]]:
-    """Numbers of texts of neighbouring length, each as many together as fit; the last of a batch is
-    its longest, to which the others are padded.
-
-    Args:
-        lengths: how many tokens each text takes, by number.
-        tokens: most of a batch, padding included; a longer text is a batch of its own.
-        most: texts of a batch; None for any number.
+    """Numbers of texts of neighbouring length, each as many together as fit in so many tokens,
+    padding included; a longer text is a batch of its own, and the last of a batch its longest.
     """
     batches: list[list[int]] = []
     for number in sorted(lengths, key=lambda each: lengths[each]):

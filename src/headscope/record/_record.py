@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from headscope.errors import NoSuchStackError, RecordError
+from headscope.errors import NoSuchStackError, RecordError, is_whole
 from headscope.record._facts import ModelFacts, verification_of, weakest
 from headscope.record._stack import Stack
 from headscope.record._stored import RebuiltWhenCopied

@@ -300,10 +300,7 @@ class PromptRunner:
         numbered = iter(prompts.items())
         with shown:
             while ahead := dict(islice(numbered, AT_ONCE)):
-                read: dict[int, tuple[str, Any]] = {}
-                for index, prompt in ahead.items():
-                    with leaving_out(index, report):
-                        read[index] = self.read(prompt)
+                read = self._readable(ahead, report)
                 # What is to be written takes room too.
                 sizes = {index: len(each["input_ids"]) for index, (_, each) in read.items()}
                 lengths = {index: size + self._length(size) for index, size in sizes.items()}
@@ -314,6 +311,15 @@ class PromptRunner:
                     shown.step()
                     if index in done:
                         yield done[index]
+
+    def _readable(
+        self, prompts: Mapping[int, ParsedInput], report: Report
+    ) -> dict[int, tuple[str, Any]]:
+        read: dict[int, tuple[str, Any]] = {}
+        for index, prompt in prompts.items():
+            with leaving_out(index, report):
+                read[index] = self.read(prompt)
+        return read
 
     def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
@@ -423,21 +429,22 @@ class PromptRunner:
         """Why prompts cannot be run together; empty where they can."""
         model, arguments = self.writer.model, self.writer.arguments
         own = model.generation_config
-        if reads_target(model):
-            return "an encoder-decoder reads one source at a time"
-        if setting(model, arguments, "do_sample"):
-            return "each is sampled with the seed that it would have alone"
-        if (setting(model, arguments, "num_beams") or 1) > 1:
-            return "its beams are a batch"
-        if arguments["max_new_tokens"] is None and own.max_length and not own.max_new_tokens:
-            return "the model's own max_length counts the tokens of each prompt"
-        if sessions():
-            return "an intervention is open"
+        counts_prompt = arguments["max_new_tokens"] is None and not own.max_new_tokens
         known = {name for name in own.to_diff_dict() if not name.startswith("_")}
         looking_back = (self.given | known) - NOT_LOOKING_BACK - set(RecordOptions.__annotations__)
-        if looking_back:
-            return f"{', '.join(sorted(looking_back))} may depend on the padding"
-        return ""
+        reasons = {
+            "an encoder-decoder reads one source at a time": reads_target(model),
+            "each is sampled with the seed that it would have alone": setting(
+                model, arguments, "do_sample"
+            ),
+            "its beams are a batch": (setting(model, arguments, "num_beams") or 1) > 1,
+            "the model's own max_length counts the tokens of each prompt": (
+                counts_prompt and own.max_length
+            ),
+            "an intervention is open": sessions(),
+            f"{', '.join(sorted(looking_back))} may depend on the padding": looking_back,
+        }
+        return next(filter(reasons.get, reasons), "")
 
 
 def check_writes(model: Any, loaders: str) -> None:

@@ -100,22 +100,25 @@ class Writer:
                 f"{type(model).__name__} gives back another text than the prompt and what it "
                 "wrote, so that it is unknown which row wrote a word"
             )
-        ends = ends_of(model, arguments)
-        texts = []
-        for row, ids in enumerate(made.sequences.tolist()):
-            written, padding = ids[first:], 0
-            if len(made.sequences) > 1:
-                # A text that ended before the others is filled up behind its end.
-                stops = [at for at, number in enumerate(written, 1) if number in ends]
-                written = written[: stops[0]] if stops else written
-                padding = first - len(inputs.source[row])
-            beams = getattr(made, "beam_indices", None)
-            rows = [row] * len(written) if beams is None else beams[row].tolist()
-            steps = [made.logits[step][rows[step]].float() for step in range(len(written))]
-            noted = [self._noted(*each) for each in zip(steps, written, strict=True)]
-            logs = torch.cat([_logs_of(*each) for each in zip(steps, written, strict=True)])
-            texts.append(WrittenText(ids[padding:first] + written, first - padding, noted, logs))
-        return texts
+        numbers = range(len(made.sequences))
+        padding = [first - len(inputs.source[row]) if len(numbers) > 1 else 0 for row in numbers]
+        return [self._text(made, row, padding[row], first) for row in numbers]
+
+    def _text(self, made: Any, row: int, padding: int, first: int) -> WrittenText:
+        """One text of those that were written, from its first token on."""
+        ids = made.sequences[row].tolist()
+        written = ids[first:]
+        if len(made.sequences) > 1:
+            # A text that ended before the others is filled up behind its end.
+            ends = ends_of(self.model, self.arguments)
+            stops = [at for at, number in enumerate(written, 1) if number in ends]
+            written = written[: stops[0]] if stops else written
+        beams = getattr(made, "beam_indices", None)
+        rows = [row] * len(written) if beams is None else beams[row].tolist()
+        steps = [made.logits[step][rows[step]].float() for step in range(len(written))]
+        noted = [self._noted(*each) for each in zip(steps, written, strict=True)]
+        logs = torch.cat([_logs_of(*each) for each in zip(steps, written, strict=True)])
+        return WrittenText(ids[padding:first] + written, first - padding, noted, logs)
 
     def _noted(self, logits: torch.Tensor, token: int) -> tuple[Any, ...]:
         odds = logits.softmax(-1)

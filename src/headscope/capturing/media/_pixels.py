@@ -100,31 +100,37 @@ def _packed(own: Any, features: Mapping[str, Any], given: Sequence[Any]) -> tupl
     """
     from PIL import Image
 
-    rows = features["pixel_values"]
-    grids = torch.as_tensor(features["image_grid_thw"]).tolist()
-    sizes = [getattr(own, name, None) for name in SIZES]
-    side, merged, frames = (size if isinstance(size, int) else 0 for size in sizes)
-    is_known = rows.ndim == 2 and rows.shape[1] == 3 * frames * side**2 and len(grids) == len(given)
+    rows, grids = features["pixel_values"], features["image_grid_thw"].tolist()
+    side, merged, colours = _patches_of(own, rows)
     # A video has several frames, which no single picture shows.
-    for times, down, wide in grids if is_known and merged else ():
-        is_known = is_known and times == 1 and not down % merged and not wide % merged
-    if not is_known or not merged:
+    is_known = merged and len(grids) == len(given) and {times for times, *_ in grids} == {1}
+    if not is_known or any(size % merged for _, *sizes in grids for size in sizes):
         return ()
-    # A row holds channels, frames, rows and columns of pixels.
-    means = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1).numpy()
-    colours = _brought_back(own, means)
     pictures, start = [], 0
     for (_, down, wide), picture in zip(grids, given, strict=True):
         size = (wide * side, down * side)
         scaled = np.asarray(picture.convert("RGB").resize(size, Image.Resampling.BICUBIC))
         wanted = scaled.reshape(down, side, wide, side, 3).mean((1, 3))
         at = in_blocks(down, wide, merged)
-        own_colours = None if colours is None else colours[0, start : start + len(at)]
-        if own_colours is None or np.abs(own_colours - wanted[*at.T]).mean() > UNLIKE:
+        if np.abs(colours[start : start + len(at)] - wanted[*at.T]).mean() > UNLIKE:
             return ()
         start += len(at)
         pictures.append(Picture(_shrunk(scaled), (down, wide)))
     return tuple(pictures)
+
+
+def _patches_of(own: Any, rows: torch.Tensor) -> tuple[int, int, np.ndarray]:
+    """Pixels of a side of the packed patches, how many of them stand together on a side, and the
+    mean colour of each; zeros where that is not known.
+    """
+    sizes = [getattr(own, name, None) for name in SIZES]
+    side, merged, frames = (size if isinstance(size, int) else 0 for size in sizes)
+    colours = None
+    if rows.ndim == 2 and rows.shape[1] == 3 * frames * side**2:
+        # A row holds channels, frames, rows and columns of pixels.
+        means = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1)
+        colours = _brought_back(own, means.numpy())
+    return (0, 0, np.zeros(0)) if colours is None else (side, merged, colours[0])
 
 
 def _masks(features: Mapping[str, Any], count: int) -> list[np.ndarray | None]:
