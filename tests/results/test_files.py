@@ -12,37 +12,13 @@ from headscope.patterns import Pattern
 from headscope.results import Result
 from headscope.storage import RecordFile, kind_of
 from headscope.studies import (
-    Ablation,
     AlignmentStudy,
     Coreference,
-    Mechanism,
-    NormStudy,
     Relations,
 )
 from headscope.testing import random_record
 
 KEPT = Path(__file__).parent / "kept"
-RESULTS = {
-    "tally.safetensors": hs.Heads,
-    "mechanism.safetensors": Mechanism,
-    "norms.safetensors": NormStudy,
-    "relations.safetensors": Relations,
-    "coref.safetensors": Coreference,
-    "alignment.safetensors": AlignmentStudy,
-    "ablation.safetensors": Ablation,
-}
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_result_is_kept_and_comes_back(name, tmp_path):
-    found = hs.load(KEPT / name)
-    path = hs.save(found, tmp_path / "found.safetensors")
-    assert kind_of(path) == found.KIND
-    again = hs.load(path)
-    assert type(again) is type(found) is RESULTS[name]
-    assert str(again) == str(found)
-    np.testing.assert_equal(again.columns(), found.columns())
-    assert [entry.name for entry in tmp_path.iterdir()] == ["found.safetensors"]
 
 
 def test_a_bit_that_was_flipped_is_named(tmp_path):

@@ -6,7 +6,6 @@ import pytest
 
 import headscope as hs
 from headscope import FileError
-from headscope.storage._file_array import checksum_of
 from headscope.testing import random_record
 
 
@@ -65,16 +64,6 @@ def test_arrays_that_changed_places_are_noticed(path):
     hs.load(path)["cross"].weights(0, 0)
     with pytest.raises(FileError, match="is not what was written"):
         hs.load(path, check=True)
-
-
-def test_the_checksum_is_of_dtype_and_shape_too():
-    array = np.arange(6, dtype=np.float32)
-    sums = {checksum_of(array), checksum_of(array.reshape(2, 3)), checksum_of(array.view(np.int32))}
-    assert len(sums) == 3
-    assert checksum_of(np.zeros((0, 2))) != checksum_of(np.zeros((2, 0)))
-    assert checksum_of(array.reshape(2, 3).T) == checksum_of(
-        np.ascontiguousarray(array.reshape(2, 3).T)
-    )
 
 
 def test_checksums_that_are_taken_out_are_missed(path):

@@ -10,22 +10,9 @@ from transformers import CONFIG_MAPPING
 from headscope.cli import run
 from headscope.testing import _type_process as process
 from headscope.testing import every_type, examine_type, examine_types, family_of
-from headscope.testing._shrink import Shrinking, layers_to_keep
 
 NO_WEIGHTS_OF_ITS_OWN = {"qwen3_vl_vision"}
 PAGE = Path(__file__).parents[2] / "docs" / "support.md"
-
-
-def test_widths_are_divided_and_numbers_of_heads_stay():
-    small = Shrinking(8).of(
-        {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "head_dim": 64}
-    )
-    assert small == {
-        "hidden_size": 96,
-        "intermediate_size": 384,
-        "num_attention_heads": 12,
-        "head_dim": 8,
-    }
 
 
 def test_reasons_name_no_folder_of_this_machine():
@@ -33,53 +20,6 @@ def test_reasons_name_no_folder_of_this_machine():
     assert "site-packages" not in untried
     support = examine_type("voxtral_realtime_text")
     assert "from 'transformers/models/voxtral_realtime" in support.unbuilt
-
-
-def test_what_is_no_width_stays():
-    values = {"patch_size": 16, "num_labels": 64, "kernel_size": 32, "hidden_act": "gelu"}
-    assert Shrinking(8).of(values) == values
-
-
-def test_one_layer_of_each_kind_is_kept():
-    kinds = ["sliding", "sliding", "full", "sliding", "sliding", "full"]
-    assert layers_to_keep({"num_hidden_layers": 6, "layer_types": kinds}) == (6, [0, 2])
-    assert layers_to_keep({"num_hidden_layers": 6}) == (6, [0, 1])
-    small = Shrinking(8).of(
-        {
-            "num_hidden_layers": 6,
-            "layer_types": kinds,
-            "per_layer_config": {"02": {"head_dim": 64}, "05": {"head_dim": 64}},
-        }
-    )
-    assert small["num_hidden_layers"] == 2
-    assert small["layer_types"] == ["sliding", "full"]
-    assert small["per_layer_config"] == {"1": {"head_dim": 8}}
-
-
-def test_special_tokens_lie_in_the_small_vocabulary_each_for_itself():
-    small = Shrinking(8).of(
-        {"vocab_size": 32000, "pad_token_id": 0, "image_token_id": 31999, "video_token_id": 31998}
-    )
-    assert small["pad_token_id"] == 0
-    assert len({small["image_token_id"], small["video_token_id"]}) == 2
-    assert max(small["image_token_id"], small["video_token_id"]) < small["vocab_size"]
-
-
-def test_what_rotary_positions_share_adds_up_to_half_a_head():
-    for divisor in (4, 8, 16):
-        small = Shrinking(divisor).of({"head_dim": 128, "mrope_section": [16, 24, 24]})
-        assert sum(small["mrope_section"]) == small["head_dim"] // 2
-
-
-def test_a_head_has_an_even_number_of_features():
-    small = Shrinking(8).of({"hidden_size": 1152, "num_heads": 16})
-    assert small["hidden_size"] // small["num_heads"] % 2 == 0
-    assert small["hidden_size"] % small["num_heads"] == 0
-
-
-def test_parts_of_a_configuration_are_made_small_too():
-    small = Shrinking(4).of({"text_config": {"hidden_size": 64}, "vision_config": {"depth": 24}})
-    assert small == {"text_config": {"hidden_size": 16}, "vision_config": {"depth": 2}}
 
 
 @pytest.mark.parametrize(
@@ -100,16 +40,6 @@ def test_a_type_without_a_configuration_of_its_own_is_captured_exactly(name, kin
     assert support.output_difference < 2e-5
     if name not in NO_WEIGHTS_OF_ITS_OWN:
         assert support.weights_difference < 2e-5
-
-
-def test_a_type_without_softmax_attention_is_refused_at_the_first_size(monkeypatch):
-    sizes = []
-    made = Shrinking.configuration
-    monkeypatch.setattr(
-        Shrinking, "configuration", lambda self, name: (sizes.append(self), made(self, name))[1]
-    )
-    assert "no softmax attention" in examine_type("resnet").refused
-    assert len(sizes) == 1
 
 
 def test_what_cannot_be_built_says_why():

@@ -298,24 +298,22 @@ def effect(
         )
     given, model = asked.parsed(), asked.model
     model.check()
-    with files.status("Loading PyTorch and transformers"):
-        uniform_of, zero_of = hs.interventions.Uniform, hs.interventions.Zero
     reads: dict[str, Any] = model.fitting | {"truncate": model.truncate}
     if model.target_tokenizer:
         reads["target_tokenizer"] = model.tokenizer_of_target()
 
-    def changes(kind: Any, places: list[tuple[int, list[int]]]) -> list[Any]:
-        return [kind(layer=layer, heads=heads or None, **options) for layer, heads in places]
+    def changes(kind: str, places: list[tuple[int, list[int]]]) -> list[Any]:
+        change = getattr(hs.interventions, kind)
+        return [change(layer=layer, heads=heads or None, **options) for layer, heads in places]
 
-    reads["interventions"] = [*changes(zero_of, zeroed), *changes(uniform_of, evened)]
-    # Controls change other heads in the same way as the heads in question.
-    reads["controls"] = [[each] for each in changes(zero_of if zero else uniform_of, controls)]
     with files.status("Running the model"), files.quiet():
+        reads["interventions"] = [*changes("Zero", zeroed), *changes("Uniform", evened)]
+        # Controls change other heads in the same way as the heads in question.
+        reads["controls"] = [[each] for each in changes("Zero" if zero else "Uniform", controls)]
         result = hs.studies.effect(model.model, None, given, **reads)
-    say(str(result))
     facts = result.comparison.a.model
-    say(f"{facts.name} ran on {facts.ran}")
-    results.write(result)
+    run.ran.set(f"{facts.name} ran on {facts.ran}")
+    run.tell(result, results)
 
 
 @made_from(

@@ -182,11 +182,10 @@ def compare(
         files.check_absent(given, "{} is for records; leave it out to compare two atlases")
         match = options.get("heads", "auto")
         comparison: Any = compared_atlases(a, b, "best" if match == "auto" else match)
-        say(str(comparison))
+        run.tell(comparison, results)
         if results.folder is not None:
             with status("Writing the page"):
                 say(f"Wrote {comparison.view().save(results.folder).resolve()}")
-        results.write(comparison)
         return
     for path in (a, b, *spread):
         if path.suffix != files.RECORD:
@@ -205,8 +204,7 @@ def compare(
         options["spread"] = list(zip(others[::2], others[1::2], strict=True))
     with status("Comparing"):
         comparison = hs.comparison.compare(first, second, **options)
-    say(str(comparison))
-    results.write(comparison)
+    run.tell(comparison, results)
 
 
 def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:

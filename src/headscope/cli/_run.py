@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import CycloptsError, Group, Parameter
 from cyclopts.validators import Number
 
-from headscope.cli._files import RunResults, check_folder, hs, left_out, quiet, say, status
+from headscope.cli._files import Results, RunResults, check_folder, hs, left_out, quiet, say, status
 from headscope.errors import FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
@@ -285,6 +285,13 @@ def load(how: str, name: str | None, *given: Any, **options: Any) -> Any:
     return loaded
 
 
+def tell(result: Any, results: Results, **look: Any) -> None:
+    """Print a result, and where the model ran, where one did; and write its files."""
+    say(str(result))
+    say_where()
+    results.write(result, **look)
+
+
 def say_where() -> None:
     """Print where and how the model of a study ran, where one did."""
     if ran.get():
@@ -413,9 +420,7 @@ class Study:
         # Plain texts were reported by their numbers while they were read.
         if not self.in_parts and left_out.what != TEXT:
             left_out.names |= getattr(result, "left_out", None) or {}
-        say(str(result))
-        say_where()
-        self.results.write(result, **look)
+        tell(result, self.results, **look)
 
 
 @dataclass(frozen=True)

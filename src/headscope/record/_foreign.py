@@ -12,7 +12,7 @@ from headscope.errors import RecordError, check_count, listed
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._layer import Layer
 from headscope.record._tokens import Tokens
-from headscope.record.bare_arrays import Pieces, parse_tokens
+from headscope.record.bare_arrays import Pieces, parse_tokens, plain
 
 Positions = slice | Sequence[int]
 
@@ -100,37 +100,6 @@ def _indices(positions: Positions) -> slice | np.ndarray:
     if isinstance(positions, slice):
         return positions
     return np.array([check_count("a position", each, 0) for each in listed(positions, "positions")])
-
-
-def plain(value: Any, name: str) -> np.ndarray:
-    """A float array of our own from a tensor, an array or a resolved proxy, float32 unless it was
-    float64.
-    """
-    value = resolved(value)
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        # NumPy has no bfloat16.
-        value = value.float() if is_half(value) else value
-        value = value.numpy()
-    try:
-        return np.array(
-            value,
-            dtype=None if getattr(value, "dtype", None) == np.float64 else np.float32,
-            order="C",
-        )
-    except (TypeError, ValueError):
-        raise RecordError(f"{name} is not an array of numbers but {type(value).__name__}") from None
-
-
-def resolved(value: Any) -> Any:
-    """What a saved proxy stands for: its ``.value``, or itself."""
-    # Older releases of nnsight save a proxy; what has a shape is a tensor already.
-    return value.value if hasattr(value, "value") and not hasattr(value, "shape") else value
-
-
-def is_half(value: Any) -> bool:
-    """Whether a tensor or array is of half precision."""
-    return str(getattr(resolved(value), "dtype", "")).endswith("float16")
 
 
 def tokens_of(tokens: Pieces, text: str | None = None) -> Tokens:

@@ -17,15 +17,12 @@ from headscope.record._foreign import (
     BatchPart,
     Positions,
     check_tokens,
-    is_half,
-    plain,
-    resolved,
     tokens_of,
 )
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
-from headscope.record.bare_arrays import Pieces
+from headscope.record.bare_arrays import Pieces, is_half, plain, resolved
 
 STACKS = ("encoder", "decoder", "cross")
 AXES = {

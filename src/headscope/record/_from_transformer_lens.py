@@ -10,11 +10,11 @@ import numpy as np
 from headscope.errors import RecordError
 from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._facts import ModelFacts
-from headscope.record._foreign import BatchPart, Positions, check_tokens, is_half, tokens_of
+from headscope.record._foreign import BatchPart, Positions, check_tokens, tokens_of
 from headscope.record._layer import Layer
 from headscope.record._record import Record
 from headscope.record._stack import Stack
-from headscope.record.bare_arrays import Pieces
+from headscope.record.bare_arrays import Pieces, is_half
 
 # HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn,
 # decoder.0.cross_attn; TransformerBridge: blocks.0.attn, encoder_blocks.0.attn,

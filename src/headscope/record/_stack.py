@@ -207,7 +207,13 @@ class Stack(RebuiltWhenCopied):
         Raises:
             RecordError: as of `weights`.
         """
-        return columns_of(self._shown(layer, words), layer, head)
+        stack = self._shown(layer, words)
+        # Layers that hold other heads are no one array, but as rows of a table they can follow each
+        # other.
+        if layer is None and len({each.head_numbers for each in stack}) > 1 and not stack.is_whole:
+            parts = [_columns(stack, each.layer, head) for each in stack]
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return _columns(stack, layer, head)
 
     def to_xarray(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as an ``xarray.DataArray`` with the axes layer, head, query and key, less those
@@ -229,7 +235,26 @@ class Stack(RebuiltWhenCopied):
         Example:
             >>> record["self"].to_xarray().sel(layer=2).mean("head")
         """
-        return to_xarray(self._shown(layer, words), layer, head)
+        stack = self._shown(layer, words)
+        xarray = library("xarray")
+        numbers, heads, weights = _chosen(stack, layer, head)
+        coordinates = {
+            "layer": numbers,
+            "head": heads,
+            "query": np.arange(len(stack.query)),
+            "key": np.arange(len(stack.key)),
+            "query_token": ("query", np.array(stack.query.labels)),
+            "key_token": ("key", np.array(stack.key.labels)),
+        }
+        array = xarray.DataArray(
+            weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
+        )
+        # isel drops the axis but keeps the number as a coordinate, so the array still says whose it
+        # is.
+        for name, given in (("layer", layer), ("head", head)):
+            if given is not None:
+                array = array.isel({name: 0})
+        return array
 
     def to_pandas(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as a ``pandas.DataFrame``.
@@ -251,7 +276,17 @@ class Stack(RebuiltWhenCopied):
             >>> record["self"].to_pandas(2, 0)
             >>> record["self"].to_pandas().groupby(["layer", "head"])["weight"].max()
         """
-        return to_pandas(self._shown(layer, words), layer, head)
+        stack = self._shown(layer, words)
+        pandas = library("pandas")
+        if layer is not None and head is not None:
+            rows, columns = (
+                pandas.MultiIndex.from_arrays(
+                    [range(len(side)), side.labels], names=[name, f"{name}_token"]
+                )
+                for name, side in (("query", stack.query), ("key", stack.key))
+            )
+            return pandas.DataFrame(stack.weights(layer, head), index=rows, columns=columns)
+        return pandas.DataFrame(stack.columns(layer, head))
 
     def to_arrow(self, layer: Any = None, head: Any = None, *, words: bool = False) -> Any:
         """Weights as a ``pyarrow.Table`` with a row for each weight; columns and arguments as of
@@ -261,7 +296,12 @@ class Stack(RebuiltWhenCopied):
             RecordError: as of `to_xarray`.
             HeadscopeError: without pyarrow.
         """
-        return to_arrow(self._shown(layer, words), layer, head)
+        stack = self._shown(layer, words)
+        pyarrow = library("pyarrow")
+        columns = stack.columns(layer, head)
+        for name in ("query_token", "key_token"):  # each word once
+            columns[name] = pyarrow.array(columns[name]).dictionary_encode()
+        return pyarrow.table(columns)
 
     def __repr__(self) -> str:
         """A line that says what there is; the arrays are in its layers."""
@@ -305,63 +345,6 @@ def _listed(numbers: list[int]) -> str:
 
 
 AXES = ("layer", "head", "query", "key")
-
-
-def to_xarray(stack: Stack, layer: Any = None, head: Any = None) -> Any:
-    """See `headscope.Stack.to_xarray`."""
-    xarray = library("xarray")
-    numbers, heads, weights = _chosen(stack, layer, head)
-    coordinates = {
-        "layer": numbers,
-        "head": heads,
-        "query": np.arange(len(stack.query)),
-        "key": np.arange(len(stack.key)),
-        "query_token": ("query", np.array(stack.query.labels)),
-        "key_token": ("key", np.array(stack.key.labels)),
-    }
-    array = xarray.DataArray(
-        weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
-    )
-    # isel drops the axis but keeps the number as a coordinate, so the array still says whose it is.
-    for name, given in (("layer", layer), ("head", head)):
-        if given is not None:
-            array = array.isel({name: 0})
-    return array
-
-
-def to_pandas(stack: Stack, layer: Any = None, head: Any = None) -> Any:
-    """See `headscope.Stack.to_pandas`."""
-    pandas = library("pandas")
-    if layer is not None and head is not None:
-        rows, columns = (
-            pandas.MultiIndex.from_arrays(
-                [range(len(side)), side.labels], names=[name, f"{name}_token"]
-            )
-            for name, side in (("query", stack.query), ("key", stack.key))
-        )
-        return pandas.DataFrame(stack.weights(layer, head), index=rows, columns=columns)
-    return pandas.DataFrame(columns_of(stack, layer, head))
-
-
-def to_arrow(stack: Stack, layer: Any = None, head: Any = None) -> Any:
-    """See `headscope.Stack.to_arrow`."""
-    pyarrow = library("pyarrow")
-    columns = columns_of(stack, layer, head)
-    for name in ("query_token", "key_token"):  # each word once
-        columns[name] = pyarrow.array(columns[name]).dictionary_encode()
-    return pyarrow.table(columns)
-
-
-def columns_of(stack: Stack, layer: Any = None, head: Any = None) -> dict[str, Any]:
-    """A row for each weight: layer, head, query, query_token, key, key_token, weight; one array for
-    each column.
-    """
-    # Layers that hold other heads are no one array, but as rows of a table they can follow each
-    # other.
-    if layer is None and len({each.head_numbers for each in stack}) > 1 and not stack.is_whole:
-        parts = [_columns(stack, each.layer, head) for each in stack]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return _columns(stack, layer, head)
 
 
 def _columns(stack: Stack, layer: Any, head: Any) -> dict[str, Any]:

@@ -165,17 +165,7 @@ def parse_array(array: Any, name: str) -> np.ndarray:
     lists.
     """
     _check_plain(array, name)
-    if hasattr(array, "detach"):
-        array = array.detach().float().cpu().numpy()
-    try:
-        # A copy, as a record is frozen and the caller's array is not; float64 keeps its digits.
-        own = np.array(
-            array,
-            dtype=None if getattr(array, "dtype", None) == np.float64 else np.float32,
-            order="C",
-        )
-    except (TypeError, ValueError):
-        raise RecordError(f"{name} is not an array of numbers with equally long rows") from None
+    own = plain(array, name)
     if own.ndim == 4 and own.shape[0] == 1:
         own = own[0]
     if own.ndim == 4:
@@ -185,6 +175,35 @@ def parse_array(array: Any, name: str) -> np.ndarray:
     if own.ndim != 3:
         raise RecordError(f"{name} has shape {own.shape}; expected three axes [head query key]")
     return own
+
+
+def plain(value: Any, name: str) -> np.ndarray:
+    """A float array of our own from a tensor, an array, nested lists or a resolved proxy, float32
+    unless it was float64: a record is frozen, and the caller's array is not.
+    """
+    value = resolved(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        # NumPy has no bfloat16.
+        value = (value.float() if is_half(value) else value).numpy()
+    dtype = None if getattr(value, "dtype", None) == np.float64 else np.float32
+    try:
+        return np.array(value, dtype=dtype, order="C")
+    except (TypeError, ValueError):
+        raise RecordError(
+            f"{name} is not an array of numbers with equally long rows but {type(value).__name__}"
+        ) from None
+
+
+def resolved(value: Any) -> Any:
+    """What a saved proxy stands for: its ``.value``, or itself."""
+    # Older releases of nnsight save a proxy; what has a shape is a tensor already.
+    return value.value if hasattr(value, "value") and not hasattr(value, "shape") else value
+
+
+def is_half(value: Any) -> bool:
+    """Whether a tensor or array is of half precision."""
+    return str(getattr(resolved(value), "dtype", "")).endswith("float16")
 
 
 def _check_plain(array: Any, name: str) -> None:
