@@ -192,8 +192,7 @@ def options_of(module: str, name: str) -> dict[str, Argument]:
     options: dict[str, Argument] = {}
     if isinstance(node, ast.ClassDef):
         for base in node.bases:
-            if isinstance(base, ast.Name):
-                options |= options_of(module, base.id)
+            options |= options_of(module, ast.unparse(base))
         told = _arguments(node)
         for field, below in zip(node.body, [*node.body[1:], None], strict=True):
             if isinstance(field, ast.FunctionDef) and field.name == "__init__":
