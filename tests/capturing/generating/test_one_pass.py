@@ -116,6 +116,16 @@ def test_half_precision_is_captured_in_single(tokenizer):
     np.testing.assert_allclose(record["self"].weights(0).sum(-1), 1, atol=1e-6)
 
 
+def test_half_precision_may_round_otherwise_in_a_step_than_in_a_pass(tokenizer):
+    """Also where the model itself gives its logits in single precision, as some do."""
+    model = model_of("llama").to(torch.bfloat16)
+    with torch.no_grad():
+        model.lm_head.weight.mul_(20)
+    model.lm_head.register_forward_hook(lambda module, args, output: output.float())
+    options = {"max_new_tokens": 20, "eos_token_id": NEVER, "do_sample": True, "seed": 1}
+    assert len(hs.generate(model, tokenizer, PROMPT, **options).generation) == 20
+
+
 class Kinds:
     """A tokenizer that gives more than ids and a mask, a row for each text."""
 

@@ -136,13 +136,18 @@ class Writer:
             CaptureError: where the pass gives other probabilities, or cannot be recorded.
         """
         model, differences, within = self.model, [], EXACT_WITHIN
+        # Some models give their logits in another precision than they compute in.
+        kinds = [each.dtype for each in model.parameters() if each.is_floating_point()]
+        lowest = min(kinds, key=lambda kind: kind.itemsize, default=torch.float32)
 
         def compare(*seen: Any) -> None:
             nonlocal differences, within
             logits = seen[-1].logits
             # A pass over some of the texts, which shows their order, is none of them.
             if len(logits) == len(texts):
-                within = allowed_apart(logits, EXACT_WITHIN, HALF_WITHIN)
+                is_lowered = torch.is_autocast_enabled(logits.device.type)
+                some = logits[:, :1].to(torch.bfloat16 if is_lowered else lowest)
+                within = allowed_apart(some, EXACT_WITHIN, HALF_WITHIN)
                 differences = [_apart(*each) for each in zip(logits, texts, strict=True)]
 
         hook = hook_after(model, compare)
