@@ -256,7 +256,7 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
         ("'a cat' --texts a.txt", "--texts replaces a text"),
         (
             "--texts a.txt --out a.txt",
-            "Expected a folder for --out with --texts, got the file a.txt",
+            "Expected a folder for --out, got the file a.txt",
         ),
         ("--texts gone.txt", "gone.txt does not exist"),
     ],

@@ -150,15 +150,12 @@ def generate(
         files.check_folder(out)
     else:
         files.check_suffix("--out", out, (files.RECORD,))
-    run.check_model(model, machine.revision)
-    run.check_model(target_tokenizer)
+    named = ModelOptions(**vars(machine), model=model, target_tokenizer=target_tokenizer)
+    named.check()
     left_out.begin("prompt", len(given))
     loaded = load("load_model", model, writes=True, **machine.fitting)
     if target_tokenizer is not None:
-        trusted = machine.trust_remote_code
-        options["target_tokenizer"] = load(
-            "load_tokenizer", target_tokenizer, trust_remote_code=trusted
-        )
+        options["target_tokenizer"] = named.tokenizer_of_target()
     options["on_error"], numbers = left_out.losing(len(given))
     options["progress"] = len(given) > 1
     # A prompt that is left out is reported before the record of any later one comes.

@@ -19,7 +19,7 @@ from headscope.cli import _files as files
 from headscope.cli import _run as run
 from headscope.cli._files import RECORD, hs, left_out, say
 from headscope.cli._run import Input, ModelOptions, Study, parse_texts
-from headscope.cli._signature import made_from, parameters
+from headscope.cli._signature import made_from, plain_help
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
 from headscope.views.options import (
@@ -51,8 +51,14 @@ MOST_COMPARED = 256
 
 
 def _declared(group: str, kind: type, tray: str, **more: Option) -> Any:
-    """The declared options as a type that cyclopts reads."""
-    fields: Any = parameters({**declared(kind), **more}, tray=tray)
+    """The declared options as a type that cyclopts reads: a dictionary of those that are given, so
+    that no default is repeated here; ``tray`` has another form here than in Python.
+    """
+    fields: Any = {}
+    for name, option in {**declared(kind), **more}.items():
+        off = option.default.off or None if option.default else None
+        told = Parameter(help=tray if name == "tray" else plain_help(option.help), negative=off)
+        fields[name] = Annotated[option.written, told]
     fields["at"] = Annotated[tuple[str, ...], Parameter(help=AT)]
     kind: Any = TypedDict(group, fields, total=False)  # ty: ignore
     return Annotated[kind, Parameter(name="*", group=group)]
@@ -390,13 +396,12 @@ def _write_pages(
     Raises:
         HeadscopeError: errors of the file, the folder or the model.
     """
-    if hs.storage.local_path(folder).exists() and not folder.is_dir():
-        raise FileError(f"Expected a folder for --out with --texts, got the file {folder}")
+    files.check_folder(folder)
     of_one = {name: getattr(shown, name) is not None for name in OF_ONE}
     files.check_absent(of_one, "--{} is of one text; leave --texts out")
     given = parse_texts(None, None, texts)
     with Study(model=model).reading(given) as (source, reading):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         reading.pop("allow_unfit")
         reading["on_error"], numbers = left_out.losing(len(given))
         known: Any = None

@@ -20,7 +20,7 @@ from cyclopts import Parameter, convert
 from cyclopts.validators import Number
 
 from headscope.views.figure_options import FigureOptions
-from headscope.views.options import Option, PageOptions
+from headscope.views.options import PageOptions
 
 SOURCE = Path(__file__).parents[2]
 ARGUMENT = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -303,23 +303,6 @@ def hyphenated(kind: Any, tokens: Sequence[Any]) -> Any:
     if ":" not in tokens[0].value:
         tokens = [token.evolve(value=token.value.replace("_", "-")) for token in tokens]
     return convert(kind, tokens)
-
-
-def parameters(options: Mapping[str, Option], **helps: str) -> dict[str, Any]:
-    """The fields of a ``TypedDict`` with a command-line option for each declared option.
-
-    Options that are not given are not in the dictionary, so that no default is repeated here.
-
-    Args:
-        options: declared options, by name.
-        **helps: the help of an option whose value has another form here than in Python.
-    """
-    fields = {}
-    for name, option in options.items():
-        off = option.default.off or None if option.default else None
-        told = Parameter(help=helps.get(name) or plain_help(option.help), negative=off)
-        fields[name] = Annotated[option.written, told]
-    return fields
 
 
 def plain_help(text: str) -> str:
