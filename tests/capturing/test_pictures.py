@@ -543,6 +543,20 @@ def test_patches_that_are_not_known_are_numbered(change, batch):
         assert bool(record["self"].query.grids) == (change == "mean")
 
 
+def test_a_later_example_without_names_is_told_too():
+    def act(model, pixels):
+        index = torch.arange(15).repeat(2, 1)
+        index[1] = 0
+        return plain(model, pixels).gather(1, index[..., None].expand(-1, -1, 24))
+
+    with (
+        pytest.warns(UserWarning, match=f"numbered: .*{PARTLY}"),
+        hs.watch(model := Patches(act), batch=2) as seen,
+    ):
+        model(drawn(2, 3, 12, 20))
+    assert [bool(record.numbered) for record in seen.records] == [False, True]
+
+
 def test_patches_keep_their_names_where_all_are_there(recwarn):
     with hs.watch(model := Patches(plain)) as seen:
         model(drawn(1, 3, 12, 20))

@@ -126,7 +126,7 @@ def watch(
         )
     builder.complete()
     seen._records = builder.records(facts_of(model))
-    warn_of_gaps(seen.record, unattended=builder.unattended)
+    warn_of_gaps(seen.records, unattended=builder.unattended)
 
 
 @contextmanager

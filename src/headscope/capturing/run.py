@@ -109,7 +109,7 @@ def _run(
     lost = lost_tokens(records, inputs)
     # Of a model of any library interventions want the places of heads, and no names.
     asked = inputs.sides is None
-    warn_of_gaps(records[0], unread, builder.unattended, lost, numbered=asked)
+    warn_of_gaps(records, unread, builder.unattended, lost, numbered=asked)
     return records
 
 

@@ -87,7 +87,7 @@ def inventory_of(
 
 
 def warn_of_gaps(
-    record: Record,
+    records: Sequence[Record],
     unread: Sequence[str] = (),
     unattended: Sequence[str] = (),
     lost: Sequence[str] = (),
@@ -97,13 +97,13 @@ def warn_of_gaps(
     """Warn once of all that is not in a record as the user may expect it.
 
     Args:
-        record: the first of the batch.
+        records: of the batch.
         unread: names of inputs that the model does not read.
         unattended: kinds of inputs, of which no attention was seen.
         lost: what `lost_tokens` found.
         numbered: whether positions without names are a gap.
     """
-    gaps = []
+    gaps, record = [], records[0]
     if record.unseen:
         gaps.append(
             "The attention of some layers was not seen, and the record leaves them out: "
@@ -115,8 +115,9 @@ def warn_of_gaps(
         gaps.append(f"No attention was seen that works on its {' and '.join(unattended)}")
     if lost:
         gaps.append(f"Tokens of the input are in no stack: {', '.join(lost)}")
-    if record.numbered and numbered:
-        reasons = dict.fromkeys(record.numbered.split("; "))
+    reasons = dict.fromkeys(chain(*(each.numbered.split("; ") for each in records)))
+    reasons.pop("", None)
+    if reasons and numbered:
         gaps.append(f"Some positions have no names and are numbered: {'; '.join(reasons)}")
     if gaps:
         warnings.warn(". ".join(gaps), stacklevel=5)
