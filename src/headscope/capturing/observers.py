@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple
@@ -58,17 +58,6 @@ def observing(**changes: Any) -> Generator[None]:
         yield
     finally:
         _observers.reset(token)
-
-
-def look_away() -> Token[Observers]:
-    """From now on nobody is to look, until `look_again` is given what this returns."""
-    now = _observers.get()
-    return _observers.set(now if now.away else Observers._make((*now[:-1], True)))
-
-
-def look_again(token: Token[Observers]) -> None:
-    """Whoever looked before looks again."""
-    _observers.reset(token)
 
 
 class SharedPatch:
@@ -122,10 +111,11 @@ class looking_away:
             TorchFunctionMode.__exit__(innermost, None, None, None)
             self._off.append(innermost)
             innermost = innermost_mode()
-        self._token = look_away()
+        now = _observers.get()
+        self._token = _observers.set(now if now.away else Observers._make((*now[:-1], True)))
 
     def __exit__(self, *_: object) -> None:
-        look_again(self._token)
+        _observers.reset(self._token)
         for mode in reversed(self._off):
             TorchFunctionMode.__enter__(mode)
 

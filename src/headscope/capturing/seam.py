@@ -9,8 +9,8 @@ meant stays what the model computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -22,7 +22,7 @@ from headscope.capturing.calls.attention import visible_of, weights_of
 from headscope.capturing.calls.call import Call, Visibility, visibility_of
 from headscope.capturing.device import full_precision
 from headscope.capturing.media.position_marks import MARK
-from headscope.capturing.observers import look_again, look_away, observers, observing
+from headscope.capturing.observers import observers, observing
 from headscope.errors import InterventionError
 
 Where = Literal["query", "key", "value", "weights", "output"]
@@ -170,17 +170,6 @@ def level() -> int:
 def unseen() -> Any:
     """A block in which no watch sees what torch does."""
     return torch._C.DisableTorchFunction()
-
-
-@contextmanager
-def unwatched() -> Generator[None]:
-    """Nothing is seen inside by anybody: it is no part of what the model computes."""
-    token = look_away()
-    try:
-        with unseen():
-            yield
-    finally:
-        look_again(token)
 
 
 def edit_of(module: nn.Module | None, route: str) -> Edit | None:

@@ -23,8 +23,14 @@ from headscope.capturing.contributions._path import (
     Sum,
     follow,
 )
-from headscope.capturing.observers import WatchMode, hook_after, hook_before, observers
-from headscope.capturing.seam import level, unseen, unwatched
+from headscope.capturing.observers import (
+    WatchMode,
+    hook_after,
+    hook_before,
+    looking_away,
+    observers,
+)
+from headscope.capturing.seam import level, unseen
 from headscope.capturing.walk import ModelModules, is_affine
 from headscope.capturing.watching.tape import ModuleUse, first_tensor
 from headscope.norms import Norm
@@ -120,7 +126,7 @@ class NormsWatch(WatchMode):
 
     def complete(self) -> None:
         """The pass is over: write what is not yet written."""
-        with unwatched():
+        with looking_away(), unseen():
             for path in list(self._waiting):
                 self._end(path)
         self._clear()
@@ -173,7 +179,7 @@ class NormsWatch(WatchMode):
         if parts is None or not self._are_taken(*parts):
             return func(*args, **options)
         if func in SUMS_IN_PLACE:  # the first addend will hold the sum
-            with unwatched():
+            with looking_away(), unseen():
                 parts = parts[0].clone(), parts[1]
         whole = func(*args, **options)
         self._record(Sum(*parts, whole))
@@ -181,7 +187,7 @@ class NormsWatch(WatchMode):
 
     def _record(self, record: Sum | FunctionUse | ModuleUse) -> None:
         """Follow the outputs that wait one step further."""
-        with unwatched():
+        with looking_away(), unseen():
             follow(self._waiting, record, self._norm_of)
             for path in [path for path in self._waiting if path.ended]:
                 self._end(path)

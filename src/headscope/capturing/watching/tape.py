@@ -155,11 +155,6 @@ class Tape:
             return False
         return bool(second) or bool(CROSS_NAME.search(self.name_of(module)))
 
-    @property
-    def in_attention(self) -> bool:
-        """Whether a module is running that calls itself attention."""
-        return any(id(each) in self._sized for each in self._running)
-
     def innermost(self) -> nn.Module | None:
         """The innermost module running that has parameters or parts: not a bare softmax or
         dropout.
@@ -211,7 +206,8 @@ class Tape:
         """A matrix or a norm gave what may be queries or keys; a matrix may be a projection."""
         if id(module) in self._matrices:
             self._gave(module, args, options, output)
-        if not isinstance(output, torch.Tensor) or not self.in_attention:
+        in_attention = any(id(each) in self._sized for each in self._running)
+        if not isinstance(output, torch.Tensor) or not in_attention:
             return
         given = first_tensor(args, options) if id(module) in self._norms else None
         if given is not None:
