@@ -92,7 +92,7 @@ def cut(token, shown, most):
 ALL = {
     "head": ("[data-column=query] .label", "[data-column=key] .label"),
     "text": (".word .label",),
-    "neuron": (".query-option .label",),
+    "neuron": (".query-list .label",),
 }
 """Where a view shows all tokens at once."""
 

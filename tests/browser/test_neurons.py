@@ -59,8 +59,8 @@ def test_without_neurons_there_are_lines_between_words(show, record):
 
 def test_several_queries_stand_below_each_other(show, record):
     view = show(record, view="neuron", heads=[1], query=[2])
-    view.page.locator('.query-option[data-token="5"]').click(modifiers=["Shift"])
-    view.page.locator('.query-option[data-token="4"]').click(modifiers=["Shift"])
+    view.page.locator('.query-list [data-token="5"]').click(modifiers=["Shift"])
+    view.page.locator('.query-list [data-token="4"]').click(modifiers=["Shift"])
     assert shown_queries(view) == ["two", "four", "five"]
     assert "query=2,4,5" in view.address()
     tops = [each.bounding_box()["y"] for each in view.page.locator(".key-rows").all()]

@@ -1,10 +1,9 @@
-import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { PageTokens } from "../contract/page";
 import type { Side } from "../draw/columns";
 import type { Pictures } from "../source/pictures";
-import { readable } from "../state/label";
 import { Patch } from "./Patch";
+import { tokenOption } from "./tokenList";
 
 /** Longer labels may be cut in a narrow column. */
 export const LONG_LABEL = 14;
@@ -33,56 +32,19 @@ export function TokenColumn({ side, tokens, pictures, pair }: TokenColumnProps) 
       <div class="column relative" data-column={side}>
         {pair && <TextMarks segments={tokens.segments} />}
         <div class="tokens" role="listbox" aria-label={side === "query" ? "Query tokens" : "Key tokens"}>
-          {tokens.labels.map((label, token) => (
-            <Token
-              key={token}
-              side={side}
-              token={token}
-              label={label}
-              continues={tokens.continues[token]}
-              special={tokens.special[token]}
-              rule={token === tokens.written}
-            >
-              {tokens.labels.length <= MOST_PICTURED && <Patch tokens={tokens} token={token} pictures={pictures} />}
-            </Token>
-          ))}
+          {tokens.labels.map((label, token) => {
+            const { text, marks } = tokenOption(tokens, token, side);
+            return (
+              <div key={token} class="token row" title={label.length > LONG_LABEL ? label : undefined} {...marks}>
+                {tokens.labels.length <= MOST_PICTURED && <Patch tokens={tokens} token={token} pictures={pictures} />}
+                <bdi class="label">{text}</bdi>
+              </div>
+            );
+          })}
         </div>
       </div>
     ),
     [side, tokens, pictures, pair],
-  );
-}
-
-interface TokenProps {
-  side: Side;
-  token: number;
-  label: string;
-  continues: boolean;
-  special: boolean;
-  /** The first token that the model wrote. */
-  rule: boolean;
-  children: ComponentChildren;
-}
-
-function Token({ side, token, label, continues, special, rule, children }: TokenProps) {
-  const { text, standIn } = readable(label);
-  return (
-    <div
-      class="token row"
-      role="option"
-      aria-selected="false"
-      tabIndex={token === 0 ? 0 : -1}
-      title={label.length > LONG_LABEL ? label : undefined}
-      data-side={side}
-      data-token={token}
-      data-special={special || undefined}
-      data-continues={continues || undefined}
-      data-stand-in={standIn || undefined}
-      data-rule={rule || undefined}
-    >
-      {children}
-      <bdi class="label">{text}</bdi>
-    </div>
   );
 }
 

@@ -4,11 +4,12 @@ import { type Focus, otherSide, type Place, type Side, scrollTo, visibleTokens }
 import { isPair } from "../../draw/mask";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { TokenColumn } from "../../parts/TokenColumn";
+import { type KeyInside, tokenEvents } from "../../parts/tokenList";
 import { density, followSize, useWidth } from "../../parts/useWidth";
 import { FEW_QUERIES } from "../../state/places";
 import { isShare } from "../../state/quantity";
 import { directionOf, isUpright } from "../../state/script";
-import type { Hover, Shown, Store } from "../../state/store";
+import type { Shown, Store } from "../../state/store";
 import { counted, percent } from "../../state/words";
 import { createLayout, type Layout } from "./geometry";
 import { paintAll, paintToken } from "./paint";
@@ -55,7 +56,6 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
   const pair = isPair(stack);
   const large = stack.query.labels.length + stack.key.labels.length > 2 * MOST_ANIMATED;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the tokens inside are the interactive elements
     <div
       class="scroller"
       ref={root}
@@ -65,12 +65,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
       data-pair={pair || undefined}
       style={{ "--pitch": `${pitch}px`, "--height": `${height}px`, "--longest": `${longest}px` }}
       onScroll={(event) => (layout.scroll.value = scrolled(event.currentTarget, layout))}
-      onPointerOver={(event) => store.preview(hoverAt(placeOf(event.target)))}
-      onPointerLeave={() => store.preview({})}
-      onFocusIn={(event) => focusToken(event.target, store)}
-      onFocusOut={() => store.preview({})}
-      onClick={(event) => pinToken(event.target, store, event.shiftKey)}
-      onKeyDown={(event) => tokenKey(event, store, layout)}
+      {...tokenEvents(store, (event, place) => nextToken(event, place, layout))}
     >
       <div class="extent">
         <div class="frame">
@@ -199,29 +194,6 @@ function useReadouts(root: Root, store: Store, { geometry }: Layout, received: b
   }, [root, store, stack]);
 }
 
-function placeOf(target: EventTarget | null): Place | null {
-  const element = target instanceof Element ? target.closest<HTMLElement>("[data-token]") : null;
-  return element && { side: element.dataset.side as Side, token: Number(element.dataset.token) };
-}
-
-function hoverAt(place: Place | null): Hover {
-  return place ? { [place.side]: place.token } : {};
-}
-
-function pinToken(target: EventTarget | null, store: Store, add: boolean): void {
-  const place = placeOf(target);
-  if (place && store.mask.value?.[place.side][place.token]) store.pin(place, add);
-}
-
-/** Previews the token that the keyboard has come to, and leaves the column's tab stop there. */
-function focusToken(target: EventTarget | null, store: Store): void {
-  const place = placeOf(target);
-  if (!place || !(target instanceof HTMLElement)) return;
-  target.parentElement?.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
-  target.setAttribute("tabindex", "0");
-  store.preview(hoverAt(place));
-}
-
 /** The arrow of columns that an arrow stands for where the tokens stand in rows. */
 function turned(key: string, { dataset, dir }: HTMLElement): string {
   if (dataset.rows === undefined) return key;
@@ -242,24 +214,16 @@ function inRows({ view, selection, stack }: Store): boolean {
   return layout === "rows" || (layout === "auto" && isUpright(stack.value.query) && !stack.value.query.areas);
 }
 
-function tokenKey(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Store, layout: Layout): void {
-  const place = placeOf(event.target);
-  if (!place) return;
-  if (event.key === "Enter" || event.key === " ") {
-    event.preventDefault();
-    pinToken(event.target, store, event.shiftKey);
-    return;
-  }
-  const { geometry } = layout;
-  const { query, key, longest, height } = geometry.value;
-  const next = neighbour(place, turned(event.key, event.currentTarget), { query: query.tokens, key: key.tokens });
-  if (!next) return;
-  event.preventDefault();
+/** Where a key leads, brought into sight. */
+function nextToken(event: KeyInside, place: Place, layout: Layout): HTMLElement | null {
+  const { query, key, longest, height } = layout.geometry.value;
   const root = event.currentTarget;
-  scrollPicture(root, layout, scrollTo(next.token, geometry.value[next.side], longest, height, layout.scroll.value));
+  const next = neighbour(place, turned(event.key, root), { query: query.tokens, key: key.tokens });
+  if (!next) return null;
+  const column = { query, key }[next.side];
+  scrollPicture(root, layout, scrollTo(next.token, column, longest, height, layout.scroll.value));
   layout.scroll.value = scrolled(root, layout);
-  const selector = `[data-side="${next.side}"][data-token="${next.token}"]`;
-  root.querySelector<HTMLElement>(selector)?.focus({ preventScroll: true });
+  return root.querySelector<HTMLElement>(`[data-side="${next.side}"][data-token="${next.token}"]`);
 }
 
 /** The attention of one layer: lines from query to key, colour = head, strength = weight. */

@@ -7,7 +7,7 @@ import { largest } from "../../draw/values";
 import { Minimap } from "../../parts/Minimap";
 import type { ViewParts } from "../../parts/mount";
 import { reportDrawn } from "../../parts/mount";
-import { readable } from "../../state/label";
+import { tokenMarks } from "../../parts/tokenList";
 import { directionOf } from "../../state/script";
 import {
   boundsOf,
@@ -66,8 +66,9 @@ export function LongText({ store, room }: ViewParts) {
         dir={directionOf(tokens)}
         style={{ height: `${height}px` }}
       >
-        {tokens.labels.slice(shown, shown + near).map((label, place) => {
+        {tokens.labels.slice(shown, shown + near).map((_, place) => {
           const token = shown + place;
+          const { text, marks } = tokenMarks(tokens, token, "key");
           const lift = lifts.value?.[token] ?? 0;
           const byte = liftByte(lift, top);
           return [
@@ -75,9 +76,7 @@ export function LongText({ store, room }: ViewParts) {
             <span
               key={token}
               class="word"
-              data-token={token}
-              data-side="key"
-              data-continues={tokens.continues[token] || undefined}
+              {...marks}
               data-read={(token >= first && token < end) || undefined}
               title={times(lift)}
               style={
@@ -86,7 +85,7 @@ export function LongText({ store, room }: ViewParts) {
                   : undefined
               }
             >
-              {readable(label).text}
+              {text}
             </span>,
           ];
         })}

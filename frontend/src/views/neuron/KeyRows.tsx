@@ -174,7 +174,7 @@ function SignedBar({ value, most }: { value: number; most: number }) {
 }
 
 /** Height of a key's row, in CSS pixels: room for a finger where there is one. */
-const PITCH = globalThis.matchMedia?.("(pointer: coarse)").matches ? 32 : 22;
+export const PITCH = globalThis.matchMedia?.("(pointer: coarse)").matches ? 32 : 22;
 
 export interface Sizes {
   /** Width of one neuron. */

@@ -1,5 +1,5 @@
 import type { ReadonlySignal } from "@preact/signals";
-import { useComputed } from "@preact/signals";
+import { useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
 import { added, carried, ranked } from "../../draw/neurons";
@@ -10,12 +10,15 @@ import { largest } from "../../draw/values";
 import { Choice } from "../../parts/Choice";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { Scale } from "../../parts/Scale";
+import { TokenColumn } from "../../parts/TokenColumn";
+import { steppedToken, tokenEvents } from "../../parts/tokenList";
+import { NO_PICTURES } from "../../source/pictures";
 import { readable } from "../../state/label";
-import { togglePin } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { percent, shortWeight, signedNumber } from "../../state/words";
 import { Picture } from "../head/Picture";
-import { KeyRows } from "./KeyRows";
+import { markFocus } from "../head/readouts";
+import { KeyRows, PITCH } from "./KeyRows";
 import { countFor, type NeuronTable, neuronTable, queryShown } from "./table";
 
 /** Height of what stands above the rows. */
@@ -103,16 +106,18 @@ function carriedNote({ carried, features }: NeuronTable): string {
 
 /** The queries, one of which is looked at. */
 function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number> }) {
-  const { query } = store.shownStack.value ?? store.stack.value;
-  const pins = store.pins.value.query;
-  const chosen = Math.min(query.labels.length - 1, queryShown(store));
   const root = useRef<HTMLDivElement>(null);
-  const pinned = pins[0] ?? null;
-  useEffect(() => {
-    const option = pinned === null ? null : root.current?.querySelector<HTMLElement>(`[data-token="${pinned}"]`);
-    if (root.current && option) bringIntoSight(root.current, option);
-  }, [pinned]);
-  const choose = (token: number, add: boolean) => store.select((now) => togglePin(now, { side: "query", token }, add));
+  const { query } = store.shownStack.value ?? store.stack.value;
+  useSignalEffect(() => {
+    const list = root.current;
+    if (!list || !store.shownStack.value) return;
+    markFocus(list, store);
+    const [pinned] = store.pins.value.query;
+    const chosen = list.querySelector<HTMLElement>(`[data-token="${queryShown(store)}"]`);
+    chosen?.setAttribute("data-lit-self", "pin");
+    chosen?.setAttribute("aria-selected", "true");
+    if (pinned !== undefined && chosen) bringIntoSight(list, chosen);
+  });
   return (
     <div class="query-list">
       <small class="view-note muted" title="Shift-click stacks the rows of several queries">
@@ -120,46 +125,17 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
       </small>
       <div
         class="query-scroll relative"
-        role="listbox"
-        aria-label="Query tokens"
-        aria-multiselectable="true"
         ref={root}
-        style={{ maxHeight: `${Math.max(150, room.value)}px` }}
-        onPointerLeave={() => store.preview({})}
-        onKeyDown={(event) => moveOption(event)}
+        style={{ "--pitch": `${PITCH}px`, maxHeight: `${Math.max(150, room.value)}px` }}
+        {...tokenEvents(store, (event) => steppedToken(event, (at) => STEPS[event.key] && at + STEPS[event.key]))}
       >
-        {query.labels.map((label, token) => {
-          const { text, standIn } = readable(label);
-          return (
-            <div
-              key={token}
-              class="query-option row"
-              role="option"
-              tabIndex={token === chosen ? 0 : -1}
-              aria-selected={token === chosen || pins.includes(token)}
-              data-side="query"
-              data-token={token}
-              data-special={query.special[token] || undefined}
-              data-continues={query.continues[token] || undefined}
-              data-stand-in={standIn || undefined}
-              onPointerOver={() => store.preview({ query: token })}
-              onFocus={() => store.preview({ query: token })}
-              onClick={(event) => choose(token, event.shiftKey)}
-              onKeyDown={(event) => {
-                if (event.key === "Enter" || event.key === " ") {
-                  event.preventDefault();
-                  choose(token, event.shiftKey);
-                }
-              }}
-            >
-              <bdi class="label">{text}</bdi>
-            </div>
-          );
-        })}
+        <TokenColumn side="query" tokens={query} pictures={NO_PICTURES} pair={false} />
       </div>
     </div>
   );
 }
+
+const STEPS: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1 };
 
 /** Scrolls a list, and only the list, as little as needed. */
 function bringIntoSight(list: HTMLElement, { offsetTop, offsetHeight }: HTMLElement): void {
@@ -167,15 +143,6 @@ function bringIntoSight(list: HTMLElement, { offsetTop, offsetHeight }: HTMLElem
   if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) {
     list.scrollTop = offsetTop - clientHeight / 2;
   }
-}
-
-function moveOption(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
-  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  const options = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
-  const at = options.indexOf(event.target as HTMLElement);
-  if (step === undefined || at < 0) return;
-  event.preventDefault();
-  options[Math.min(options.length - 1, Math.max(0, at + step))].focus();
 }
 
 /** The numbers of a pair, as they are called. */

@@ -9,7 +9,7 @@ import { boxOf, greyOf, pictureOf, pixelsOf, type Raster, rowStep } from "../../
 import { rampColor, rampCss } from "../../draw/ramps";
 import { reportDrawn } from "../../parts/mount";
 import { Part } from "../../parts/Patch";
-import { readable } from "../../state/label";
+import { type KeyInside, steppedToken, tokenEvents, tokenOption } from "../../parts/tokenList";
 import { directionOf } from "../../state/script";
 import type { Store } from "../../state/store";
 import type { Heat } from "./TextView";
@@ -48,32 +48,10 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
   useLayoutEffect(() => {
     if (words) rendered.value = rendered.peek() + 1;
   }, [words, rendered]);
-  const at = (target: EventTarget | null) => {
-    const element = target instanceof Element ? target.closest<HTMLElement>("[data-token]") : null;
-    return element ? Number(element.dataset.token) : null;
-  };
-  const preview = (token: number | null) => store.preview(token === null ? {} : { [side]: token });
-  const pin = (token: number | null, add: boolean) => {
-    if (token !== null) store.pin({ side, token }, add);
-  };
   return (
     <div class="text-block">
       {title && <small class="view-note muted">{title}</small>}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the tokens inside are the interactive elements */}
-      <div
-        ref={root}
-        onPointerOver={(event) => preview(at(event.target))}
-        onPointerLeave={() => preview(null)}
-        onFocusIn={(event) => preview(at(event.target))}
-        onFocusOut={() => preview(null)}
-        onClick={(event) => pin(at(event.target), event.shiftKey)}
-        onKeyDown={(event) => {
-          if (event.key === "Enter" || event.key === " ") {
-            event.preventDefault();
-            pin(at(event.target), event.shiftKey);
-          } else moveToken(event, tokens);
-        }}
-      >
+      <div ref={root} {...tokenEvents(store, (event, { token }) => steppedToken(event, stepIn(event, tokens, token)))}>
         {words}
       </div>
     </div>
@@ -102,10 +80,10 @@ function Words({ side, tokens, pictures, title }: WordsProps) {
       aria-orientation="horizontal"
     >
       {(tokens.runs ?? [[0]]).map(([first, stop, picture]) => {
-        const words = tokens.labels.slice(first, stop).map((label, number) => [
+        const words = tokens.labels.slice(first, stop).map((_, number) => [
           // Without a space between two words a browser would break lines inside words.
           tokens.continues[first + number] ? null : " ",
-          <Word key={number} side={side} token={first + number} label={label} tokens={tokens} />,
+          <Word key={number} side={side} token={first + number} tokens={tokens} />,
         ]);
         const raster = picture && pictures[picture - 1];
         return raster ? (
@@ -162,22 +140,10 @@ function tracks(start: number, stop: number): string {
   return `${start ? `repeat(${start}, 0)` : ""} repeat(${stop - start}, minmax(0, 1fr))`;
 }
 
-function Word({ side, token, label, tokens }: { side: Side; token: number; label: string; tokens: PageTokens }) {
-  const { text, standIn } = readable(label);
+function Word({ side, token, tokens }: { side: Side; token: number; tokens: PageTokens }) {
+  const { text, marks } = tokenOption(tokens, token, side);
   return (
-    <span
-      class="word"
-      role="option"
-      aria-selected="false"
-      tabIndex={token === 0 ? 0 : -1}
-      data-side={side}
-      data-token={token}
-      data-special={tokens.special[token] || undefined}
-      data-continues={tokens.continues[token] || undefined}
-      data-stand-in={standIn || undefined}
-      data-rule={token === tokens.written || undefined}
-      style={{ gridArea: tokens.areas?.[token] }}
-    >
+    <span class="word" {...marks} style={{ gridArea: tokens.areas?.[token] }}>
       <bdi class="label">{text}</bdi>
     </span>
   );
@@ -207,20 +173,14 @@ function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }
 
-function moveToken(event: KeyboardEvent & { currentTarget: HTMLElement }, tokens: PageTokens): void {
-  const elements = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-token]")];
-  const at = elements.indexOf(event.target as HTMLElement);
-  const back = event.currentTarget.querySelector("[dir=rtl]") ? 1 : -1;
-  const to = {
-    ArrowLeft: at + back,
-    ArrowRight: at - back,
-    ArrowUp: rowStep(tokens, at, -1),
-    ArrowDown: rowStep(tokens, at, 1),
-  }[event.key];
-  if (to === undefined || at < 0) return;
-  event.preventDefault();
-  const next = elements[Math.min(elements.length - 1, Math.max(0, to))];
-  elements[at].tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
+/** Where an arrow leads: along the text, or from line to line. */
+function stepIn({ key, currentTarget }: KeyInside, tokens: PageTokens, token: number) {
+  const back = currentTarget.querySelector("[dir=rtl]") ? 1 : -1;
+  return (at: number) =>
+    ({
+      ArrowLeft: at + back,
+      ArrowRight: at - back,
+      ArrowUp: rowStep(tokens, token, -1),
+      ArrowDown: rowStep(tokens, token, 1),
+    })[key];
 }
