@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks";
+import { Check } from "../../parts/Check";
 import type { WordPair } from "../../source/atlas";
 import { bare, findAddress, percents, type Side } from "../../state/atlas";
+import { Card, Table } from "./parts";
 
 const SHOWN = 12;
 
@@ -15,49 +17,28 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
   const sorted = order === "share" ? chosen : [...chosen].sort((one, other) => ratio(other) - ratio(one));
   const shown = all ? sorted : sorted.slice(0, SHOWN);
   return (
-    <section class="card atlas-card" aria-label="Frequent pairs">
-      <h2>Between which words</h2>
+    <Card label="Frequent pairs" title="Between which words">
       <div class="atlas-choices flex wrap">
-        <label class="choice row muted">
-          <input type="checkbox" checked={words} onChange={() => setWords(!words)} /> words only
-        </label>
-        <label class="choice row muted">
-          <input
-            type="checkbox"
-            checked={order === "ratio"}
-            onChange={() => setOrder(order === "share" ? "ratio" : "share")}
-          />{" "}
-          most above even first
-        </label>
+        <Check name="data-words-only" checked={words} label="words only" onChange={setWords} />
+        <Check
+          name="data-by-ratio"
+          checked={order === "ratio"}
+          label="most above even first"
+          onChange={(byRatio) => setOrder(byRatio ? "ratio" : "share")}
+        />
       </div>
-      <table class="atlas-pairs">
-        <thead>
-          <tr>
-            <th scope="col">from → to</th>
-            <th scope="col">share</th>
-            <th scope="col">even</th>
-            <th scope="col">times</th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((pair) => (
-            <tr key={`${pair[0]} ${pair[1]}`}>
-              <th scope="row">
-                <a href={findAddress(bare(pair[0]), side)}>
-                  <bdi>{pair[0]}</bdi>
-                </a>{" "}
-                →{" "}
-                <a href={findAddress(bare(pair[1]), side)}>
-                  <bdi>{pair[1]}</bdi>
-                </a>
-              </th>
-              <td>{percents(pair[2])}</td>
-              <td>{percents(pair[3])}</td>
-              <td>{ratio(pair) > 0 ? `${ratio(pair).toFixed(1)} ×` : "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        class="atlas-pairs"
+        head={["from → to", "share", "even", "times"]}
+        rows={shown.map((pair) => [
+          <>
+            <Word word={pair[0]} side={side} /> → <Word word={pair[1]} side={side} />
+          </>,
+          percents(pair[2]),
+          percents(pair[3]),
+          ratio(pair) > 0 ? `${ratio(pair).toFixed(1)} ×` : "–",
+        ])}
+      />
       {sorted.length > SHOWN && (
         <button type="button" class="quiet muted" onClick={() => setAll(!all)}>
           {all ? "fewer" : `all ${sorted.length}`}
@@ -67,7 +48,15 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
         Share of all its attention in {texts.toLocaleString("en")} texts, at most; even: what a head would give that
         attends evenly to all keys of the same texts.
       </p>
-    </section>
+    </Card>
+  );
+}
+
+function Word({ word, side }: { word: string; side: Side }) {
+  return (
+    <a href={findAddress(bare(word), side)}>
+      <bdi>{word}</bdi>
+    </a>
   );
 }
 

@@ -2,12 +2,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
 import { LabelSection } from "../../parts/LabelSection";
-import { Mark } from "../../parts/Mark";
 import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares } from "../../source/atlas";
 import { type AtlasPlace, kindOfTile, LINKS, percents, shortShare, shownText, WORD_LINKS } from "../../state/atlas";
 import { count, counted } from "../../state/words";
 import { FrequentPairs } from "./FrequentPairs";
-import { type AtlasView, Bars, HeadNav, MeanMap, placeOf, Tile } from "./parts";
+import { type AtlasView, Bars, Card, Heading, HeadNav, LabelChip, MeanMap, placeOf, Table, Tile } from "./parts";
 import { Strata, TextPage } from "./Texts";
 
 /** Everything that is known of one head; or one text as it sees it. */
@@ -20,36 +19,31 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
   const tile = view.index.heads[at];
   return (
     <>
-      <header class="atlas-head">
-        <HeadNav
-          place={place}
-          before={before && [before.layer, before.head]}
-          after={after && [after.layer, after.head]}
-          text={place.text ?? undefined}
-        />
-        <h1 tabIndex={-1}>
-          Head {layer}-{number}
-        </h1>
+      <Heading
+        nav={
+          <HeadNav
+            place={place}
+            before={before && [before.layer, before.head]}
+            after={after && [after.layer, after.head]}
+            text={place.text ?? undefined}
+          />
+        }
+        title={`Head ${layer}-${number}`}
+        failure={failure}
+      >
         <span class="label-chips flex wrap">
           {tile?.labels.map(({ name, score, holds }) => (
-            <span class="label-chip row" key={name}>
-              <Mark shape={view.marks.get(name)} />
-              <bdi class="cut">{name}</bdi>
-              <small>
-                {shortShare(score)}
-                {!holds && " candidate"}
-              </small>
-            </span>
+            <LabelChip
+              key={name}
+              name={name}
+              mark={view.marks.get(name)}
+              note={`${shortShare(score)}${holds ? "" : " candidate"}`}
+            />
           ))}
           {tile?.labels.length === 0 && <span class="facts muted">no label</span>}
         </span>
         <span class="facts muted">{view.index.model}</span>
-      </header>
-      {failure && (
-        <p class="caution" role="alert">
-          {failure}
-        </p>
-      )}
+      </Heading>
       {said && texts && place.text !== null && texts[place.text] && (
         <SampleText view={view} head={said} number={place.text} text={texts[place.text]} />
       )}
@@ -112,18 +106,16 @@ function Everything({ view, at, said, texts }: EverythingProps) {
   return (
     <div class="atlas-page stack top">
       <Where view={view} at={at} said={said} />
-      <section class="card atlas-card" aria-label="Labels">
-        <h2>Labels, with their evidence</h2>
+      <Card label="Labels" title="Labels, with their evidence">
         <Labels view={view} labels={said.labels} />
-      </section>
+      </Card>
       <FrequentPairs pairs={said.pairs} texts={view.index.texts} side={view.side} />
-      <section class="card atlas-card" aria-label="Neighbours">
-        <h2>Heads most alike</h2>
+      <Card label="Neighbours" title="Heads most alike">
         <Neighbours view={view} head={said} />
         <p class="fine">
           1 where every query attends alike in both heads, 0 where they share no key; mean over all queries.
         </p>
-      </section>
+      </Card>
       <Examples view={view} said={said} texts={texts} />
     </div>
   );
@@ -223,8 +215,7 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
   const color = kindColor(kindOfTile(view.index.heads[at]), view.dark);
   const { side } = view.index;
   return (
-    <section class="card atlas-card atlas-where" aria-label="Where its attention goes" style={{ "--color": color }}>
-      <h2>Where its attention goes</h2>
+    <Card class="atlas-where" label="Where its attention goes" title="Where its attention goes" color={color}>
       <div class="atlas-where-body stack top">
         <figure class="atlas-mean">
           <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
@@ -244,7 +235,7 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
         </Curve>
         <Kinds classes={view.index.classes} said={said} />
       </div>
-    </section>
+    </Card>
   );
 }
 
@@ -326,29 +317,17 @@ function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead 
   ];
   const hasNorms = Object.keys(said.norms).length > 0;
   return (
-    <table class="atlas-kinds">
-      <caption>
-        what it looks at{hasNorms && "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖"}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">key</th>
-          <th scope="col">share</th>
-          <th scope="col">even</th>
-          {hasNorms && <th scope="col">of norms</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(([name, [share, even]]) => (
-          <tr key={name}>
-            <th scope="row">{RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name}</th>
-            <td style={{ "--part": share }}>{percents(share)}</td>
-            <td>{percents(even)}</td>
-            {hasNorms && <td>{percents(said.norms[name] ?? 0)}</td>}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      class="atlas-kinds"
+      caption={`what it looks at${hasNorms ? "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖" : ""}`}
+      head={["key", "share", "even", ...(hasNorms ? ["of norms"] : [])]}
+      rows={rows.map(([name, [share, even]]) => [
+        RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name,
+        { text: percents(share), part: share },
+        percents(even),
+        ...(hasNorms ? [percents(said.norms[name] ?? 0)] : []),
+      ])}
+    />
   );
 }
 

@@ -1,13 +1,12 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOfLabel } from "../../draw/kinds";
 import { Clauses } from "../../parts/KindIcon";
-import { Mark } from "../../parts/Mark";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { walkTiles } from "../../parts/walkTiles";
 import { atlasClauses, findAddress, type Hit, hitsOf, rowsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";
-import { type AtlasView, HeadGrid, Tile } from "./parts";
+import { type AtlasView, HeadGrid, LabelChip, Tile } from "./parts";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
@@ -136,17 +135,15 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
       {counts
         .filter(({ name, heads }) => heads > 0 && !kindOfLabel(name))
         .map(({ name, says, heads }) => (
-          <a
+          <LabelChip
             key={name}
-            class="label-chip row"
+            name={name}
+            mark={view.marks.get(name)}
+            note={heads}
             href={findAddress(find === name ? "" : name, view.side)}
-            aria-current={find === name ? "true" : undefined}
+            current={find === name}
             title={says}
-          >
-            <Mark shape={view.marks.get(name)} />
-            <bdi class="cut">{name}</bdi>
-            <small>{heads}</small>
-          </a>
+          />
         ))}
     </nav>
   );

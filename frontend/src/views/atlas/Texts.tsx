@@ -4,6 +4,7 @@ import { textOn } from "../../draw/color";
 import { rampColor, rampCss, weightRamp, wordRamp } from "../../draw/ramps";
 import { headAddress, type ShownText, type Side } from "../../state/atlas";
 import { meanOf, notKeptWords } from "../../state/headvis";
+import { Card } from "./parts";
 
 /** A text, each word as dark as what ends there: of all links, or of those of one query. */
 function HeatWords({ dark, text, from = null }: { dark: boolean; text: ShownText; from?: number | null }) {
@@ -69,7 +70,7 @@ function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: 
               onClick={() => setFrom(at)}
             >
               {rest && (
-                <small class="tree-rest" style={{ "--part": rest[at] }}>
+                <small class="tree-rest" data-part style={{ "--part": rest[at], "--color": "var(--muted)" }}>
                   {rest[at] > 0 && notKeptWords(rest[at]).replace(" not kept", "")}
                 </small>
               )}
@@ -173,8 +174,7 @@ interface StrataProps {
 /** Texts of a head in strata, the strongest first. */
 export function Strata({ dark, head: [layer, head, side], strata, title, note, children }: StrataProps) {
   return (
-    <section class="card atlas-card atlas-examples" aria-label="Examples">
-      <h2>{title}</h2>
+    <Card class="atlas-examples" label="Examples" title={title}>
       {children}
       {strata.map(({ name, count, texts }) => (
         <section key={name} class="atlas-stratum" aria-label={name}>
@@ -194,7 +194,7 @@ export function Strata({ dark, head: [layer, head, side], strata, title, note, c
         {note} Words: the darker, the more of the strongest links end there; the strongest link is marked. A click opens
         the text.
       </p>
-    </section>
+    </Card>
   );
 }
 
@@ -215,10 +215,14 @@ export function TextPage({ dark, text, title, score, kept, head: [layer, head, s
   const [from, setFrom] = useState<number | null>(null);
   return (
     <div class="atlas-page atlas-text stack top">
-      <section class="card atlas-card" aria-label="Text">
-        <h2>
-          {title} <small>{score}</small>
-        </h2>
+      <Card
+        label="Text"
+        title={
+          <>
+            {title} <small>{score}</small>
+          </>
+        }
+      >
         <p class="atlas-whole">
           <HeatWords dark={dark} text={text} from={from} />
         </p>
@@ -231,11 +235,13 @@ export function TextPage({ dark, text, title, score, kept, head: [layer, head, s
           </a>
         </p>
         {children}
-      </section>
-      <section class="card atlas-card" aria-label="Links">
-        <h2>Strongest links {text.rest && <small>on the left: how much of the row is not kept</small>}</h2>
+      </Card>
+      <Card
+        label="Links"
+        title={<>Strongest links {text.rest && <small>on the left: how much of the row is not kept</small>}</>}
+      >
         <LinkColumns text={text} from={from} setFrom={setFrom} />
-      </section>
+      </Card>
     </div>
   );
 }

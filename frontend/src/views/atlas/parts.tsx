@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { kindRamp } from "../../draw/kinds";
 import { marksOf, type Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
+import { putPixels } from "../../parts/useWidth";
 import { walkTiles } from "../../parts/walkTiles";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { fromBase64 } from "../../source/bytes";
@@ -36,6 +37,124 @@ export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, si
 /** The place of a head among all. */
 export function placeOf({ heads }: AtlasIndex, layer: number, head: number): number {
   return heads.findIndex((tile) => tile.layer === layer && tile.head === head);
+}
+
+interface CardProps {
+  title: ComponentChildren;
+  /** What it is called. */
+  label: string;
+  class?: string;
+  color?: string;
+  children?: ComponentChildren;
+}
+
+/** A part of a page. */
+export function Card({ title, label, class: more = "", color, children }: CardProps) {
+  return (
+    <section class={`card atlas-card ${more}`} aria-label={label} style={{ "--color": color }}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** What stands in a table; a number may be a bar, too. */
+type Cell = ComponentChildren | { readonly text: string; readonly part: number | undefined; readonly color?: string };
+
+interface TableProps {
+  class?: string;
+  caption?: ComponentChildren;
+  head?: readonly ComponentChildren[];
+  /** What each row begins with, and what belongs to that. */
+  rows: readonly (readonly [name: ComponentChildren, ...cells: Cell[]])[];
+  /** What is said of a row as a whole. */
+  marks?: (row: number) => { readonly title?: string; readonly "data-clear"?: true | undefined };
+}
+
+/** Numbers in rows, each with its name. */
+export function Table({ class: name, caption, head, rows, marks }: TableProps) {
+  return (
+    <table class={name}>
+      {caption && <caption>{caption}</caption>}
+      {head && (
+        <thead>
+          <tr>
+            {head.map((cell, at) => (
+              <th key={at} scope="col">
+                {cell}
+              </th>
+            ))}
+          </tr>
+        </thead>
+      )}
+      <tbody>
+        {rows.map(([title, ...cells], row) => (
+          <tr key={row} {...marks?.(row)}>
+            <th scope="row">{title}</th>
+            {cells.map((cell, at) =>
+              isBar(cell) ? (
+                <td key={at} data-part style={{ "--part": cell.part, "--color": cell.color }}>
+                  {cell.text}
+                </td>
+              ) : (
+                <td key={at}>{cell}</td>
+              ),
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function isBar(cell: Cell): cell is Extract<Cell, { part: number | undefined }> {
+  return typeof cell === "object" && cell !== null && "part" in cell;
+}
+
+interface LabelChipProps {
+  name: string;
+  mark: Shape | undefined;
+  note: ComponentChildren;
+  href?: string;
+  title?: string;
+  current?: boolean;
+}
+
+/** A label with its mark; a link where it leads somewhere. */
+export function LabelChip({ name, mark, note, href, title, current }: LabelChipProps) {
+  const Tag = (href ? "a" : "span") as "a";
+  return (
+    <Tag class="label-chip row" {...(href && { href })} title={title} aria-current={current ? "true" : undefined}>
+      <Mark shape={mark} />
+      <bdi class="cut">{name}</bdi> <small>{note}</small>
+    </Tag>
+  );
+}
+
+interface HeadingProps {
+  nav: ComponentChildren;
+  title: string;
+  /** Labels, and what else is said. */
+  children: ComponentChildren;
+  failure: string;
+}
+
+/** The head of the page of a head or of a pair. */
+export function Heading({ nav, title, children, failure }: HeadingProps) {
+  return (
+    <>
+      <header class="atlas-head">
+        {nav}
+        <h1 tabIndex={-1}>{title}</h1>
+        {children}
+      </header>
+      {failure && (
+        <p class="caution" role="alert">
+          {failure}
+        </p>
+      )}
+    </>
+  );
 }
 
 /** What a head is called, and its labels, in words. */
@@ -95,24 +214,31 @@ interface MeanMapProps {
   label?: string;
 }
 
-/**
- * The mean map of one head, in the colour of its kind.
- *
- * A canvas for each: as parts of one picture, a thousand tiles took half a minute to draw.
- */
+/** The mean map of one head, in the colour of its kind. */
 export function MeanMap({ view, at, label }: MeanMapProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
   const width = 2 * view.index.side;
-  useLayoutEffect(() => {
-    const context = canvas.current?.getContext("2d");
+  const pixels = () => {
     const ramp = kindRamp(kindOfTile(view.index.heads[at]), view.dark);
-    const image = new ImageData(width, width);
-    const bytes = view.maps.subarray(at * width * width, (at + 1) * width * width);
-    // A pixel at once: four numbers each, of two thousand tiles, took most of the first picture.
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let cell = 0; cell < bytes.length; cell += 1) pixels[cell] = ramp[bytes[cell]];
-    context?.putImageData(image, 0, 0);
-  }, [view, at, width]);
+    return Uint32Array.from(view.maps.subarray(at * width * width, (at + 1) * width * width), (byte) => ramp[byte]);
+  };
+  return <SquareMap width={width} pixels={pixels} of={[view, at]} label={label} />;
+}
+
+interface SquareMapProps {
+  width: number;
+  pixels: () => Uint32Array<ArrayBuffer>;
+  /** What the pixels follow from. */
+  of: readonly unknown[];
+  label?: string | undefined;
+}
+
+/** A canvas for each map: as parts of one picture, a thousand tiles took half a minute to draw. */
+export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useLayoutEffect(() => {
+    const size = { width, height: width };
+    if (canvas.current) putPixels(canvas.current, new Uint8ClampedArray(pixels().buffer), size);
+  }, of);
   return (
     <canvas
       class="atlas-map"

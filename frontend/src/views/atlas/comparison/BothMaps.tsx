@@ -1,5 +1,4 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Mark } from "../../../parts/Mark";
 import { Segmented } from "../../../parts/Segmented";
 import { type GridRows, headAddress, mapAddress, rowsOf, shortShare } from "../../../state/atlas";
 import {
@@ -14,7 +13,7 @@ import {
   unmatched,
 } from "../../../state/atlasComparison";
 import { counted } from "../../../state/words";
-import { HeadGrid, Tile } from "../parts";
+import { HeadGrid, LabelChip, Tile } from "../parts";
 import { Changes } from "./Changes";
 import type { ComparisonView } from "./ComparisonPlace";
 
@@ -160,16 +159,9 @@ function JoinedPair({ view, maps, order }: JoinedPairProps) {
       if (tile) setPair(Number(tile.dataset.pair));
     };
     const leave = () => setPair(-1);
-    root.addEventListener("pointerover", follow);
-    root.addEventListener("focusin", follow);
-    root.addEventListener("pointerleave", leave);
-    root.addEventListener("focusout", leave);
-    return () => {
-      root.removeEventListener("pointerover", follow);
-      root.removeEventListener("focusin", follow);
-      root.removeEventListener("pointerleave", leave);
-      root.removeEventListener("focusout", leave);
-    };
+    const heard = { pointerover: follow, focusin: follow, pointerleave: leave, focusout: leave };
+    for (const [event, act] of Object.entries(heard)) root.addEventListener(event, act);
+    return () => Object.entries(heard).forEach(([event, act]) => void root.removeEventListener(event, act));
   }, [maps]);
   useLayoutEffect(() => {
     const tiles = [...(maps.current?.querySelectorAll<HTMLElement>(`[data-pair="${pair}"]`) ?? [])];
@@ -236,10 +228,12 @@ function LabelChanges({ view }: { view: ComparisonView }) {
             <ul>
               {mine.map(({ name, number }) => (
                 <li key={`${number} ${name}`}>
-                  <a class="label-chip row" href={pairAddress(index, number)}>
-                    <Mark shape={view[of === "gained" ? "b" : "a"].marks.get(name)} />
-                    <bdi class="cut">{name}</bdi> <small>{pairName(index, index.pairs[number])}</small>
-                  </a>
+                  <LabelChip
+                    name={name}
+                    mark={view[of === "gained" ? "b" : "a"].marks.get(name)}
+                    note={pairName(index, index.pairs[number])}
+                    href={pairAddress(index, number)}
+                  />
                 </li>
               ))}
             </ul>

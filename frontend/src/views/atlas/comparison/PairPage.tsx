@@ -1,14 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
-import { rampColor, signedByte, signedRamp } from "../../../draw/ramps";
-import { Mark } from "../../../parts/Mark";
+import { signedByte, signedRamp } from "../../../draw/ramps";
 import type { AtlasHead, AtlasText } from "../../../source/atlas";
 import type { ComparedPair } from "../../../source/atlasComparison";
 import { headAddress, percents, shortShare, shownText } from "../../../state/atlas";
-import { type ComparedSide, headName, mapDifference, pairAddress } from "../../../state/atlasComparison";
+import { type ComparedSide, headName, mapDifference, pairAddress, pairName } from "../../../state/atlasComparison";
 import { FrequentPairs } from "../FrequentPairs";
 import { Curve, useHead } from "../HeadPage";
-import { type AtlasView, BesideNav, MeanMap } from "../parts";
+import { type AtlasView, BesideNav, Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
 import { Example } from "../Texts";
 import { Changes } from "./Changes";
 import type { ComparisonView } from "./ComparisonPlace";
@@ -22,26 +20,29 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
   const heads = { a: index.a.heads[pair.a], b: index.b.heads[pair.b] };
   const a = useHead(view.a, heads.a.layer, heads.a.head);
   const b = useHead(view.b, heads.b.layer, heads.b.head);
-  const failure = a.failure || b.failure;
   return (
     <>
-      <header class="atlas-head">
-        <BesideNav
-          noun="Pair"
-          home={["#/", "Both atlases"]}
-          out="#/"
-          before={number > 0 ? pairAddress(index, number - 1) : undefined}
-          after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
-        />
-        <h1 tabIndex={-1}>
-          Head {headName(index, "a", pair.a)} → {headName(index, "b", pair.b)}
-        </h1>
+      <Heading
+        nav={
+          <BesideNav
+            noun="Pair"
+            home={["#/", "Both atlases"]}
+            out="#/"
+            before={number > 0 ? pairAddress(index, number - 1) : undefined}
+            after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
+          />
+        }
+        title={`Head ${pairName(index, pair)}`}
+        failure={a.failure || b.failure}
+      >
         <span class="label-chips flex wrap">
           {[...pair.lost, ...pair.gained].map((name) => (
-            <span class="label-chip row" key={name}>
-              <Mark shape={view.a.marks.get(name) ?? view.b.marks.get(name)} />
-              <bdi class="cut">{name}</bdi> <small>{pair.lost.includes(name) ? "lost" : "gained"}</small>
-            </span>
+            <LabelChip
+              key={name}
+              name={name}
+              mark={view.a.marks.get(name) ?? view.b.marks.get(name)}
+              note={pair.lost.includes(name) ? "lost" : "gained"}
+            />
           ))}
         </span>
         <span class="facts muted">
@@ -51,12 +52,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
             </a>
           ))}
         </span>
-      </header>
-      {failure && (
-        <p class="caution" role="alert">
-          {failure}
-        </p>
-      )}
+      </Heading>
       <div class="atlas-page twin-page stack top">
         {a.said && b.said && <PairWhere view={view} pair={pair} a={a.said} b={b.said} />}
         <Changes view={view} pair={number} />
@@ -98,35 +94,24 @@ function SideTitle({ name, children }: { name: string; children: ComponentChildr
 function Similarity({ view: { index }, number }: { view: ComparisonView; number: number }) {
   const { parts, similarity, chance, nextBest } = index.pairs[number];
   return (
-    <section class="card atlas-card twin-parts" aria-label="Similarity">
-      <h2>
-        Similarity <b class="number">{shortShare(similarity)}</b>
-      </h2>
-      <table>
-        <tbody>
-          {index.parts.map((name, at) => (
-            <tr key={name}>
-              <th scope="row">{PART_WORDS[name] ?? name}</th>
-              <td>{shortShare(parts[at])}</td>
-            </tr>
-          ))}
-          <tr class="twin-total">
-            <th scope="row">mean of these</th>
-            <td>
-              <b>{shortShare(similarity)}</b>
-            </td>
-          </tr>
-          <tr>
-            <th scope="row">next best head of {index.names[1]}</th>
-            <td>{shortShare(nextBest)}</td>
-          </tr>
-          <tr>
-            <th scope="row">all its heads, on average</th>
-            <td>{shortShare(chance)}</td>
-          </tr>
-        </tbody>
-      </table>
-    </section>
+    <Card
+      class="twin-parts"
+      label="Similarity"
+      title={
+        <>
+          Similarity <b class="number">{shortShare(similarity)}</b>
+        </>
+      }
+    >
+      <Table
+        rows={[
+          ...index.parts.map((name, at) => [PART_WORDS[name] ?? name, shortShare(parts[at])] as const),
+          ["mean of these", <b>{shortShare(similarity)}</b>],
+          [`next best head of ${index.names[1]}`, shortShare(nextBest)],
+          ["all its heads, on average", shortShare(chance)],
+        ]}
+      />
+    </Card>
   );
 }
 
@@ -152,8 +137,11 @@ interface OneSide {
 function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneSide; b: OneSide }) {
   const together = index.sameTexts ? [...new Set([...highest(a), ...highest(b)])] : [];
   return (
-    <section class="card atlas-card atlas-examples" aria-label="Examples">
-      <h2>{index.sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}</h2>
+    <Card
+      class="atlas-examples"
+      label="Examples"
+      title={index.sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}
+    >
       <div class="twin-examples stack">
         {[a, b].map(({ name, view }) => (
           <p key={view.side} class="twin-name muted">
@@ -177,7 +165,7 @@ function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneS
         , by {a.said.score} and {b.said.score}. Words: the darker, the more of the strongest links end there; the
         strongest link between words is marked. A click opens the text.
       </p>
-    </section>
+    </Card>
   );
 }
 
@@ -213,8 +201,11 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
   const { index } = view;
   const [before, after] = index.names;
   return (
-    <section class="card atlas-card atlas-where twin-where stack top" aria-label="Where their attention goes">
-      <h2>Where their attention goes</h2>
+    <Card
+      class="atlas-where twin-where stack top"
+      label="Where their attention goes"
+      title="Where their attention goes"
+    >
       <div class="twin-means stack">
         <figure>
           <MeanMap view={view.a} at={pair.a} label={`Mean map in ${before}`} />
@@ -244,34 +235,27 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
         )}
       </Curve>
       <BothKinds view={view} a={a} b={b} />
-    </section>
+    </Card>
   );
 }
 
 /** The mean map of B less that of A. */
 function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPair }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
   const width = 2 * view.index.a.side;
   const values = mapDifference({ maps: view.a.maps, at: pair.a }, { maps: view.b.maps, at: pair.b }, width);
   // Below a twentieth the picture would be noise in full colours.
   const most = Math.max(0.05, ...values.map(Math.abs));
-  useLayoutEffect(() => {
+  const pixels = () => {
     const ramp = signedRamp(view.a.dark);
-    const image = new ImageData(width, width);
-    values.forEach((value, cell) => {
-      image.data.set([...rampColor(ramp, signedByte(value, most)), 255], 4 * cell);
-    });
-    canvas.current?.getContext("2d")?.putImageData(image, 0, 0);
-  }, [view, values, most, width]);
+    return Uint32Array.from(values, (value) => ramp[signedByte(value, most)]);
+  };
   return (
     <figure>
-      <canvas
-        class="atlas-map"
-        ref={canvas}
+      <SquareMap
         width={width}
-        height={width}
-        role="img"
-        aria-label={`Difference of both, up to ${percents(most)}`}
+        pixels={pixels}
+        of={[view, pair]}
+        label={`Difference of both, up to ${percents(most)}`}
       />
       <figcaption>difference: blue more, orange less; full colour {percents(most)}</figcaption>
     </figure>
@@ -280,30 +264,16 @@ function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPai
 
 /** Share of the attention by what the key is. */
 function BothKinds({ view: { index }, a, b }: Omit<PairWhereProps, "pair">) {
-  const rows = index.a.classes.map((name, key) => ({ name, a: a.keys[key] ?? 0, b: b.keys[key] ?? 0 }));
   return (
-    <table class="atlas-kinds">
-      <caption>what they look at</caption>
-      <thead>
-        <tr>
-          <th scope="col">key</th>
-          <th scope="col">
-            <bdi>{index.names[0]}</bdi>
-          </th>
-          <th scope="col">
-            <bdi>{index.names[1]}</bdi>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ name, ...shares }) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td style={{ "--part": shares.a, "--color": "var(--muted)" }}>{percents(shares.a)}</td>
-            <td style={{ "--part": shares.b, "--color": "var(--accent)" }}>{percents(shares.b)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      class="atlas-kinds"
+      caption="what they look at"
+      head={["key", <bdi>{index.names[0]}</bdi>, <bdi>{index.names[1]}</bdi>]}
+      rows={index.a.classes.map((name, key) => [
+        name,
+        { text: percents(a.keys[key] ?? 0), part: a.keys[key] ?? 0, color: "var(--muted)" },
+        { text: percents(b.keys[key] ?? 0), part: b.keys[key] ?? 0, color: "var(--accent)" },
+      ])}
+    />
   );
 }

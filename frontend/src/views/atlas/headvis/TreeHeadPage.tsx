@@ -16,7 +16,7 @@ import {
   treeText,
 } from "../../../state/headvis";
 import { counted } from "../../../state/words";
-import { Bars, HeadNav } from "../parts";
+import { Bars, Card, Heading, HeadNav, Table } from "../parts";
 import { Strata, TextPage } from "../Texts";
 import type { TreeView } from "./TreeMap";
 
@@ -33,19 +33,14 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
   const sequence = place.text === null ? undefined : said?.sequences[place.text];
   return (
     <>
-      <header class="atlas-head">
-        {/* Each head has texts of its own, so the heads beside show all of them. */}
-        <HeadNav place={place} before={heads[at - 1]} after={heads[at + 1]} text={undefined} />
-        <h1 tabIndex={-1}>
-          Head {layer}-{number}
-        </h1>
+      <Heading
+        // Each head has texts of its own, so the heads beside show all of them.
+        nav={<HeadNav place={place} before={heads[at - 1]} after={heads[at + 1]} text={undefined} />}
+        title={`Head ${layer}-${number}`}
+        failure={failure}
+      >
         <span class="facts muted">{model}</span>
-      </header>
-      {failure && (
-        <p class="caution" role="alert">
-          {failure}
-        </p>
-      )}
+      </Heading>
       {said && sequence && (
         <TextPage
           dark={view.dark}
@@ -64,8 +59,7 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
 function Everything({ view, at, said }: { view: TreeView; at: number; said: TreeHead }) {
   return (
     <div class="atlas-page tree-page stack top">
-      <section class="card atlas-card" aria-label="Metrics">
-        <h2>Metrics</h2>
+      <Card label="Metrics" title="Metrics">
         <Metrics view={view} at={at} />
         <dl class="tree-statistics stack">
           {said.statistics.map(([name, value]) => (
@@ -75,28 +69,26 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
             </div>
           ))}
         </dl>
-      </section>
+      </Card>
       {(said.histogram || said.plots.length > 0) && (
-        <section class="card atlas-card" aria-label="Histograms">
-          <h2>Histograms</h2>
+        <Card label="Histograms" title="Histograms">
           <div class="tree-plots stack">
             {said.histogram && <Bars plot={said.histogram} />}
             {said.plots.map((plot) => (
               <Bars key={plot.label} plot={plot} />
             ))}
           </div>
-        </section>
+        </Card>
       )}
       <Examples view={view} said={said} />
       {said.tables.length > 0 && (
-        <section class="card atlas-card tree-wide" aria-label="Tokens">
-          <h2>Tokens</h2>
+        <Card class="tree-wide" label="Tokens" title="Tokens">
           <div class="tree-tables stack">
             {said.tables.map((table) => (
               <Tokens key={table.label} table={table} />
             ))}
           </div>
-        </section>
+        </Card>
       )}
     </div>
   );
@@ -105,32 +97,20 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
 /** Each metric with the place of the head among all. */
 function Metrics({ view, at }: { view: TreeView; at: number }) {
   return (
-    <table class="tree-metrics">
-      <thead>
-        <tr>
-          <th scope="col">metric</th>
-          <th scope="col">value</th>
-          <th scope="col">among heads</th>
-        </tr>
-      </thead>
-      <tbody>
-        {view.index.metrics.map((metric) => {
-          const value = metric.values[at] ?? null;
-          const rank = rankOf(metric, at);
-          return (
-            <tr key={metric.name} title={metric.says}>
-              <th scope="row">
-                <a href={metricAddress(metric.name)}>{metricWords(metric.name)}</a>
-              </th>
-              <td style={value === null ? undefined : { "--part": partOf(value, rangeOf(metric.values)) }}>
-                {digits(value)}
-              </td>
-              <td>{rank ? `${rank[0]} of ${rank[1]}` : "–"}</td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
+    <Table
+      class="tree-metrics"
+      head={["metric", "value", "among heads"]}
+      rows={view.index.metrics.map((metric) => {
+        const value = metric.values[at] ?? null;
+        const rank = rankOf(metric, at);
+        return [
+          <a href={metricAddress(metric.name)}>{metricWords(metric.name)}</a>,
+          { text: digits(value), part: value === null ? undefined : partOf(value, rangeOf(metric.values)) },
+          rank ? `${rank[0]} of ${rank[1]}` : "–",
+        ];
+      })}
+      marks={(row) => ({ title: view.index.metrics[row].says })}
+    />
   );
 }
 
@@ -172,21 +152,20 @@ const ROWS = 15;
 function Tokens({ table: { label, says, rows } }: { table: TreeTable }) {
   const most = Math.max(...rows.map(([, weight]) => weight), Number.MIN_VALUE);
   return (
-    <table class="tree-tokens">
-      <caption>
-        <b>{label}</b>
-        {says && ` – ${says}`}
-      </caption>
-      <tbody>
-        {rows.slice(0, ROWS).map(([token, weight], at) => (
-          <tr key={at}>
-            <th scope="row">
-              <bdi>{tokenName(token)}</bdi>
-            </th>
-            <td style={{ "--part": Math.max(0, weight) / most }}>{digits(weight)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      class="tree-tokens"
+      caption={
+        <>
+          <b>{label}</b>
+          {says && ` – ${says}`}
+        </>
+      }
+      rows={rows
+        .slice(0, ROWS)
+        .map(([token, weight]) => [
+          <bdi>{tokenName(token)}</bdi>,
+          { text: digits(weight), part: Math.max(0, weight) / most },
+        ])}
+    />
   );
 }

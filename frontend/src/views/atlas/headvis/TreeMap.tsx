@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { rampCss, weightRamp, wordRamp } from "../../../draw/ramps";
+import { Choice } from "../../../parts/Choice";
 import { Scale } from "../../../parts/Scale";
 import type { TreeHead, TreeIndex, TreeMetric } from "../../../source/headvis";
 import { headAddress, rowsOf } from "../../../state/atlas";
@@ -25,19 +26,14 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
       <section class="card atlas-all" aria-label="All heads">
         {metric && (
           <div class="tree-metric row wrap">
-            <label class="choice row muted">
-              Colour by
-              <select
-                value={metric.name}
-                onChange={(event) => (location.hash = metricAddress(event.currentTarget.value))}
-              >
-                {index.metrics.map(({ name }) => (
-                  <option key={name} value={name}>
-                    {metricWords(name)}
-                  </option>
-                ))}
-              </select>
-            </label>
+            <Choice
+              label="Colour by"
+              name="data-metric"
+              options={index.metrics.map(({ name }) => name)}
+              words={Object.fromEntries(index.metrics.map(({ name }) => [name, metricWords(name)]))}
+              chosen={metric.name}
+              onChoose={(name) => (location.hash = metricAddress(name))}
+            />
             <Scale
               ramp={ramp}
               ticks={[low, high].map((end, at) => [at, digits(end)] as const)}
