@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { minify } from "terser";
-import { crushedCss } from "./css.mjs";
+import { packedCss } from "./css.mjs";
 import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
@@ -83,8 +83,8 @@ async function licences() {
 /** Sheets of the page of a model and of an atlas, which no other bundle has; both have a board to draw on. */
 const ofModels = (name) => name.startsWith("views/live/") || name === "styles/sketch.css";
 const ofAtlases = (name) => name.startsWith("views/atlas/");
-const css = await crushedCss((name) => !ofModels(name) && !ofAtlases(name));
-const cssOfModels = await crushedCss((name) => !ofAtlases(name));
+const css = await packedCss((name) => !ofModels(name) && !ofAtlases(name));
+const cssOfModels = await packedCss((name) => !ofAtlases(name));
 const common = {
   absWorkingDir: fileURLToPath(root),
   outdir: folder,

@@ -25,7 +25,8 @@ const COMMENT = /\/\*[\s\S]*?\*\//g;
  */
 export async function shortNames(source) {
   const all = await readdir(source, { recursive: true });
-  const files = all.filter((name) => /\.tsx?$/.test(name));
+  // The bundle of an atlas keeps all names.
+  const files = all.filter((name) => /\.tsx?$/.test(name) && !name.startsWith("views/atlas/"));
   for (const file of files) {
     const text = (await readFile(new URL(file, source), "utf8")).replaceAll(COMMENT, "");
     const outside = file.startsWith("contract/") || file.startsWith("shells/");

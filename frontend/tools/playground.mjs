@@ -2,9 +2,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
-import { crushedCss } from "./css.mjs";
+import { packedCss } from "./css.mjs";
 
-const css = await crushedCss();
+const css = await packedCss();
 const root = fileURLToPath(new URL("../", import.meta.url));
 const folder = new URL("../playground/", import.meta.url);
 
@@ -14,7 +14,7 @@ const { outputFiles } = await esbuild.build({
   outdir: fileURLToPath(folder),
   write: false,
   bundle: true,
-  format: "iife",
+  format: "esm",
   target: "es2022",
   charset: "ascii",
   jsx: "automatic",
@@ -28,19 +28,18 @@ const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self' file:; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>Examples</title>
 <style>body { margin: 0; font: 14px system-ui } h2 { margin: 24px 20px 4px; font-size: 14px; font-weight: 400 } a { font-weight: 700 }</style>
 </head>
 <body>
-<script src="playground.js"></script>
+<script type="module">${outputFiles[0].text}</script>
 </body>
 </html>
 `;
 
 await mkdir(folder, { recursive: true });
-await writeFile(new URL("playground.js", folder), outputFiles[0].text);
 await writeFile(new URL("index.html", folder), page);
 console.log(fileURLToPath(new URL("index.html", folder)));

@@ -108,7 +108,7 @@ function useDark(host: HTMLElement): boolean {
   return dark;
 }
 
-const atlasStyles = withBase(controls, evidence, sketch, atlas, comparison, tree);
+const atlasStyles = withBase(controls, evidence, sketch, atlas, comparison, tree).join("\n");
 
 // An atlas in a folder of files: what it draws comes in scripts beside it.
 

@@ -3,6 +3,7 @@ import controls from "../../styles/controls.css";
 import evidence from "../../styles/evidence.css";
 import grid from "../../styles/grid.css";
 import loading from "../../styles/loading.css";
+import { joined } from "../../styles/packed";
 import compare from "../compare/compare.css";
 import written from "../generation/written.css";
 import head from "../head/head.css";
@@ -17,21 +18,23 @@ import app from "./app.css";
 import figure from "./figure.css";
 
 /** The styles of all views and of the frame around them. */
-export const styles = withBase(
-  controls,
-  grid,
-  evidence,
-  loading,
-  app,
-  figure,
-  head,
-  links,
-  long,
-  matrix,
-  neuron,
-  overview,
-  one,
-  text,
-  compare,
-  written,
+export const styles = joined(
+  withBase(
+    controls,
+    grid,
+    evidence,
+    loading,
+    app,
+    figure,
+    head,
+    links,
+    long,
+    matrix,
+    neuron,
+    overview,
+    one,
+    text,
+    compare,
+    written,
+  ),
 );

@@ -3,7 +3,6 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { kindRamp } from "../../draw/kinds";
 import { marksOf, type Mark as Shape } from "../../draw/marks";
 import { Mark } from "../../parts/Mark";
-import { putPixels } from "../../parts/useWidth";
 import { walkTiles } from "../../parts/walkTiles";
 import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
 import { fromBase64 } from "../../source/bytes";
@@ -236,8 +235,8 @@ interface SquareMapProps {
 export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
-    const size = { width, height: width };
-    if (canvas.current) putPixels(canvas.current, new Uint8ClampedArray(pixels().buffer), size);
+    const image = new ImageData(new Uint8ClampedArray(pixels().buffer), width);
+    canvas.current?.getContext("2d")?.putImageData(image, 0, 0);
   }, of);
   return (
     <canvas

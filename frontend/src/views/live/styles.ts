@@ -1,6 +1,6 @@
-import { whole } from "../../styles";
+import { joined } from "../../styles/packed";
 import sketch from "../../styles/sketch.css";
 import live from "./live.css";
 
 /** The styles of what only the page of a model has. */
-export const liveStyles = whole(sketch) + whole(live);
+export const liveStyles = joined([sketch, live]);
