@@ -224,7 +224,7 @@ def test_a_served_page_loads_the_overview_layer_by_layer(served, record):
 def test_a_signed_quantity_has_diverging_colours_on_the_tiles(show, record, rng):
     change = [rng.normal(size=(5, len(PIECES), len(PIECES))) for _ in range(3)]
     view = show(record, view="overview", quantities={"change": change}, quantity="change")
-    view.page.locator(".weight-scale[data-signed]").wait_for()
+    view.page.locator(".tiles-bar .scale", has_text="below 0").wait_for()
     view.settle()
     hues = view.page.evaluate(
         """() => {

@@ -74,17 +74,22 @@ export function leastLevel(values: LayerValues): number {
 
 /** The lines of a head that touch the picture. */
 export function collectLines(values: LayerValues, head: number, options: LineOptions): Lines {
-  const store = new GrowingLines();
+  const store: Growing = { starts: [], rises: [], strengths: [] };
   const code = codeOf(values);
   const strength = code.parts.map((value) => options.gain * Math.abs(value) ** options.gamma);
   const ends: number[] = [];
   for (const sign of code.signed ? [1, -1] : [1]) {
     const levels = code.parts.map((value, byte) => (sign * value > 0 ? code.levels[byte] : 0));
     collectHead(values, head, options, store, { levels, strength });
-    ends.push(store.length);
+    ends.push(store.starts.length);
   }
-  return { offsets: Uint32Array.of(0, ...ends), ...store.arrays() };
+  const [starts, rises, strengths] = [store.starts, store.rises, store.strengths].map((each) =>
+    Float32Array.from(each),
+  );
+  return { offsets: Uint32Array.of(0, ...ends), starts, rises, strengths };
 }
+
+type Growing = Readonly<Record<Exclude<keyof Lines, "offsets">, number[]>>;
 
 /** How the lines of one head are drawn. */
 interface HeadPen {
@@ -94,7 +99,7 @@ interface HeadPen {
   readonly strength: Float32Array;
 }
 
-function collectHead(values: LayerValues, head: number, options: LineOptions, store: GrowingLines, pen: HeadPen): void {
+function collectHead(values: LayerValues, head: number, options: LineOptions, store: Growing, pen: HeadPen): void {
   const { query: from, mask, only, cutoffs } = options;
   const bytes = values.bytes(head);
   const { queries, keys } = values;
@@ -116,7 +121,7 @@ function collectRow(
   cutoff: number,
   allowed: Uint8Array,
   { height, key: to, reach }: LineOptions,
-  store: GrowingLines,
+  store: Growing,
   { levels, strength }: HeadPen,
 ): void {
   for (let key = 0; key < row.length; key++) {
@@ -124,37 +129,8 @@ function collectRow(
     if (levels[byte] < cutoff || !allowed[key]) continue;
     const end = to.top + (key + 0.5) * to.pitch;
     if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
-    store.add(start, end - start, strength[byte]);
+    store.starts.push(start);
+    store.rises.push(end - start);
+    store.strengths.push(strength[byte]);
   }
-}
-
-class GrowingLines {
-  length = 0;
-  #starts = new Float32Array(4096);
-  #rises = new Float32Array(4096);
-  #strengths = new Float32Array(4096);
-
-  add(start: number, rise: number, strength: number): void {
-    if (this.length === this.#starts.length) this.#grow();
-    this.#starts[this.length] = start;
-    this.#rises[this.length] = rise;
-    this.#strengths[this.length++] = strength;
-  }
-
-  arrays(): Omit<Lines, "offsets"> {
-    const used = (values: Float32Array) => values.subarray(0, this.length);
-    return { starts: used(this.#starts), rises: used(this.#rises), strengths: used(this.#strengths) };
-  }
-
-  #grow(): void {
-    this.#starts = doubled(this.#starts);
-    this.#rises = doubled(this.#rises);
-    this.#strengths = doubled(this.#strengths);
-  }
-}
-
-function doubled(values: Float32Array): Float32Array<ArrayBuffer> {
-  const larger = new Float32Array(2 * values.length);
-  larger.set(values);
-  return larger;
 }

@@ -55,18 +55,14 @@ export function paddedTokens(pieces: readonly string[], special: readonly boolea
   return Uint8Array.from(pieces, (piece, token) => (special[token] && /^\W*pad\W*$/i.test(piece) ? 1 : 0));
 }
 
-/** Whether a look has ink at a pixel: each has a pattern of its own, so that colour alone need not tell. */
+/** Where looks have ink: each has a pattern of its own, so that colour alone need not tell. */
+const PATTERNS: { readonly [Of in Look]?: (x: number, y: number) => boolean } = {
+  "out of window": (x, y) => (x + y) % 7 === 0,
+  padded: (x, y) => x % 5 === 0 && y % 5 === 0,
+  "no attention": (_, y) => y % 5 === 0,
+  excluded: (x, y) => (x + 6 * y) % 7 === 0,
+};
+
 export function patternAt(look: number, x: number, y: number): boolean {
-  switch (LOOKS[look]) {
-    case "out of window":
-      return (x + y) % 7 === 0;
-    case "padded":
-      return x % 5 === 0 && y % 5 === 0;
-    case "no attention":
-      return y % 5 === 0;
-    case "excluded":
-      return (x + 6 * y) % 7 === 0;
-    default:
-      return false;
-  }
+  return PATTERNS[LOOKS[look]]?.(x, y) ?? false;
 }

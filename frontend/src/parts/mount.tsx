@@ -1,7 +1,7 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentChildren, type ComponentType, render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { PageError } from "../source/errors";
+import { messageOf, PageError } from "../source/errors";
 import type { Source } from "../source/source";
 import { keepHead, type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
@@ -214,7 +214,7 @@ function Failure({ error }: { error: unknown }) {
 
 function failureText(error: unknown): string {
   if (error instanceof PageError) return error.message;
-  return `Something went wrong in the viewer: ${error instanceof Error ? error.message : String(error)}`;
+  return `Something went wrong in the viewer: ${messageOf(error)}`;
 }
 
 /** The outermost element of a view: its colours, or what went wrong. */

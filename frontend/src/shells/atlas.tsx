@@ -12,11 +12,9 @@ import { withBase } from "../styles/index";
 import sketch from "../styles/sketch.css";
 import atlas from "../views/atlas/atlas.css";
 import { ComparisonPlace } from "../views/atlas/comparison/ComparisonPlace";
-import comparison from "../views/atlas/comparison/comparison.css";
 import { HeadPage } from "../views/atlas/HeadPage";
 import { TreeHeadPage } from "../views/atlas/headvis/TreeHeadPage";
 import { TreeMap } from "../views/atlas/headvis/TreeMap";
-import tree from "../views/atlas/headvis/tree.css";
 import { MapPage } from "../views/atlas/MapPage";
 import { viewOf } from "../views/atlas/parts";
 
@@ -108,7 +106,7 @@ function useDark(host: HTMLElement): boolean {
   return dark;
 }
 
-const atlasStyles = withBase(controls, evidence, sketch, atlas, comparison, tree).join("\n");
+const atlasStyles = withBase(controls, evidence, sketch, atlas).join("\n");
 
 // An atlas in a folder of files: what it draws comes in scripts beside it.
 

@@ -3,6 +3,7 @@ import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../contract/live";
 import type { Asked } from "../source/model";
 import { headName } from "./evidence";
 import { isSame, type Live } from "./live";
+import { newestQuestion } from "./question";
 import { chooseStack } from "./selection";
 import type { Store } from "./store";
 
@@ -26,13 +27,8 @@ export function headLookedAt(store: Store): string {
 /** What a model answers about a picture: tokens as they come, then where each word looked. */
 export function answeringState(live: Live, store: Store) {
   const tokens = signal<readonly WrittenToken[]>([]);
-  const [running, problem] = [signal(false), signal("")];
   const last = signal<{ readonly to: Asked; readonly end: AnswerEnd } | null>(null);
-  let ending: AbortController | undefined;
-  function stop(): void {
-    ending?.abort();
-    running.value = false;
-  }
+  const { run, ...question } = newestQuestion(live.asked);
   async function finish(to: Asked, end: AnswerEnd, ending: AbortSignal): Promise<void> {
     const isNew = last.peek()?.end.id !== end.id;
     last.value = { to, end };
@@ -44,37 +40,25 @@ export function answeringState(live: Live, store: Store) {
     const written = store.page.generation?.stack;
     if (written) store.select((now) => chooseStack(now, written, store.page));
   }
-  async function ask(count: number, of: HeatOf): Promise<void> {
-    stop();
-    const mine = new AbortController();
-    ending = mine;
-    [tokens.value, running.value, problem.value] = [[], true, ""];
-    const to = live.asked.peek();
-    const unwatch = live.endWhenAsked(mine);
-    try {
-      const question = { input: to.input, changes: [...to.changes], tokens: count, ...of };
-      for await (const line of live.model.answer(question, mine.signal)) {
+  const ask = (count: number, of: HeatOf) =>
+    run(async (ending) => {
+      tokens.value = [];
+      const to = live.asked.peek();
+      const asked = { input: to.input, changes: [...to.changes], tokens: count, ...of };
+      for await (const line of live.model.answer(asked, ending)) {
         if ("token" in line) tokens.value = [...tokens.peek(), line];
-        else await finish(to, line, mine.signal);
+        else await finish(to, line, ending);
       }
-    } catch (error) {
-      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
-    } finally {
-      unwatch();
-      if (ending === mine) running.value = false;
-    }
-  }
+    });
   return {
+    ...question,
     /** What was written so far. */
     tokens,
-    running,
-    problem,
     /** The answer to what is asked now; null where it was not asked. */
     answered: computed(() => {
       const now = last.value;
       return now && isSame(now.to, live.asked.value) ? now.end : null;
     }),
     ask,
-    stop,
   };
 }

@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
+import { messageOf } from "../source/errors";
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
 import { movedPins } from "./movedPins";
@@ -70,13 +71,6 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
           queueMicrotask(() => unwatch());
         });
       }),
-    /** Ends what is written once something else is asked, as the server does; gives what ends the watching. */
-    endWhenAsked(writing: AbortController): () => void {
-      const now = asked.peek();
-      return effect(() => {
-        if (asked.value !== now) writing.abort();
-      });
-    },
     destroy(): void {
       runs.stop();
       matters.stop();
@@ -212,7 +206,7 @@ function runState(model: Model, facts: LiveFacts, signals: Signals, shown: Shown
   function fail(error: unknown, now: Asked): void {
     busy.value = false;
     if (error instanceof ModelError && error.status === REPLACED) return;
-    problem.value = error instanceof Error ? error.message : String(error);
+    problem.value = messageOf(error);
     // A change that cannot be made is no switch that is on.
     const { changes } = answer.peek().asked;
     if (now.changes !== changes && error instanceof ModelError) asked.value = { ...asked.peek(), changes };

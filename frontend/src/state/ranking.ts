@@ -1,8 +1,10 @@
-import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
+import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveAtlas, LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
 import { fromBase64 } from "../source/bytes";
+import { messageOf } from "../source/errors";
 import type { Answered, Asked, Model } from "../source/model";
 import type { Live } from "./live";
+import { newestQuestion } from "./question";
 import { type Drawing, emptyBoard, isDrawn, likeness, meanBoard, rowsOf } from "./sketch";
 
 // Heads in an order that the model is asked for: by what they matter, by how much they look like a drawing.
@@ -30,58 +32,35 @@ interface MatterParts {
 
 /** Which heads matter to a guess: by gradient at once, then head by head with progress, and ended at will. */
 export function mattersState({ model, facts, asked, answer }: MatterParts) {
-  const progress = signal<number | null>(null);
+  const part = signal(0);
   const measured = signal<Mattering | null>(null);
-  const problem = signal("");
-  let running: AbortController | undefined;
+  const { run, running, ...question } = newestQuestion(asked);
   async function measure(method: MattersQuestion["method"], to: MattersTo, ending: AbortSignal): Promise<Mattering> {
     const of = answer.peek();
     const values: MattersValues[] = [];
     const { input, changes } = of.asked;
     const question = { input, changes: [...changes], target: to.target, method };
     for await (const line of model.matters(question, ending)) {
-      if ("done" in line) progress.value = line.done / Math.max(1, line.of);
+      if ("done" in line) part.value = line.done / Math.max(1, line.of);
       else values.push(line);
     }
     return { ...to, method, values, of };
   }
-  function stop(): void {
-    running?.abort();
-    running = undefined;
-    progress.value = null;
-  }
-  async function start(to: MattersTo): Promise<void> {
-    stop();
-    const mine = new AbortController();
-    running = mine;
-    [progress.value, measured.value, problem.value] = [0, null, ""];
-    const began = asked.peek();
-    // Whatever is asked next ends this, here as on the server.
-    const unwatch = effect(() => {
-      if (asked.value !== began) mine.abort();
+  // The quick one first: it is shown until the exact one is done, or for good where that is ended.
+  const start = (to: MattersTo) =>
+    run(async (ending) => {
+      [part.value, measured.value] = [0, null];
+      for (const method of facts.matters) measured.value = await measure(method, to, ending);
     });
-    try {
-      // The quick one first: it is shown until the exact one is done, or for good where that is ended.
-      for (const method of facts.matters) {
-        measured.value = await measure(method, to, mine.signal);
-      }
-    } catch (error) {
-      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
-    } finally {
-      unwatch();
-      if (running === mine) stop();
-    }
-  }
   return {
+    ...question,
     /** From 0 to 1; null where nothing runs. */
-    progress,
+    progress: computed(() => (running.value ? part.value : null)),
     /** Of what is shown now; null where it was not measured. */
     shown: computed(() => (measured.value?.of === answer.value ? measured.value : null)),
     /** Whether the heads are coloured by it, wherever they stand. */
     onGrid: signal(true),
-    problem,
     start,
-    stop,
   };
 }
 
@@ -90,8 +69,7 @@ export function sketchState(live: Live) {
   const board = signal<Drawing>(emptyBoard());
   const over = signal<"text" | "atlas">("text");
   const heads = signal<readonly SketchedHead[]>([]);
-  const problem = signal("");
-  let running: AbortController | undefined;
+  const { run, problem } = newestQuestion();
   let atlas: Promise<AtlasMaps> | undefined;
   /** The maps of an atlas, read once. */
   async function maps(stack: string): Promise<AtlasMaps> {
@@ -112,23 +90,16 @@ export function sketchState(live: Live) {
     const all = cells.map(([layer, head], at) => ({ layer, head, likeness: values[at] }));
     return all.sort((one, other) => other.likeness - one.likeness);
   }
-  async function rank(stack: string): Promise<void> {
-    running?.abort();
-    const mine = new AbortController();
-    running = mine;
-    problem.value = "";
-    if (!isDrawn(board.peek())) {
-      heads.value = [];
-      return;
-    }
-    try {
-      const ranked = await alike(stack, mine.signal);
-      if (!mine.signal.aborted) heads.value = ranked;
-    } catch (error) {
-      if (mine.signal.aborted) return;
-      [heads.value, problem.value] = [[], error instanceof Error ? error.message : String(error)];
-    }
-  }
+  const rank = (stack: string) =>
+    run(async (ending) => {
+      try {
+        const ranked = isDrawn(board.peek()) ? await alike(stack, ending) : [];
+        if (!ending.aborted) heads.value = ranked;
+      } catch (error) {
+        if (!ending.aborted) heads.value = [];
+        throw error;
+      }
+    });
   function draw(next: Drawing, stack: string): void {
     board.value = next;
     void rank(stack);
@@ -147,7 +118,7 @@ export function sketchState(live: Live) {
         const at = cells.findIndex(([ofLayer, number]) => ofLayer === layer && number === head);
         draw(meanBoard(bytes, side, at), stack);
       } catch (error) {
-        problem.value = error instanceof Error ? error.message : String(error);
+        problem.value = messageOf(error);
       }
     },
     choose(next: "text" | "atlas", stack: string): void {

@@ -3,6 +3,7 @@ import type { LiveLooking } from "../contract/live";
 import type { PageTokens } from "../contract/page";
 import { type Answered, GONE, ModelError } from "../source/model";
 import type { Live } from "./live";
+import { newestQuestion } from "./question";
 import type { Selection } from "./selection";
 
 /** What the page of a comparison calls the weights of its first record. */
@@ -69,8 +70,7 @@ export interface Pair {
 /** The same question to another text, or to the second model, and both beside each other. */
 export function pairState(live: Live) {
   const pair = signal<Pair | null>(null);
-  const [problem, running] = [signal(""), signal(false)];
-  let ending: AbortController | undefined;
+  const { run, ...question } = newestQuestion();
   async function compared(first: Answered, second: Answered, ending: AbortSignal): Promise<Answered> {
     const looking: LiveLooking = { ...live.looking(), quantity: "difference" };
     try {
@@ -92,25 +92,14 @@ export function pairState(live: Live) {
   }
   return {
     pair,
-    problem,
-    running,
+    ...question,
     /** A second text, or null for the second model; what is given with both once they are there. */
-    async show(text: string | null, act: (pair: Pair) => Promise<unknown>): Promise<void> {
-      ending?.abort();
-      const mine = new AbortController();
-      ending = mine;
-      [running.value, problem.value] = [true, ""];
-      try {
-        const next = await paired(text, mine.signal);
-        if (mine.signal.aborted) return;
+    show: (text: string | null, act: (pair: Pair) => Promise<unknown>) =>
+      run(async (ending) => {
+        const next = await paired(text, ending);
+        if (ending.aborted) return;
         pair.value = next;
         await act(next);
-      } catch (error) {
-        if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
-      } finally {
-        if (ending === mine) running.value = false;
-      }
-    },
-    stop: () => ending?.abort(),
+      }),
   };
 }

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals-core";
 import type { WriteEnd, WrittenToken } from "../contract/live";
 import { readable } from "./label";
 import type { Guess, Live } from "./live";
+import { newestQuestion } from "./question";
 
 /** A token that was written, or chosen of the text that was read, where the entropy is not known. */
 export type Token = Omit<WrittenToken, "entropy"> & Partial<Pick<WrittenToken, "entropy">>;
@@ -24,8 +25,8 @@ function branched(tokens: readonly Token[], { at, choice }: Branch): readonly To
 /** What a model writes on: tokens as they come, ended at will, and branched off from an alternative. */
 export function writingState(live: Live) {
   const tokens = signal<readonly Token[]>([]);
-  const [running, problem, prompt] = [signal(false), signal(""), signal("")];
-  let ending: AbortController | undefined;
+  const prompt = signal("");
+  const { run, ...newest } = newestQuestion(live.asked);
   /** Tokens of the prompt, special ones too: where a branch begins is counted from there. */
   let given = 0;
   /** What was read before it was written on, and all of it afterwards. */
@@ -40,7 +41,6 @@ export function writingState(live: Live) {
   function begin(from?: Branch): void {
     const { asked, source } = live.answer.peek();
     tokens.value = from ? branched(tokens.peek(), from) : [];
-    [running.value, problem.value] = [true, ""];
     if (from) return;
     given = source.header.stacks[0].query.labels.length;
     prompt.value = asked.input.text ?? "";
@@ -73,38 +73,20 @@ export function writingState(live: Live) {
       else await finish(line, ending);
     }
   }
-  async function write(count: number, lens: boolean, from?: Branch): Promise<void> {
-    ending?.abort();
-    const mine = new AbortController();
-    ending = mine;
-    running.value = true;
-    // What was typed or changed just before is part of what is written on.
-    await live.settled();
-    if (mine.signal.aborted) return;
-    begin(from);
-    const unwatch = live.endWhenAsked(mine);
-    try {
-      await readLines(count, lens, mine.signal, from);
-    } catch (error) {
-      if (!mine.signal.aborted) problem.value = error instanceof Error ? error.message : String(error);
-    } finally {
-      unwatch();
-      if (ending === mine) running.value = false;
-    }
-  }
+  // What was typed or changed just before is part of what is written on.
+  const write = (count: number, lens: boolean, from?: Branch) =>
+    run((ending) => {
+      begin(from);
+      return readLines(count, lens, ending, from);
+    }, live.settled());
   return {
+    ...newest,
     /** What was written, in order. */
     tokens,
-    running,
-    problem,
     /** What was given before it. */
     prompt,
     write,
     /** Goes on from a guess of the text that was read. */
     writeFrom: (guess: Guess, count: number, lens: boolean) => write(count, lens, beginAt(guess)),
-    stop(): void {
-      ending?.abort();
-      running.value = false;
-    },
   };
 }

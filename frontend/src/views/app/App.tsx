@@ -39,7 +39,7 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
   const left = useComputed(() => high.value - (store.quantity.value.name === "weight" ? 0 : NOTE));
   return (
     <>
-      <button class="skip" onClick={skip}>
+      <button class="skip boxed" onClick={skip}>
         Skip to the picture
       </button>
       <Title store={store} />

@@ -68,7 +68,12 @@ export function FigureMenu({ store }: { store: Store }) {
           <p>
             Figure for print{" "}
             {KINDS.map((kind) => (
-              <button key={kind} data-figure={kind} onClick={() => doing(() => figure(kind, options), kind)}>
+              <button
+                key={kind}
+                class="boxed"
+                data-figure={kind}
+                onClick={() => doing(() => figure(kind, options), kind)}
+              >
                 {kind.toUpperCase()}
               </button>
             ))}
@@ -77,7 +82,7 @@ export function FigureMenu({ store }: { store: Store }) {
         {!figure && (
           <p>
             This picture{" "}
-            <button data-figure="picture" onClick={() => doing(picture, "png")}>
+            <button class="boxed" data-figure="picture" onClick={() => doing(picture, "png")}>
               PNG
             </button>
             <br />

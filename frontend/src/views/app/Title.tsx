@@ -20,10 +20,10 @@ const SHOWS = [
 ] as const;
 
 export function Title({ store }: { store: Store }) {
-  const { page } = store;
+  const { model, title } = store.page;
   return (
     <header>
-      <h1>{page.model.name || page.title || "attention"}</h1>
+      <h1>{model.name || title || "attention"}</h1>
       <span class="facts muted">{facts(store)}</span>
       {store.root.beside && <RecordChoice store={store} />}
       <StackChoice store={store} />
@@ -46,23 +46,18 @@ export function Title({ store }: { store: Store }) {
       >
         ?
       </button>
-      {page.note && (
-        <p class="note muted" data-note>
-          {page.note}
+      {notesOf(store).map(([name, text]) => (
+        <p key={name} class="note muted" {...{ [`data-${name}`]: "" }}>
+          {text}
         </p>
-      )}
-      {page.numbered && (
-        <p class="note muted" data-numbered>
-          Some positions have no names and are numbered: {page.numbered}
-        </p>
-      )}
-      {page.unseen && (
-        <p class="note muted" data-unseen>
-          {page.unseen}
-        </p>
-      )}
+      ))}
     </header>
   );
+}
+
+function notesOf({ page: { note, numbered, unseen } }: Store) {
+  const positions = numbered && `Some positions have no names and are numbered: ${numbered}`;
+  return Object.entries({ note, numbered: positions, unseen }).filter(([, text]) => text);
 }
 
 /** Which record is shown, where there are several; its own numbers and all of its views. */

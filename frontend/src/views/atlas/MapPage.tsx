@@ -50,7 +50,9 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
         </section>
         <section class="card atlas-sketch" aria-label="Sketch">
           <h2>Sketch a pattern</h2>
-          <p>Draw where tokens look, and the heads that do so come first. The row looks, the column is looked at.</p>
+          <p class="fine">
+            Draw where tokens look, and the heads that do so come first. The row looks, the column is looked at.
+          </p>
           <SketchBoard board={board} ends onDraw={setBoard} />
         </section>
       </div>

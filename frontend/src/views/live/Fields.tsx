@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { LiveFacts, LiveInput, LiveMessage } from "../../contract/live";
+import { messageOf } from "../../source/errors";
 import { readable } from "../../state/label";
 import type { Live } from "../../state/live";
 
@@ -216,7 +217,7 @@ export function FileField({ name, facts, lead, chosen, onChoose, onProblem }: Fi
       onChoose(await (name === "image" ? readPicture(file, most) : readSound(file, rate, most)));
       called.value = file.name;
     } catch (error) {
-      onProblem(error instanceof Error ? error.message : String(error));
+      onProblem(messageOf(error));
     }
   };
   return (

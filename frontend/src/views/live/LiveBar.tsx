@@ -3,6 +3,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { saveFile } from "../../parts/files";
 import type { ViewParts } from "../../parts/mount";
+import { messageOf } from "../../source/errors";
 import { changeWords, pythonLine } from "../../state/changes";
 import { isSame, type Live } from "../../state/live";
 import { isInAddress, MOST_IN_ADDRESS } from "../../state/liveAddress";
@@ -222,7 +223,7 @@ function Keep({ live, store }: LiveParts) {
       saveFile(await file, `${name}.${ending}`);
       said.value = `saved ${name}.${ending}`;
     } catch (error) {
-      said.value = error instanceof Error ? error.message : String(error);
+      said.value = messageOf(error);
     }
   };
   return (

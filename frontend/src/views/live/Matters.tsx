@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { LivePlace, MattersValues } from "../../contract/live";
 import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../draw/ramps";
 import { Check } from "../../parts/Check";
+import { Scale } from "../../parts/Scale";
 import { walkTiles } from "../../parts/walkTiles";
 import { chance } from "../../state/chance";
 import { quoted, readable } from "../../state/label";
@@ -122,10 +123,13 @@ function Ranked({ values: of, store, method }: { values: MattersValues; store: S
   );
 }
 
-/** Colours of the scale of the legend. */
-const STOPS = 9;
 /** Mean of a colour's channels below which white reads better on it than black. */
 const DARK_PAPER = 128;
+
+/** The half of a ramp of both signs that is above 0. */
+function upper(ramp: Ramp): Ramp {
+  return ramp.map((_, byte) => ramp[128 + (byte >> 1)]);
+}
 
 /** What each head matters, as the colour of the head wherever it stands, with its scale. */
 export function MattersOnGrid({ live, store }: LiveParts) {
@@ -136,8 +140,6 @@ export function MattersOnGrid({ live, store }: LiveParts) {
   const most = largest(values);
   const ramp = signedRamp(store.dark.value);
   const first = hasSigns(values) ? -most : 0;
-  const stops = Array.from({ length: STOPS }, (_, at) => first + ((most - first) * at) / (STOPS - 1));
-  const colors = stops.map((value) => rampCss(ramp, signedByte(value, most)));
   return (
     <div class="live-legend row wrap" data-on-grid={now.method}>
       <style>{rules(values, ramp)}</style>
@@ -146,11 +148,11 @@ export function MattersOnGrid({ live, store }: LiveParts) {
         to {now.words}
         {now.method === "gradient" && (progress.value === null ? ": by gradient only" : ": by gradient, exact to come")}
       </span>
-      <span class="weight-scale row muted" title={values.label}>
-        {effectText(values, first)}
-        <i style={{ background: `linear-gradient(90deg, ${colors.join()})` }} />
-        {effectText(values, most)}
-      </span>
+      <Scale
+        ramp={first < 0 ? ramp : upper(ramp)}
+        ticks={[first, most].map((value, at) => [at, effectText(values, value)] as const)}
+        label=""
+      />
       <small>{values.label}</small>
       <button class="quiet muted" data-off-grid onClick={() => (onGrid.value = false)}>
         show the maps again
@@ -177,7 +179,7 @@ function rules(of: MattersValues, ramp: Ramp): string {
 }
 
 /** What stands on a tile, and the scale of all tiles, are of the maps that are covered. */
-const HIDDEN = `[data-tile]>*,[data-cell]>*{display:none}.tiles-bar .weight-scale,.all-heads .scale,.model-view .scale{visibility:hidden}[data-tile],[data-cell]{container-type:inline-size}
+const HIDDEN = `[data-tile]>*,[data-cell]>*{display:none}.tiles-bar .scale,.all-heads .scale,.model-view .scale{visibility:hidden}[data-tile],[data-cell]{container-type:inline-size}
 [data-tile]::after,[data-cell]::after{display:none;font-size:10px;letter-spacing:-0.02em}
 @container (min-width:30px){[data-tile]::after,[data-cell]::after{display:block}}`;
 

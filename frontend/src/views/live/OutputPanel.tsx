@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
+import { messageOf } from "../../source/errors";
 import { chance } from "../../state/chance";
 import { readable } from "../../state/label";
 import type { Live } from "../../state/live";
@@ -128,7 +129,7 @@ function ByLayer({ at, live }: { at: number; live: Live }) {
     try {
       shown.value = { of: answer, layers: (await live.model.lens({ input, changes: [...changes], at })).layers };
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      problem.value = messageOf(error);
     }
   };
   return (

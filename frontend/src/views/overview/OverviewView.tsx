@@ -6,7 +6,7 @@ import { parseHex } from "../../draw/color";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { topLift } from "../../draw/lift";
 import { PICTURE_TOP } from "../../draw/patches";
-import { rampCss, signedRamp, weightRamp } from "../../draw/ramps";
+import { signedRamp, weightRamp } from "../../draw/ramps";
 import { thumbLines } from "../../draw/thumbs";
 import { Choice } from "../../parts/Choice";
 import type { ViewParts } from "../../parts/mount";
@@ -235,19 +235,15 @@ function FullHead({ store, room, raised, children }: FullHeadProps) {
 /** The scale of all tiles, in the hue of heads that rest: the same lightness means the same in every hue. */
 function WeightScale({ store: { quantity, dark, stack, patchRows } }: { store: Store }) {
   const { signed, per, label } = quantity.value;
-  const diverging = signed && per === "head";
-  const ramp = diverging ? signedRamp(dark.value) : kindRamp("resting", dark.value);
-  const share = isShare(quantity.value) || per !== "head";
-  const part = (step: number) => (diverging || share ? step / 10 : Math.sqrt(step / 10));
-  const stops = Array.from({ length: 11 }, (_, step) => rampCss(ramp, Math.round(255 * part(step))));
   const most = Math.min(patchRows.value ? PICTURE_TOP : 64, topLift(stack.value.key.labels.length));
-  const [low, high] = diverging ? ["below 0", "above"] : share ? ["1", `${most} ×`] : ["0", "most"];
+  const share = isShare(quantity.value) || per !== "head";
+  const ends = share ? ["1", `${most} ×`] : signed ? ["below 0", "above"] : ["0", "most"];
   return (
-    <span class="weight-scale row muted" data-signed={diverging || undefined}>
-      {share ? "times the even share" : label} {low}
-      <i style={{ background: `linear-gradient(90deg, ${stops.join(", ")})` }} />
-      {high}
-    </span>
+    <Scale
+      ramp={signed && !share ? signedRamp(dark.value) : kindRamp("resting", dark.value)}
+      ticks={ends.map((text, at) => [at, text] as const)}
+      label={share ? "times the even share" : label}
+    />
   );
 }
 
