@@ -32,20 +32,31 @@ export function watchHost(document: Document, changed: () => void): () => void {
   return () => observer.disconnect();
 }
 
-/** The colours of the notebook, or of the system where the notebook says nothing. */
-export const followHostTheme: FollowTheme = (report) => {
-  let system = false;
-  const tell = () => report(hostDark(document) ?? system);
-  const stopHost = watchHost(document, tell);
-  const stopSystem = followSystemTheme((dark) => {
-    system = dark;
-    tell();
-  });
-  return () => {
-    stopHost();
-    stopSystem();
+/** What is said around a view, or by the system where that is null; `watch` tells of it, and gives what ends that. */
+export function orSystem(watch: (said: (dark: boolean | null) => void) => () => void): FollowTheme {
+  return (report) => {
+    let [around, system] = [null as boolean | null, false];
+    const tell = () => report(around ?? system);
+    const stop = watch((dark) => {
+      around = dark;
+      tell();
+    });
+    const stopSystem = followSystemTheme((dark) => {
+      system = dark;
+      tell();
+    });
+    return () => {
+      stop();
+      stopSystem();
+    };
   };
-};
+}
+
+/** The colours of the notebook, or of the system where the notebook says nothing. */
+export const followHostTheme = /* @__PURE__ */ orSystem((said) => {
+  said(hostDark(document));
+  return watchHost(document, () => said(hostDark(document)));
+});
 
 /** What a page in a frame tells the notebook around it: the height that it wants. */
 export interface FromFrame {

@@ -1,6 +1,6 @@
 import { type MountedView, mountFailure } from "../parts/mount";
 import type { FromFrame, ToFrame } from "../parts/theme";
-import { type FollowTheme, followSystemTheme } from "../parts/theme";
+import { orSystem } from "../parts/theme";
 import type { Source } from "../source/source";
 import { readFragment, writeFragment } from "../state/fragment";
 import { isStep, pageSelection, type Selection } from "../state/selection";
@@ -144,22 +144,11 @@ function reportHeight(element: HTMLElement): void {
 const OUT_OF_SIGHT: readonly number[] = [100, 1000, 4000];
 
 /** The colours of the notebook around the frame, or of the system where it says nothing. */
-const followParentTheme: FollowTheme = (report) => {
-  let system = false;
-  let host: boolean | null = null;
-  const tell = () => report(host ?? system);
+const followParentTheme = orSystem((said) => {
   const onMessage = ({ data, source }: MessageEvent<ToFrame | null>) => {
     if (source !== window.parent || data?.headscope !== "host") return;
-    host = typeof data.dark === "boolean" ? data.dark : null;
-    tell();
+    said(typeof data.dark === "boolean" ? data.dark : null);
   };
   addEventListener("message", onMessage);
-  const stopSystem = followSystemTheme((dark) => {
-    system = dark;
-    tell();
-  });
-  return () => {
-    removeEventListener("message", onMessage);
-    stopSystem();
-  };
-};
+  return () => removeEventListener("message", onMessage);
+});

@@ -1,5 +1,6 @@
 import type { PageArray } from "../contract/page";
 import { PageError } from "./errors";
+import type { Source } from "./source";
 
 const BYTES: Readonly<Record<PageArray["dtype"], number>> = { uint8: 1, float16: 2, float32: 4, int32: 4 };
 
@@ -11,6 +12,35 @@ export function arraySize({ shape }: PageArray): number {
 export function partOf(array: PageArray, at: number): PageArray {
   const { split, ...rest } = array;
   return split ? { ...rest, chunk: `${array.chunk}/${at}`, shape: [1, ...array.shape.slice(1)] } : array;
+}
+
+/** How many layers are asked for at a time. */
+const AT_ONCE = 3;
+
+/**
+ * Reads an array of layers as it comes, from one of them on: `show` is told what came, where it begins, and how many
+ * layers are still to come; it ends where that gives false.
+ */
+export async function readLayers(
+  source: Source,
+  array: PageArray,
+  first: number,
+  show: (part: PageArray, bytes: Uint8Array<ArrayBuffer>, start: number, left: number) => boolean,
+): Promise<void> {
+  if (!array.split) {
+    show(array, await source.chunk(array.chunk), 0, 0);
+    return;
+  }
+  let [left, wanted] = [array.shape[0], true];
+  const order = [...Array(left).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
+  const worker = async () => {
+    for (let row = order.shift(); row !== undefined && wanted; row = order.shift()) {
+      const part = partOf(array, row);
+      const bytes = await source.chunk(part.chunk);
+      wanted = show(part, bytes, row * arraySize(part), --left);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
 /** The bytes of an array, where there are as many as its shape and type need. */

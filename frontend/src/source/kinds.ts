@@ -1,5 +1,5 @@
 import type { PageKinds, PageStack } from "../contract/page";
-import { arraySize, floats, partOf } from "./arrays";
+import { arraySize, floats, readLayers } from "./arrays";
 import { PageError } from "./errors";
 import type { Source } from "./source";
 
@@ -29,16 +29,9 @@ export async function loadKinds(
     const shape = said.values.shape.join(" × ");
     throw new PageError(`What heads do has the shape ${shape}, which does not fit the stack “${stack.name}”.`);
   }
-  if (!said.values.split) {
-    const values = floats(said.values, await source.chunk(said.values.chunk));
-    show({ stack, said, values, left: 0 });
-    return;
-  }
   const values = new Float32Array(arraySize(said.values)).fill(Number.NaN);
-  const order = [...Array(layers).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
-  for (const [done, row] of order.entries()) {
-    const part = partOf(said.values, row);
-    values.set(floats(part, await source.chunk(part.chunk)), row * heads * columns);
-    if (!show({ stack, said, values, left: layers - done - 1 })) return;
-  }
+  await readLayers(source, said.values, first, (part, bytes, start, left) => {
+    values.set(floats(part, bytes), start);
+    return show({ stack, said, values, left });
+  });
 }

@@ -105,6 +105,16 @@ export function LongText({ store, room }: ViewParts) {
 
 const MOST_LISTED = 8;
 
+/** A bar of the longest, and its number. */
+export function Listed({ part, number, void: hatched }: { part: number; number: string; void?: boolean }) {
+  return (
+    <>
+      <span class={hatched ? "bar void" : "bar"} style={{ "--length": `${100 * part}%` }} />
+      <span class="number">{number}</span>
+    </>
+  );
+}
+
 /** The sentences that the chosen one looks at most. */
 export function SentenceCard({ store }: { store: Store }) {
   const stack = store.stack.value;
@@ -122,11 +132,10 @@ export function SentenceCard({ store }: { store: Store }) {
             <button class="label" onClick={() => chooseSentence(store, chosen, sentence)}>
               {sentence + 1} <bdi>{sentenceName(stack, "key", sentence, 28)}</bdi>
             </button>
-            <span
-              class="bar"
-              style={{ "--length": `${(100 * (lifts?.[sentence] ?? 0)) / (lifts?.[listed[0]] || 1)}%` }}
+            <Listed
+              part={(lifts?.[sentence] ?? 0) / (lifts?.[listed[0]] || 1)}
+              number={times(lifts?.[sentence] ?? 0)}
             />
-            <span class="number">{times(lifts?.[sentence] ?? 0)}</span>
           </li>
         ))}
       </ol>

@@ -18,7 +18,7 @@ import type { View } from "../../state/selection";
 import { openDrawing, type Store } from "../../state/store";
 import { amount, counted, shortWeight } from "../../state/words";
 import { HeadView } from "../head/Picture";
-import { LongText, SentenceCard } from "../long/LongText";
+import { Listed, LongText, SentenceCard } from "../long/LongText";
 import { SentenceMap } from "../long/SentenceMap";
 import { MatrixView } from "../matrix/MatrixView";
 import { NeuronView } from "../neuron/NeuronView";
@@ -167,8 +167,7 @@ function TokenList({ store, attention: mean }: { store: Store; attention: Float3
         return (
           <li key={token} data-listed={token}>
             <ListedToken store={store} place={{ side, token }} />
-            <span class="bar" style={{ "--length": `${(100 * Math.abs(mean[token])) / full}%` }} />
-            <span class="number">{number}</span>
+            <Listed part={Math.abs(mean[token]) / full} number={number} />
             <small class="number">{beside}</small>
           </li>
         );
@@ -189,8 +188,7 @@ function ValueNorms({ store }: { store: Store }) {
         {[...norms.values].map((norm, token) => (
           <li key={token}>
             <ListedToken store={store} place={{ side: "key", token }} />
-            <span class="bar" style={{ "--length": `${(100 * norm) / (norms.most || 1)}%` }} />
-            <span class="number">{amount(norm)}</span>
+            <Listed part={norm / (norms.most || 1)} number={amount(norm)} />
           </li>
         ))}
       </ol>
@@ -215,8 +213,7 @@ function Missing({ store, full }: { store: Store; full: number }) {
   return (
     <li data-missing>
       <span>{layer.not_kept === undefined ? "sink" : "not kept"}</span>
-      <span class="bar void" style={{ "--length": `${(100 * share) / full}%` }} />
-      <span class="number">{shortWeight(share)}</span>
+      <Listed part={share / full} number={shortWeight(share)} void />
     </li>
   );
 }
