@@ -37,7 +37,7 @@ export async function readLayers(
     for (let row = order.shift(); row !== undefined && wanted; row = order.shift()) {
       const part = partOf(array, row);
       const bytes = await source.chunk(part.chunk);
-      wanted = show(part, bytes, row * arraySize(part), --left);
+      if (wanted) wanted = show(part, bytes, row * arraySize(part), --left);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

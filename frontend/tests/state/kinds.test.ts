@@ -158,7 +158,7 @@ test("kinds come a layer at a time, the nearest first, and stop when nobody want
     return now.left > 1;
   });
   expect([asked, left]).toEqual([
-    ["kinds/self/1", "kinds/self/0"],
+    ["kinds/self/1", "kinds/self/0", "kinds/self/2"],
     [2, 1],
   ]);
 });

@@ -23,10 +23,8 @@ import { keepHead, type Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { amount } from "../../state/words";
 import { Picture } from "../head/Picture";
-import { SentenceMap } from "../long/SentenceMap";
-import { MatrixView } from "../matrix/MatrixView";
 import { Headline } from "../one/Headline";
-import { TextView } from "../text/TextView";
+import { picturesOf } from "../one/OneHead";
 import { placeByLayer, placeByNumber, type Room } from "./place";
 import { paintTile, Tiles } from "./Tiles";
 import { LEAST_LINES, styleAt, useQuantityThumbs, weightThumbs } from "./useQuantityThumbs";
@@ -214,6 +212,7 @@ interface FullHeadProps {
 /** One head in full beside all: what it does, and its picture as the input asks for it. */
 function FullHead({ store, room, raised, children }: FullHeadProps) {
   const drawing = useComputed(() => usualDrawing(store.stack.value));
+  const Drawn = picturesOf(store.stack.value)[drawing.value];
   return (
     <section class="card full-head flex slim" aria-label="One head in full" data-raised={raised.value || undefined}>
       <button
@@ -223,10 +222,11 @@ function FullHead({ store, room, raised, children }: FullHeadProps) {
         onClick={() => (raised.value = !raised.value)}
       />
       <Headline store={store} />
-      {drawing.value === "head" && <Picture store={store} room={room} received onDrawn={() => {}} />}
-      {store.stack.value.sentences && <SentenceMap store={store} room={room} plain />}
-      {drawing.value === "matrix" && !store.stack.value.sentences && <MatrixView store={store} room={room} plain />}
-      {drawing.value === "text" && <TextView store={store} room={room} plain />}
+      {drawing.value === "head" ? (
+        <Picture store={store} room={room} received onDrawn={() => {}} />
+      ) : (
+        <Drawn store={store} room={room} plain />
+      )}
       {children}
     </section>
   );
