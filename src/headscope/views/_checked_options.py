@@ -12,13 +12,7 @@ from headscope.errors import PageError
 from headscope.patterns import Heads
 from headscope.record import Record, Stack
 from headscope.views.figure_options import FigureOptions
-from headscope.views.options import (
-    MOVED_VIEWS,
-    PLAIN,
-    PageOptions,
-    StartOptions,
-    declared,
-)
+from headscope.views.options import MOVED_VIEWS, PLAIN, PageOptions, StartOptions, declared
 
 OBJECTS: Mapping[str, tuple[Any, str, str]] = {
     "evidence": (Heads, "what headscope.heads found", "give evidence=hs.heads(records)"),

@@ -57,8 +57,7 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
     first.
     """
     compared = difference.comparison if isinstance(difference, Effect) else difference
-    whole = all(_is_whole(compared, name) for name in compared.stacks)
-    record = compared.b if whole else _on_spans(compared)
+    record = compared.b if _is_whole(compared) else _on_spans(compared)
     quantities: dict[str, dict[str, list[Any]]] = {DIFFERENCE: {}, EFFECT: {}, OTHER: {}}
     for name, stack in compared.stacks.items():
         for layer in record[name]:
@@ -72,13 +71,10 @@ def difference_page(difference: Comparison | Effect) -> tuple[Record, PageOption
             for quantity, make in makes.items():
                 later = LazyArray(shape, quantity == DIFFERENCE, make)
                 quantities[quantity].setdefault(name, []).append(later)
-    options: PageOptions = {
-        "comparison": difference,
-        "quantities": quantities,
-        "quantity": DIFFERENCE,
-        "title": _title(compared),
-    }
-    return record, options
+    texts = [" / ".join(of.texts) for of in (compared.a, compared.b)]
+    title = " → ".join(dict.fromkeys(filter(None, texts))) or _names(compared)
+    options: PageOptions = {"comparison": difference, "quantities": quantities, "title": title}
+    return record, {**options, "quantity": DIFFERENCE}
 
 
 def put_comparison(
@@ -136,18 +132,15 @@ def _moved(compared: StackComparison, stack: PageStack) -> PageMoved:
     changed = compared.as_map(own)[held] == 1
     within = compared.as_map(np.asarray(~compared.beyond, float))[held] == 1
     distances = np.where(changed, np.nan, compared.as_map(compared.moved)[held])
+    # Digits that are shown; JSON has no NaN.
+    values = [[None if np.isnan(of) else float(f"{of:.4g}") for of in row] for row in distances]
     return {
         "label": DISTANCE,
         "spread": compared.spread_of,
-        "values": [list(map(_rounded, row)) for row in distances],
+        "values": values,
         "within": within.tolist(),
         "changed": changed.tolist(),
     }
-
-
-def _rounded(distance: float) -> float | None:
-    """A distance with the digits that are shown; None for NaN, which JSON does not have."""
-    return None if np.isnan(distance) else float(f"{distance:.4g}")
 
 
 def _check(compared: StackComparison, stack: Stack) -> None:
@@ -162,42 +155,28 @@ def _check(compared: StackComparison, stack: Stack) -> None:
         )
 
 
-def _is_whole(compared: Comparison, name: str) -> bool:
+def _is_whole(compared: Comparison) -> bool:
     """Whether the second record can be shown as it is: same tokens, same order of heads."""
-    stack = compared[name]
-    return (
-        stack.grid.identity
-        and stack.cells == stack.partners
-        and compared.b.stacks.get(name) is stack.grid.b
-    )
+    stacks, own = compared.stacks.items(), compared.b.stacks
+    is_same = all(stack.cells == stack.partners and stack.grid.identity for _, stack in stacks)
+    return is_same and all(own.get(name) is stack.grid.b for name, stack in stacks)
 
 
 def _on_spans(compared: Comparison) -> Record:
     """The second record on the aligned tokens of both, with its pictures where patches are
     compared.
     """
-    pictures = compared.b.pictures if _has_patches(compared) else ()
-    return Record(
-        stacks=_aligned(compared), model=ModelFacts(name=_names(compared)), pictures=pictures
-    )
-
-
-def _aligned(compared: Comparison) -> dict[str, Stack]:
     aligned = {}
     for name, stack in compared.stacks.items():
-        a, b = stack.grid.a, stack.grid.b
+        a, b, layers = stack.grid.a, stack.grid.b, []
         query = grid_tokens(stack.query, a.query, b.query)
         key = grid_tokens(stack.key, a.key, b.key)
-        layers = [
-            Layer(
-                layer=layer.layer,
-                weights=stack.weights("b", layer.layer),
-                changes=("tokens aligned",),
-            )
-            for layer in a
-        ]
+        for number in (layer.layer for layer in a):
+            weights = stack.weights("b", number)
+            layers.append(Layer(layer=number, weights=weights, changes=("tokens aligned",)))
         aligned[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
-    return aligned
+    pictures = compared.b.pictures if _has_patches(compared) else ()
+    return Record(stacks=aligned, model=ModelFacts(name=_names(compared)), pictures=pictures)
 
 
 def _note(difference: Comparison | Effect, compared: Comparison) -> str:
@@ -224,8 +203,3 @@ def _title_of(record: Record) -> str:
 def _names(compared: Comparison) -> str:
     names = [record.model.name or "arrays" for record in (compared.a, compared.b)]
     return names[0] if names[0] == names[1] else " → ".join(names)
-
-
-def _title(compared: Comparison) -> str:
-    texts = [" / ".join(record.texts) for record in (compared.a, compared.b)]
-    return " → ".join(dict.fromkeys(text for text in texts if text)) or _names(compared)

@@ -88,16 +88,15 @@ def page_evidence(
         [layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known
     )
     labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
-    axes = _axes(evidence)
+    axes, patterns = _axes(evidence), evidence.tally.patterns
     maps = np.stack([cells.grid(values) for _, values in axes])
-    texts = BestTexts(evidence)
-    pairs = BestPairs(evidence.tally.patterns, record[stack["name"]])
-    patterns = [_pattern(evidence, number) for number in range(len(evidence.tally.patterns))]
+    texts, pairs = BestTexts(evidence), BestPairs(patterns, record[stack["name"]])
     # Choosing the examples fills `texts.kept`, so this must come before the next line.
     shown = _shown(evidence, labels, texts, pairs)
-    examples = [valid(text) for text in texts.kept]
+    examples, name = [valid(text) for text in texts.kept], stack["name"]
+    status, numbers = _status_and_numbers(evidence, labels, cells)
     return {
-        "stack": stack["name"],
+        "stack": name,
         "model": valid(evidence.tally.model),
         "texts": evidence.texts,
         "tokens": None if np.isnan(evidence.tokens) else evidence.tokens,
@@ -105,20 +104,11 @@ def page_evidence(
         "alpha": evidence.alpha,
         "correction": evidence.correction,
         "caution": evidence.caution,
-        "patterns": patterns,
-        "status": chunks.add(
-            f"status/{stack['name']}",
-            _status(evidence, labels, cells),
-            ("pattern", LAYER, HEAD),
-            sqrt=False,
-        ),
-        "numbers": chunks.add(
-            f"numbers/{stack['name']}",
-            _numbers(evidence, labels, cells),
-            ("number", "pattern", LAYER, HEAD),
-        ),
+        "patterns": [_pattern(evidence, number) for number in range(len(patterns))],
+        "status": chunks.add(f"status/{name}", status, ("pattern", LAYER, HEAD)),
+        "numbers": chunks.add(f"numbers/{name}", numbers, ("number", "pattern", LAYER, HEAD)),
         "measures": [measure for measure, _ in axes],
-        "values": chunks.add(f"values/{stack['name']}", maps, ("measure", LAYER, HEAD)),
+        "values": chunks.add(f"values/{name}", maps, ("measure", LAYER, HEAD)),
         "shown": shown,
         "examples": examples,
     }
@@ -147,85 +137,59 @@ def _ends(cells: Sequence[tuple[int, int]]) -> str:
 
 def _pattern(evidence: Heads, number: int) -> PagePattern:
     pattern = evidence.tally.patterns[number]
-    against = next(
-        (label.against for label in evidence.all_labels if label.pattern == pattern.name), ""
-    )
+    against = (label.against for label in evidence.all_labels if label.pattern == pattern.name)
+    says = f"{pattern.says}, detected with {RUNS}"
     return {
         "name": valid(pattern.name),
-        "says": valid(
-            f"{pattern.says}, detected with {RUNS}"
-            if evidence.tally.is_by_battery(pattern)
-            else pattern.says
-        ),
+        "says": valid(says if evidence.tally.is_by_battery(pattern) else pattern.says),
         "source": valid(pattern.source),
         "threshold": pattern.threshold,
-        "against": against,
+        "against": next(against, ""),
     }
 
 
 def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
     """What is told of each head, with its values: layer, measures, classes of maps."""
-    says, unit = LAYER_AXIS
-    depth = np.array([layer for layer, _ in evidence.cells])
-    axes: list[tuple[PageMeasure, np.ndarray]] = [
-        ({"name": "layer", "says": says, "unit": unit}, depth)
-    ]
+    rows = [("layer", *LAYER_AXIS, np.array([layer for layer, _ in evidence.cells]))]
     for name, values in evidence.measures.items():
-        words: PageMeasure = {
-            "name": name,
-            "says": MEASURES[name].says,
-            "unit": MEASURES[name].unit,
-        }
-        axes.append((words, values))
+        rows.append((name, MEASURES[name].says, MEASURES[name].unit, values))
     for name in CLASSES:
         says = f"share of texts whose map is {name}"
-        words = {"name": f"class {name}", "says": says, "unit": ""}
-        axes.append((words, evidence.classes[name]))
-    return axes
+        rows.append((f"class {name}", says, "", evidence.classes[name]))
+    return [({"name": name, "says": says, "unit": unit}, of) for name, says, unit, of in rows]
 
 
-def _status(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> np.ndarray:
+def _status_and_numbers(
+    evidence: Heads, labels: Sequence[Label], cells: HeadPositions
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each head holds each label, and the numbers of its evidence."""
     names = [pattern.name for pattern in evidence.tally.patterns]
-    status = np.full((len(names), len(cells.layers), len(cells.heads)), NONE, np.uint8)
-    for label in labels:
-        if label.holds:
-            value = HOLDS
-        else:
-            value = CANDIDATE if label.candidate else NONE
-        status[(names.index(label.pattern), *cells.index(label.layer, label.head))] = value
-    return status
-
-
-def _numbers(evidence: Heads, labels: Sequence[Label], cells: HeadPositions) -> np.ndarray:
-    names = [pattern.name for pattern in evidence.tally.patterns]
-    numbers = np.full(
-        (len(NUMBERS), len(names), len(cells.layers), len(cells.heads)), np.nan, np.float32
-    )
+    shape = (len(names), len(cells.layers), len(cells.heads))
+    status = np.full(shape, NONE, np.uint8)
+    numbers = np.full((len(NUMBERS), *shape), np.nan, np.float32)
     for label in labels:
         index = (names.index(label.pattern), *cells.index(label.layer, label.head))
         numbers[(slice(None), *index)] = [getattr(label, name) for name in NUMBERS]
-    return numbers
+        status[index] = HOLDS if label.holds else label.candidate * CANDIDATE
+    return status, numbers
 
 
 def _shown(
     evidence: Heads, labels: Sequence[Label], texts: BestTexts, pairs: BestPairs
 ) -> list[PageShown]:
     names = [pattern.name for pattern in evidence.tally.patterns]
-    ordered = sorted(
-        (label for label in labels if label.holds or label.candidate),
-        key=lambda label: -label.score,
-    )
+    told = [label for label in labels if label.holds or label.candidate]
     shown: list[PageShown] = []
-    for label in ordered[:MOST_SHOWN]:
-        best = texts.best(label)
+    for label in sorted(told, key=lambda label: -label.score)[:MOST_SHOWN]:
+        best, pattern = texts.best(label), names.index(label.pattern)
         shown.append(
             {
-                "pattern": names.index(label.pattern),
+                "pattern": pattern,
                 "layer": label.layer,
                 "head": label.head,
                 "texts": [text for text, _ in best],
                 "scores": [score for _, score in best],
-                "pairs": pairs.strongest(names.index(label.pattern), label.layer, label.head),
+                "pairs": pairs.strongest(pattern, label.layer, label.head),
             }
         )
     return shown
@@ -238,17 +202,17 @@ MOST_TEXTS = 400
 """Number of different example texts in a page."""
 
 PAIRS: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
-    "next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
-    "previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
-    "positional-next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
-    "positional-previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
-    "previous-token": lambda tokens: _beside(tokens, -1),
-    "delimiter": lambda tokens: np.broadcast_to(tokens.delimiters, tokens.words.shape),
-    "first-token": lambda tokens: np.broadcast_to(
-        np.arange(len(tokens.key)) == 0, tokens.words.shape
+    **dict.fromkeys(
+        ("next", "positional-next"), lambda tokens: _beside(tokens, 1) & tokens.own_sentence
     ),
-    "sink-elsewhere": lambda tokens: np.broadcast_to(tokens.later_sinks, tokens.words.shape),
-    "sink": lambda tokens: np.broadcast_to(np.arange(len(tokens.key)) == 0, tokens.words.shape),
+    **dict.fromkeys(
+        ("previous", "positional-previous"),
+        lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
+    ),
+    **dict.fromkeys(("first-token", "sink"), lambda tokens: np.arange(len(tokens.key)) == 0),
+    "previous-token": lambda tokens: _beside(tokens, -1),
+    "delimiter": lambda tokens: tokens.delimiters,
+    "sink-elsewhere": lambda tokens: tokens.later_sinks,
 }
 """The pairs of tokens of patterns that do not depend on content. ``bag`` is missing: no single pair
 shows it.

@@ -13,6 +13,7 @@ from headscope.views.constants import valid
 from headscope.views.contract import (
     Page,
     PageArc,
+    PageCandidate,
     PageGeneration,
     PageLinks,
     PageStack,
@@ -58,20 +59,15 @@ def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]
     for stack in stacks:
         tokens = record[stack["name"]].query
         if tokens.texts and tokens.texts[0] in (sentence.text, sentence.written):
-            return {
-                "stack": stack["name"],
-                "name": valid(sentence.name),
-                "tree": True,
-                "words": _words_of(sentence, tokens),
+            arcs: list[PageArc] = []
+            links = zip(sentence.heads, sentence.relations, strict=True)
+            for word, (head, relation) in enumerate(links):
                 # CoNLL-U numbers words from 1, and 0 is the head of the root, which has no arc.
-                "arcs": [
-                    {"dependent": word, "head": head - 1, "label": valid(relation)}
-                    for word, (head, relation) in enumerate(
-                        zip(sentence.heads, sentence.relations, strict=True)
-                    )
-                    if head
-                ],
-            }
+                if head:
+                    arcs.append({"dependent": word, "head": head - 1, "label": valid(relation)})
+            name, words = valid(sentence.name), _words_of(sentence, tokens)
+            of = stack["name"]
+            return {"stack": of, "name": name, "tree": True, "words": words, "arcs": arcs}
     raise PageError(
         f"The record is of {' / '.join(record.texts)[:40]!r}, and links= is the sentence "
         f"{sentence.text[:40]!r}: capture its text, or the text as it was written"
@@ -106,13 +102,10 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
 
 
 def _group(given: Any, link: Any, count: int) -> Group:
-    if isinstance(given, Integral):
-        positions = [given]
-    else:
-        positions = list(given) if isinstance(given, Sequence) else []
-    if not positions or not all(
-        isinstance(each, Integral) and 0 <= int(each) < count for each in positions
-    ):
+    positions = [given] if isinstance(given, Integral) else given
+    positions = list(positions) if isinstance(positions, Sequence) else []
+    known = [isinstance(each, Integral) and 0 <= int(each) < count for each in positions]
+    if not known or not all(known):
         raise PageError(
             f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}"
         )
@@ -158,16 +151,12 @@ def _groups_of(tokens: PageTokens, linked: Mapping[int, Group]) -> list[Group]:
     """
     groups: list[Group] = []
     for token in range(len(tokens["labels"])):
+        joins = tokens["continues"][token] and token - 1 not in linked
         # A group is entered once, at its first token.
         if token in linked:
             groups += [linked[token]] if token == linked[token][0] else []
         # A piece joins only the token just before it, and never a group that the user made.
-        elif (
-            tokens["continues"][token]
-            and groups
-            and groups[-1][-1] == token - 1
-            and token - 1 not in linked
-        ):
+        elif joins and groups and groups[-1][-1] == token - 1:
             groups[-1] = (*groups[-1], token)
         elif not tokens["special"][token]:
             groups.append((token,))
@@ -201,6 +190,13 @@ def put_generation(header: Page, record: Record) -> None:
 
 def page_generation(generation: Generation) -> PageGeneration:
     """The generated tokens, with their probabilities, entropies, ranks and alternatives."""
+    alternatives: list[list[PageCandidate]] = []
+    for listed in generation.alternatives:
+        first = listed[:ALTERNATIVES]
+        named = zip(labels_of(first), first, strict=True)
+        alternatives.append(
+            [{"label": valid(label), "probability": of.probability} for label, of in named]
+        )
     return {
         "stack": generation.stack,
         "prompt": generation.prompt,
@@ -208,15 +204,7 @@ def page_generation(generation: Generation) -> PageGeneration:
         "probabilities": list(generation.probabilities),
         "entropies": list(generation.entropies),
         "ranks": list(generation.ranks),
-        "alternatives": [
-            [
-                {"label": valid(label), "probability": candidate.probability}
-                for candidate, label in zip(
-                    listed[:ALTERNATIVES], labels_of(listed[:ALTERNATIVES]), strict=True
-                )
-            ]
-            for listed in generation.alternatives
-        ],
+        "alternatives": alternatives,
     }
 
 

@@ -28,8 +28,10 @@ from headscope.views._payload import (
     ROUNDING,
     Chunks,
     HalfScores,
+    described,
     held_positions,
     layer_facts,
+    own_heads,
     scores_part,
 )
 from headscope.views._quantity_arrays import (
@@ -179,13 +181,8 @@ class OnDemand:
         if kind == "layer":
             return json.dumps(prepared.header).encode()
         if kind == "quantity":
-            stored = stored_quantity(
-                prepared.layer,
-                prepared.heads,
-                self._given[name],
-                name=quantity,
-                prefix=f"{name}/{number}",
-            )
+            of = (prepared.layer, prepared.heads, self._given[name])
+            stored = stored_quantity(*of, name=quantity, prefix=f"{name}/{number}")
             return None if stored is None else stored.numbers.tobytes()
         if kind in ENTIRE:
             return prepared.chunks.get(f"{kind}/{name}/{number}")
@@ -203,7 +200,10 @@ class OnDemand:
             if at not in self._kept:
                 layer = self.record[stack["name"]].layer(number)
                 self._kept[at] = _prepare(
-                    stack["name"], layer, _held(stack, layer), self._given[stack["name"]]
+                    stack["name"],
+                    layer,
+                    own_heads(layer, stack["head_numbers"]),
+                    self._given[stack["name"]],
                 )
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
@@ -222,7 +222,7 @@ class OnDemand:
             if at not in self._small:
                 whole = self.record[stack["name"]]
                 layer = whole.layer(stack["layers"][row]["layer"])
-                heads = _held(stack, layer)
+                heads = own_heads(layer, stack["head_numbers"])
                 made = head_pictures(layer, heads, text_facts(whole), blocks=blocks_of(whole))
                 thumbs = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)
                 kinds = np.full((len(thumbs), len(COLUMNS)), np.nan, np.float32)
@@ -241,7 +241,10 @@ class OnDemand:
         layer = self.record[name].layer(number)
         if query >= layer.size[0]:
             return None
-        heads, further = _held(stack, layer), quantity_of(layer, self._given[name], quantity)
+        heads, further = (
+            own_heads(layer, stack["head_numbers"]),
+            quantity_of(layer, self._given[name], quantity),
+        )
         if further is not None:
             values = further[None, query] if further.ndim == 2 else further[heads, query]
         else:
@@ -286,14 +289,11 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
                 array["chunk"] = f"{name}/{stack}/{layer.layer}"
                 array["split"] = True
     if half is None or error > MOST_ERROR or len(held_positions(layer, heads)) < len(heads):
-        header["weights"] = {
-            "chunk": f"weights/{stack}/{layer.layer}",
-            "axes": [HEAD, QUERY, KEY],
-            "shape": [len(heads), *layer.size],
-            "dtype": "uint8",
-            "encoding": "sqrt",
-            "split": True,
-        }
+        shape, more = [len(heads), *layer.size], {"encoding": "sqrt", "split": True}
+        axes = (HEAD, QUERY, KEY)
+        header["weights"] = described(
+            f"weights/{stack}/{layer.layer}", axes, shape, "uint8", **more
+        )
         error = BYTE_ERROR
     header["error"] = error
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
@@ -306,29 +306,22 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
     return PreparedLayer(layer, heads, header, half, chunks.by_name)
 
 
-def _held(stack: PageStack, layer: Layer) -> list[int]:
-    """The heads of the page that the layer has: some models have layers with fewer heads."""
-    return [head for head in stack["head_numbers"] if head < layer.heads]
-
-
 def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
     """The row of each head; NaN for heads that the record does not hold."""
     positions = held_positions(layer, heads)
-    rows = _row_of(quantity, layer, [heads[at] for at in positions], query)
-    if rows is None or len(positions) == len(heads):
+    held = [heads[at] for at in positions]
+    if quantity == "score":
+        rows = _score_row(layer, held, query)
+    elif quantity == "weight" or (quantity == CONTRIBUTION and layer.has("value_norms")):
+        rows = np.stack([layer.weights_of(head, queries=[query])[0] for head in held])
+        rows = rows if quantity == "weight" else rows * layer.part("value_norms", held)
+    else:
+        rows = None
+    if rows is None or len(held) == len(heads):
         return rows
     values = np.full((len(heads), rows.shape[1]), np.nan)
     values[positions] = rows
     return values
-
-
-def _row_of(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
-    if quantity == "score":
-        return _score_row(layer, heads, query)
-    if quantity != "weight" and (quantity != CONTRIBUTION or not layer.has("value_norms")):
-        return None
-    weights = np.stack([layer.weights_of(head, queries=[query])[0] for head in heads])
-    return weights if quantity == "weight" else weights * layer.part("value_norms", heads)
 
 
 def _score_row(layer: Layer, heads: list[int], query: int) -> np.ndarray | None:

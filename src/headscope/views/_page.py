@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import isqrt, prod
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,17 +13,13 @@ from headscope.axes import HEAD, KEY, LAYER, QUERY
 from headscope.errors import PageError, RecordError
 from headscope.patterns import COLUMNS, KINDS, text_facts
 from headscope.record import Layer, Record, Stack, Tokens
-from headscope.views._checked_options import (
-    check_options,
-    held_heads,
-    held_layers,
-)
+from headscope.views._checked_options import check_options, held_heads, held_layers
 from headscope.views._differences import put_comparison, words_of
 from headscope.views._evidence import page_evidence
 from headscope.views._grouped import blocks_of, by_sentence, group_words, in_groups, source_of
 from headscope.views._head_pictures import sampling_words
 from headscope.views._links import page_links, put_generation
-from headscope.views._payload import Chunks, layer_facts, made_layer
+from headscope.views._payload import Chunks, described, layer_facts, made_layer, own_heads
 from headscope.views._quantity_arrays import (
     Given,
     further_quantities,
@@ -167,11 +162,12 @@ def page_header(
         stacks.append(stack_of(record[name], layers[name], heads[name]))
     compared = options.get("comparison")
     words = {} if compared is None else words_of(compared)
+    title = " / ".join(record.texts) or record.model.name
     further = further_quantities(layers, heads, given, words)
     header: Page = {
         "format": PAGE_FORMAT,
         "headscope": __version__,
-        "title": valid(options.get("title") or _title(record)),
+        "title": valid(options.get("title") or title or "Attention"),
         "model": {"name": valid(record.model.name), "model_type": valid(record.model.model_type)},
         "verified": record.verified,
         "stacks": stacks,
@@ -206,11 +202,9 @@ def _put_given(header: Page, options: PageOptions, record: Record, chunks: Chunk
 
 def _put_facts(header: Page, record: Record, chunks: Chunks) -> None:
     """Put facts about the whole record into the header: verification, unseen layers, pictures."""
-    facts = [
-        words for words in (record.verification, sampling_words(record, header["stacks"])) if words
-    ]
-    if facts:
-        header["checked"] = " · ".join(facts)
+    facts = [record.verification, sampling_words(record, header["stacks"])]
+    if any(facts):
+        header["checked"] = " · ".join(filter(None, facts))
     left_out = [group_words(record)]
     if record.unseen:
         left_out.append(
@@ -268,29 +262,21 @@ def _stack(
     given: Mapping[str, Given],
     chunks: Chunks,
 ) -> PageStack:
-    make = partial(
-        made_layer,
-        chunks=chunks,
-        facts=text_facts(stack),
-        room=ROOM // len(layers),
-        blocks=blocks_of(stack),
-    )
-    made = [make(stack.name, layer, _own(layer, heads)) for layer in layers]
+    how: dict[str, Any] = {"facts": text_facts(stack), "blocks": blocks_of(stack)}
+    own = [own_heads(layer, heads) for layer in layers]
+    made = [
+        made_layer(stack.name, layer, of, chunks, room=ROOM // len(layers), **how)
+        for layer, of in zip(layers, own, strict=True)
+    ]
     thumbs = np.zeros((len(made), len(heads), *made[0].pictures.thumbs.shape[1:]), np.uint8)
     kinds = np.full((len(made), len(heads), len(COLUMNS)), np.nan, np.float32)
     # A layer with fewer heads than its stack leaves its last entries empty.
     for row, of_heads, layer in zip(thumbs, kinds, made, strict=True):
         row[: len(layer.pictures.thumbs)] = layer.pictures.thumbs
         of_heads[: len(layer.pictures.kinds)] = layer.pictures.kinds
-    for layer, put in zip(layers, made, strict=True):
-        put_quantities(
-            put.header,
-            layer,
-            _own(layer, heads),
-            given[stack.name],
-            stack=stack.name,
-            chunks=chunks,
-        )
+    for layer, of, put in zip(layers, own, made, strict=True):
+        maps = given[stack.name]
+        put_quantities(put.header, layer, of, maps, stack=stack.name, chunks=chunks)
     shown = chunks.add(f"thumbs/{stack.name}", thumbs, (LAYER, HEAD, QUERY, KEY), sqrt=True)
     does = chunks.add(f"kinds/{stack.name}", kinds, KIND_AXES)
     return _described(stack, heads, [layer.header for layer in made], thumbs=shown, kinds=does)
@@ -300,28 +286,16 @@ def later_stack(
     stack: Stack, layers: list[Layer], heads: list[int], given: Mapping[str, Given]
 ) -> PageStack:
     """A stack's part of the header of a live page, whose layers and thumbnails are made later."""
-    sides = [len(starts) for starts in blocks_of(stack)]
+    count, sides = [len(layers), len(heads)], [len(starts) for starts in blocks_of(stack)]
     made: list[PageLayer] = [
-        layer_facts(stack.name, layer, _own(layer, heads), Chunks())
+        layer_facts(stack.name, layer, own_heads(layer, heads), Chunks())
         | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
         for layer in layers
     ]
-    thumbs: PageArray = {
-        "chunk": f"thumbs/{stack.name}",
-        "axes": [LAYER, HEAD, QUERY, KEY],
-        "shape": [len(layers), len(heads), *sides],
-        "dtype": "uint8",
-        "encoding": "sqrt",
-        "split": True,
-    }
-    kinds: PageArray = {
-        "chunk": f"kinds/{stack.name}",
-        "axes": list(KIND_AXES),
-        "shape": [len(layers), len(heads), len(COLUMNS)],
-        "dtype": "float32",
-        "encoding": "plain",
-        "split": True,
-    }
+    axes, more = (LAYER, HEAD, QUERY, KEY), {"encoding": "sqrt", "split": True}
+    thumbs = described(f"thumbs/{stack.name}", axes, [*count, *sides], "uint8", **more)
+    columns = [*count, len(COLUMNS)]
+    kinds = described(f"kinds/{stack.name}", KIND_AXES, columns, "float32", split=True)
     return _described(stack, heads, made, thumbs=thumbs, kinds=kinds)
 
 
@@ -371,11 +345,6 @@ def _reason(what: str) -> str:
     return f"{words[kind]} {of}".strip() if kind in words else what
 
 
-def _own(layer: Layer, heads: list[int]) -> list[int]:
-    """The heads among these that the layer has in the model: it may have fewer than its stack."""
-    return [head for head in heads if head < layer.heads]
-
-
 def page_tokens(tokens: Tokens) -> PageTokens:
     """The tokens of one side of a stack, as text that any page can hold."""
     page: PageTokens = {
@@ -394,16 +363,14 @@ def page_tokens(tokens: Tokens) -> PageTokens:
         page["runs"] = _runs(tokens)
         page["grids"] = [list(grid) for grid in tokens.grids]
     if tokens.frames:
-        page["frames"] = [_frame_name(frame) for frame in tokens.frames]
+        # The frames of a video that a grid stands for; empty for a picture.
+        runs = [dict.fromkeys(frame or ()) for frame in tokens.frames]
+        said = ["-".join(map(str, run)) for run in runs]
+        page["frames"] = [
+            f"frame{'s' * (len(run) > 1)} {words}" if run else ""
+            for run, words in zip(runs, said, strict=True)
+        ]
     return page
-
-
-def _frame_name(frame: tuple[int, int] | None) -> str:
-    """The frames of a video that a grid stands for; empty for a picture."""
-    if frame is None:
-        return ""
-    first, last = frame
-    return f"frame {first}" if first == last else f"frames {first}-{last}"
 
 
 def _runs(tokens: Tokens) -> list[list[int]]:
@@ -417,7 +384,3 @@ def _runs(tokens: Tokens) -> list[list[int]]:
         [first, stop, *([pictures[first] + 1] if pictures[first] >= 0 else [])]
         for first, stop in zip([0, *ends], ends, strict=False)
     ]
-
-
-def _title(record: Record) -> str:
-    return " / ".join(record.texts) or record.model.name or "Attention"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,7 +26,7 @@ from headscope.views._head_pictures import (
     head_pictures,
 )
 from headscope.views._thumbs import Blocks, decoded, quantise
-from headscope.views.contract import Dtype, PageArray, PageLayer, PageScores
+from headscope.views.contract import PageArray, PageLayer, PageScores
 
 MOST_ERROR = 1 / 255
 """Largest error of a weight that is recomputed from queries and keys; where it is larger, bytes of
@@ -40,6 +40,14 @@ time.
 """
 ROUNDING = 2e-6
 """Error that the browser's single precision may add."""
+
+
+def described(
+    chunk: str, axes: Iterable[str], shape: Iterable[int], dtype: str, **more: Any
+) -> PageArray:
+    """The header's description of an array; ``encoding`` is ``"plain"`` unless it is given."""
+    of = {"chunk": chunk, "axes": list(axes), "shape": list(shape), "dtype": dtype}
+    return cast("PageArray", {**of, "encoding": "plain", **more})
 
 
 @dataclass
@@ -59,13 +67,8 @@ class Chunks:
         # Layers often share their mask: equal arrays get the name of the first of them.
         kept = self._names.setdefault((data, stored.shape, stored.dtype.str), name)
         self.by_name[kept] = data
-        return {
-            "chunk": kept,
-            "axes": list(axes),
-            "shape": list(stored.shape),
-            "dtype": cast(Dtype, stored.dtype.name),
-            "encoding": "sqrt" if sqrt else "plain",
-        }
+        encoding = "sqrt" if sqrt else "plain"
+        return described(kept, axes, stored.shape, stored.dtype.name, encoding=encoding)
 
     def add_pictures(self, name: str, pictures: Iterable[np.ndarray]) -> list[PageArray]:
         """Keep pictures, and return their descriptions; axes row, column, channel."""
@@ -95,18 +98,15 @@ class HalfScores:
         shorten = _single if single else _half
         queries, query_factor = shorten(_rows(layer, "queries", heads))
         keys, key_factor = shorten(_rows(layer, "keys", _shared(layer, heads)))
-        bias = _bias(layer, heads)
-        if bias is not None:
+        bias = sinks = None
+        if layer.has("bias"):
+            # The bias of these heads, or the one that all heads share.
+            shared = layer.shape_of("bias")[0] == 1
+            bias = layer.part("bias", [0]) if shared else _rows(layer, "bias", heads)
             bias = _short(bias, np.float32 if single else np.float16)
-        return cls(
-            queries=queries,
-            keys=keys,
-            scale=layer.scale * query_factor * key_factor,
-            bias=bias,
-            sinks=np.asarray(_rows(layer, "sinks", heads), np.float64)
-            if layer.has("sinks")
-            else None,
-        )
+        if layer.has("sinks"):
+            sinks = np.asarray(_rows(layer, "sinks", heads), np.float64)
+        return cls(queries, keys, layer.scale * query_factor * key_factor, bias, sinks)
 
     @property
     def arrays(self) -> list[np.ndarray]:
@@ -240,8 +240,8 @@ def made_layer(
     recomputes = half is not None and len(held_positions(layer, heads)) == len(heads)
     # Bytes are made together with the pictures, so that no weight is computed twice, unless queries
     # and keys are surely smaller.
-    stored = None
-    if half is None or not recomputes or not (fits or _surely_smaller(half, layer)):
+    stored, weights = None, len(heads) * layer.size[0] * layer.size[1]
+    if half is None or not recomputes or not (fits or weights > SURELY_SMALLER * half.size):
         stored = WeightBytes.empty(layer, heads)
     put = None if stored is None else stored.put
     pictures = head_pictures(layer, heads, facts, put, blocks=blocks)
@@ -266,18 +266,14 @@ def made_layer(
     return LayerParts(header, pictures)
 
 
+def own_heads(layer: Layer, heads: list[int]) -> list[int]:
+    """The heads among these that the layer has in the model: it may have fewer than its stack."""
+    return [head for head in heads if head < layer.heads]
+
+
 def held_positions(layer: Layer, heads: list[int]) -> list[int]:
     """Positions, among these heads, of those that the record holds."""
     return [position for position, head in enumerate(heads) if head in layer.head_numbers]
-
-
-def _bias(layer: Layer, heads: list[int]) -> np.ndarray | None:
-    """The bias of these heads, or the one that all heads share."""
-    if not layer.has("bias"):
-        return None
-    return (
-        layer.part("bias", [0]) if layer.shape_of("bias")[0] == 1 else _rows(layer, "bias", heads)
-    )
 
 
 def _rows(layer: Layer, name: str, numbers: list[int]) -> np.ndarray:
@@ -299,10 +295,11 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
     """A layer's part of the header without its weights and scores; its mask goes into the
     chunks.
     """
+    recomputes = layer.has("queries") and layer.has("keys")
     header: PageLayer = {
         "layer": layer.layer,
         "kind": layer.kind,
-        "kv_heads": _kv_heads(layer, heads),
+        "kv_heads": len(_shared(layer, heads) if recomputes else heads),
         "visible": _visible(stack, layer, chunks),
         "weights": None,
         "scores": None,
@@ -315,19 +312,13 @@ def layer_facts(stack: str, layer: Layer, heads: list[int], chunks: Chunks) -> P
     if layer.partial:
         header["not_kept"] = layer.not_kept
     if layer.rotary is not None:
-        rotary = layer.rotary
-        frequencies = rotary.frequencies.tolist()
+        rotary, frequencies = layer.rotary, layer.rotary.frequencies.tolist()
         header["rotary"] = {
             "frequencies": frequencies,
             "style": rotary.style,
             "start": rotary.start,
         }
     return header
-
-
-def _kv_heads(layer: Layer, heads: list[int]) -> int:
-    """Number of key/value heads that the page holds for these heads."""
-    return len(_shared(layer, heads)) if layer.has("queries") and layer.has("keys") else len(heads)
 
 
 def _visible(stack: str, layer: Layer, chunks: Chunks) -> PageArray | None:
@@ -366,10 +357,8 @@ def _shared(layer: Layer, heads: list[int]) -> list[int]:
     """
     shared = [head * layer.kv_heads // layer.heads for head in heads]
     once = list(dict.fromkeys(shared))
-    even = len(heads) % len(once) == 0 and shared == [
-        once[i * len(once) // len(heads)] for i in range(len(heads))
-    ]
-    return once if even else shared
+    evenly = [once[at * len(once) // len(heads)] for at in range(len(heads))]
+    return once if len(heads) % len(once) == 0 and shared == evenly else shared
 
 
 def _half(array: np.ndarray) -> tuple[np.ndarray, float]:
@@ -404,14 +393,6 @@ def _dense(
         return bias[:, rows]
     queries, keys = size
     return bias[:, np.arange(keys)[None, :] - rows[:, None] + queries - 1]
-
-
-def _surely_smaller(half: HalfScores, layer: Layer) -> bool:
-    """Whether queries and keys are so much smaller than the weights that compressing both to
-    compare them would be wasted time.
-    """
-    queries, keys = layer.size
-    return half.queries.shape[0] * queries * keys > SURELY_SMALLER * half.size
 
 
 def _packed_size(array: np.ndarray) -> int:

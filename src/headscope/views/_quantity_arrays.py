@@ -17,7 +17,7 @@ from jaxtyping import UInt8
 from headscope.axes import HEAD, KEY, QUERY
 from headscope.errors import PageError
 from headscope.record import Layer, Record, Stack
-from headscope.views._payload import Chunks
+from headscope.views._payload import Chunks, described, own_heads
 from headscope.views.contract import PageArray, PageLayer, PageQuantity, PageStack
 from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords, is_signed
 
@@ -156,7 +156,7 @@ def further_quantities(
     kept_as: dict[str, list[tuple[bool, int]]] = {}
     for name, of in layers.items():
         for layer in of:
-            own = [head for head in heads[name] if head < layer.heads]
+            own = own_heads(layer, list(heads[name]))
             later, now = _later_and_now(layer, given[name])
             for quantity, array in later.items():
                 kept_as.setdefault(quantity, []).append((array.signed, array.ndim))
@@ -247,14 +247,9 @@ class StoredQuantity:
             prefix: NAME/STACK/LAYER. The chunk is called ``quantity-`` and this, which no other
                 chunk begins with.
         """
-        return {
-            "chunk": f"quantity-{prefix}",
-            "axes": [QUERY, KEY] if self.array.ndim == 2 else [HEAD, QUERY, KEY],
-            "shape": list(self.array.shape),
-            "dtype": "uint8",
-            "encoding": "signed" if self.signed else "sqrt",
-            "most": self.most,
-        }
+        axes, shape = (HEAD, QUERY, KEY)[-self.array.ndim :], self.array.shape
+        how = {"encoding": "signed" if self.signed else "sqrt", "most": self.most}
+        return described(f"quantity-{prefix}", axes, shape, "uint8", **how)
 
 
 def stored_quantities(

@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headscope.errors import PageError
-from headscope.views._checked_options import (
-    check_numbers,
-    check_options,
-    listed,
-    listed_numbers,
-)
+from headscope.views._checked_options import check_numbers, check_options, listed, listed_numbers
 from headscope.views._quantity_arrays import check_quantity, quantity_names
 from headscope.views._token_words import token_positions, words_of_page
 from headscope.views._tray import checked_tray, no_record

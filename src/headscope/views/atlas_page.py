@@ -29,7 +29,6 @@ from headscope.atlases import (
     Atlas,
     AtlasComparison,
     AtlasHead,
-    Stratum,
     bin_names,
 )
 from headscope.errors import FileError
@@ -55,19 +54,18 @@ def atlas_data(atlas: Atlas) -> Iterator[tuple[str, Data]]:
     """Name and content of each script, that of all heads last."""
     for at, (layer, head) in enumerate(atlas.cells):
         yield f"head-{layer}-{head}", _head_data(atlas, at, atlas.head(layer, head))
-    texts = [{"words": text.words, "special": _indices(text.special)} for text in atlas.sample]
+    texts = [
+        {"words": text.words, "special": np.flatnonzero(text.special).tolist()}
+        for text in atlas.sample
+    ]
     yield "texts", texts
     yield "index", _index_data(atlas)
 
 
 def _index_data(atlas: Atlas) -> dict[str, Any]:
     """Data for the map of all heads and its search."""
-    patterns = []
-    for each in atlas.heads.tally.patterns:
-        patterns.append({"name": each.name, "says": each.says})
-    measures = []
-    for name, measure in MEASURES.items():
-        measures.append({"name": name, "says": measure.legend})
+    patterns = [{"name": of.name, "says": of.says} for of in atlas.heads.tally.patterns]
+    measures = [{"name": name, "says": of.legend} for name, of in MEASURES.items()]
     return {
         "model": atlas.model,
         "texts": atlas.texts,
@@ -97,14 +95,18 @@ def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """Data of one head on the map of all heads."""
     layer, head = atlas.cells[at]
     measures = atlas.heads.measures
-    shown = (label for label in atlas.labels_of(at) if label.holds or label.candidate)
+    labels = []
+    for label in atlas.labels_of(at):
+        if label.holds or label.candidate:
+            score = short_number(label.score)
+            labels.append({"name": label.pattern, "score": score, "holds": label.holds})
     values = [short_number(float(measures[name][at])) for name in MEASURES]
     words = [_pair(pair) for pair in atlas.pairs[at] if pair.is_words]
     nearest = [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]]
     return {
         "layer": layer,
         "head": head,
-        "labels": [_short(label) for label in shown],
+        "labels": labels,
         "measures": values,
         "pairs": words[:SEARCHED],
         "keys": _key_classes(atlas, at),
@@ -119,22 +121,22 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     score = atlas.scores.index(head.score)
     links = [_links(text.links[at], text.weights[at]) for text in atlas.sample]
     scores = [short_number(float(text.scores[score, at])) for text in atlas.sample]
-    relations = {}
-    for name, both in head.relations.items():
-        relations[name] = [short_number(part) for part in both]
-    distance = []
-    for both in head.distance.values():
-        distance.append([short_number(part) for part in both])
-    neighbours = []
-    for each in head.neighbours:
-        neighbours.append([each.layer, each.head, short_number(each.alike)])
+    relations = {name: [*map(short_number, both)] for name, both in head.relations.items()}
+    distance = [[*map(short_number, both)] for both in head.distance.values()]
+    neighbours = [[of.layer, of.head, short_number(of.alike)] for of in head.neighbours]
+    strata = []
+    for each in head.strata:
+        # A fifth of the texts; its examples by their index in the sample.
+        examples = [index_of[text.name] for text in each.examples]
+        ends = {"low": each.low, "high": each.high}
+        strata.append({**ends, "texts": each.texts, "examples": examples})
     return {
         "layer": head.layer,
         "head": head.head,
         "labels": [_evidence(label) for label in head.labels],
         "score": head.score,
         "spread": head.spread,
-        "strata": [_stratum_data(each, index_of) for each in head.strata],
+        "strata": strata,
         "scores": scores,
         "pairs": [_pair(pair) for pair in head.pairs],
         "distance": distance,
@@ -149,25 +151,11 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     }
 
 
-def _stratum_data(stratum: Stratum, index_of: Mapping[str, int]) -> dict[str, Any]:
-    """Data of a fifth of the texts; its examples by their index in the sample."""
-    return {
-        "low": stratum.low,
-        "high": stratum.high,
-        "texts": stratum.texts,
-        "examples": [index_of[each.name] for each in stratum.examples],
-    }
-
-
 def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Query, key and weight of each link in 16 bits each; unused entries have 65535 as query."""
     # The modulus turns -1, which marks unused entries in the atlas, into 65535.
     whole = np.rint(np.clip(weights.astype(np.float64), 0, 1) * 65535)
     return np.concatenate([ends % 65536, whole[:, None]], axis=1).astype("<u2").reshape(-1)
-
-
-def _short(label: Label) -> dict[str, Any]:
-    return {"name": label.pattern, "score": short_number(label.score), "holds": label.holds}
 
 
 def _evidence(label: Label) -> dict[str, Any]:
@@ -184,27 +172,18 @@ def _evidence(label: Label) -> dict[str, Any]:
 
 
 def _pair(pair: Any) -> list[Any]:
-    return [
-        pair.query,
-        pair.key,
-        short_number(pair.share),
-        short_number(pair.even),
-        int(pair.is_words),
-    ]
+    numbers = [short_number(pair.share), short_number(pair.even)]
+    return [pair.query, pair.key, *numbers, int(pair.is_words)]
 
 
 def _key_classes(atlas: Atlas, row: int) -> list[float | None]:
     """Share of all attention that goes to tokens of each class."""
     sums = atlas.counts["classes"][row].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
-    return [short_number(float(each)) for each in sums / STEP / max(1, atlas.tokens)]
+    return [*map(short_number, sums / STEP / max(1, atlas.tokens))]
 
 
 def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[float | None]]:
-    return [[short_number(each) for each in row] for row in values.tolist()]
-
-
-def _indices(flags: tuple[bool, ...]) -> list[int]:
-    return [position for position, flag in enumerate(flags) if flag]
+    return [[*map(short_number, row)] for row in values.tolist()]
 
 
 def _base64(values: np.ndarray) -> str:
@@ -316,7 +295,7 @@ def _pairs_data(comparison: AtlasComparison) -> dict[str, Any]:
     differences = []
     for each in comparison.differences:
         numbers = (each.before, each.after, each.low, each.high)
-        shown = [short_number(number) for number in numbers]
+        shown = map(short_number, numbers)
         differences.append([number_of[each.layer, each.head], each.pattern, *shown])
     return {
         "names": comparison.names,

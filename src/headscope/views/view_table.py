@@ -49,9 +49,7 @@ PrintedView = Literal["model", "pair", "scatter", "texts", "input"]
 """Views that exist only in print."""
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
-    "overview": ViewFacts(
-        figure=(*HEADS, "layers", *WORDS, *MASK),
-    ),
+    "overview": ViewFacts(figure=(*HEADS, "layers", *WORDS, *MASK)),
     "head": ViewFacts(
         mask=True,
         picture=True,
@@ -59,10 +57,7 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks", "top_percent"),
     ),
     "matrix": ViewFacts(
-        mask=True,
-        picture=True,
-        tokens=True,
-        figure=(*HEADS, *MEANS, *QUANTITIES, *MASK, "sinks"),
+        mask=True, picture=True, tokens=True, figure=(*HEADS, *MEANS, *QUANTITIES, *MASK, "sinks")
     ),
     "text": ViewFacts(
         mask=True,
@@ -78,21 +73,14 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         needs=("query",),
     ),
     "compare": ViewFacts(
-        wide=True,
-        alone=True,
-        figure=("tray", "beside", "words", "quantities"),
-        needs=("tray",),
+        wide=True, alone=True, figure=("tray", "beside", "words", "quantities"), needs=("tray",)
     ),
-    "model": ViewFacts(
-        figure=(*HEADS, "layers", *WORDS, "mean_heads", *QUANTITIES, *MASK),
-    ),
+    "model": ViewFacts(figure=(*HEADS, "layers", *WORDS, "mean_heads", *QUANTITIES, *MASK)),
     "pair": ViewFacts(
         figure=(*HEADS, "layers", *TOKENS, *WORDS, "mean_heads", *QUANTITIES),
         needs=("query", "key"),
     ),
-    "scatter": ViewFacts(
-        figure=(*HEADS, "evidence", "x", "y"),
-    ),
+    "scatter": ViewFacts(figure=(*HEADS, "evidence", "x", "y")),
     "texts": ViewFacts(
         figure=(
             *HEADS,

@@ -38,22 +38,6 @@ def test_lines_run_from_the_query_to_the_key(rng, see):
     assert seen.opacities == pytest.approx(seen.opacities[0])
 
 
-def test_the_curve_is_that_of_the_live_viewer(see):
-    curve = see(hs.figure(random_record(), head=0)).curves[3]
-    u = np.linspace(0, 1, 9)[:, None]
-    bezier = (
-        (1 - u) ** 3 * curve[0]
-        + 3 * u * (1 - u) ** 2 * curve[1]
-        + 3 * u**2 * (1 - u) * curve[2]
-        + u**3 * curve[3]
-    )
-    progress = (bezier[:, 1] - curve[0, 1]) / (curve[3, 1] - curve[0, 1])
-    assert progress == pytest.approx(((1 - 0.62) * u + 0.62 * u**2 * (3 - 2 * u))[:, 0], abs=1e-9)
-    assert (bezier[:, 0] - curve[0, 0]) / (curve[3, 0] - curve[0, 0]) == pytest.approx(
-        u[:, 0], abs=1e-9
-    )
-
-
 def test_darker_lines_are_larger_weights(see):
     weights = np.array([[[[0.05, 0.1, 0.25, 0.6]]]], np.float32)
     record = hs.from_weights(cross=weights, decoder_tokens=["q"], encoder_tokens=list("abcd"))

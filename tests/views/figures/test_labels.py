@@ -15,7 +15,6 @@ from headscope.views.figures._style import (
     two_digits,
 )
 from headscope.views.figures.fonts import (
-    em_width,
     families,
     missing_words,
     readable,
@@ -54,12 +53,6 @@ def test_what_no_font_has_becomes_a_square():
     assert writable(f"a{chr(0x3FFFD)}", names) == ("a□", {chr(0x3FFFD)})
     assert writable("□", names) == ("□", frozenset())
     assert writable("a\ufe0f", names)[0] in ("a", "a\ufe0f")
-
-
-def test_widths_grow_with_the_text():
-    names = families()
-    assert 0.3 < em_width("a", names) < 0.8
-    assert em_width("aa", names) == pytest.approx(2 * em_width("a", names), abs=0.12)
 
 
 def test_a_font_can_be_put_first():

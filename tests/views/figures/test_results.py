@@ -10,7 +10,6 @@ import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures import heads_figure
-from headscope.views.figures._heads_plane import rarest_labels
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
@@ -64,12 +63,6 @@ def test_titles_are_never_cut(found, check_titles):
     title = "all-MiniLM-L6-v2, en_ewt-ud-dev: heads that look along relations of words"
     for width in (50, 100, 180):
         check_titles(found.figure(title=title, width=width), title)
-
-
-def test_the_rarest_label_is_rarest_labels(found):
-    assert rarest_labels(found)[0, 0] in ("next", "positional-next")
-    assert rarest_labels(found)[1, 1] == "delimiter"
-    assert (0, 1) not in rarest_labels(found)
 
 
 def test_colours_are_the_scores(found):

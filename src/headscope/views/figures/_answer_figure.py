@@ -102,22 +102,23 @@ def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
 
 def _strip(sheet: Sheet, answer: Any, y: float) -> float:
     """The words in a row, each with its share below it and as a bar; return the next y."""
-    style, shares = sheet.style, answer.word_shares
-    most = float(max(shares.max(), answer.word_even.max())) or 1.0
-    small, tall = 1.2 * style.small * POINT, 1.2 * style.em
-    pitch, x = 2.1 * style.em + small + tall, 0.0
-    for word, share, even in zip(answer.words, shares, answer.word_even, strict=True):
-        text, percent = sheet.fitted(sheet.shown(word.text), sheet.width), f"{100 * share:.1f} %"
-        width = max(sheet.width_of(text), sheet.width_of(percent, style.small))
-        if x > 0 and x + width > sheet.width:
-            x, y = 0.0, y + pitch
-        sheet.text(x, y + 0.75 * style.em, text)
-        foot = y + 1.5 * style.em + tall
-        sheet.rect(x, foot - tall * share / most, width, tall * share / most, fill=style.accent)
-        sheet.line((x, x + width), (foot - tall * even / most,) * 2, colour=style.muted, line=0.6)
-        sheet.note(x, foot + 0.6 * small, percent)
-        x += width + 0.7 * style.em
-    return y + pitch + 0.6 * style.em
+    style, em, shares, even = sheet.style, sheet.style.em, answer.word_shares, answer.word_even
+    most = float(max(shares.max(), even.max())) or 1.0
+    small, tall = 1.2 * style.small * POINT, 1.2 * em
+    texts = [sheet.fitted(sheet.shown(word.text), sheet.width) for word in answer.words]
+    said = [f"{100 * share:.1f} %" for share in shares]
+    both = zip(map(sheet.width_of, texts), (sheet.widest([each]) for each in said), strict=True)
+    widths = [max(of) for of in both]
+    places, pitch = sheet.flow(widths, gap=0.7 * em), 2.1 * em + small + tall
+    for at, (x, line) in enumerate(places):
+        top, width, high = y + line * pitch, widths[at], tall * shares[at] / most
+        foot = top + 1.5 * em + tall
+        sheet.text(x, top + 0.75 * em, texts[at])
+        sheet.rect(x, foot - high, width, high, fill=style.accent)
+        level = foot - tall * even[at] / most
+        sheet.line((x, x + width), (level, level), colour=style.muted, line=0.6)
+        sheet.note(x, foot + 0.6 * small, said[at])
+    return y + (places[-1][1] + 1) * pitch + 0.6 * em
 
 
 def _panels(
@@ -129,20 +130,17 @@ def _panels(
     # without pixels the rows and columns of its patches are its size.
     sizes = [each.shape[:2] for each in answer.pictures] or answer.grids
 
-    def heights(width: float) -> list[float]:
-        return [width * tall / wide for tall, wide in sizes]
-
     def row(width: float) -> float:
-        return sum(heights(width)) + 0.5 * (len(sizes) - 1) + 2.2 * em
+        tall = sum(width * high / wide for high, wide in sizes)
+        return tall + 0.5 * (len(sizes) - 1) + 2.2 * em
 
     places, width, bottom = sheet.panels(y, len(words), (PANEL, 1.6 * PANEL), gap=GAP, tall=row)
-    for word, (x, start) in zip(words, places, strict=True):
-        top = start
-        for number, height in enumerate(heights(width)):
-            heat = answer.laid_out(values[word], number)
+    for word, (x, top) in zip(words, places, strict=True):
+        for number, (high, wide) in enumerate(sizes):
+            box = (x, top, width, width * high / wide)
             pixels = answer.pictures[number] if answer.pictures else None
-            _panel(sheet, pixels, heat, scale=scale, box=(x, top, width, height))
-            top += height + 0.5
+            _panel(sheet, pixels, answer.laid_out(values[word], number), scale=scale, box=box)
+            top += box[3] + 0.5  # noqa: PLW2901
         percent = f"{100 * answer.word_shares[word]:.1f} %"
         room = width - sheet.width_of(percent, small) - 0.5 * em
         sheet.text(x, top + 0.4 * em, sheet.fitted(sheet.shown(answer.words[word].text), room))
@@ -155,17 +153,17 @@ def _panel(
 ) -> None:
     """One picture under the heat of one word; a cross on each sink that is left out."""
     x, y, width, height = box
-    shown = np.nan_to_num(values)
-    is_pictured = pixels is not None and isinstance(scale, PictureHeat)
-    rgb = veiled(pixels, shown, scale) if is_pictured else scale.rgb(shown)
+    rgb = scale.rgb(np.nan_to_num(values))
+    if pixels is not None and isinstance(scale, PictureHeat):
+        rgb = veiled(pixels, np.nan_to_num(values), scale)
     sheet.cells(rgb, at=(x, y), size=(width, height))
     across, down = width / values.shape[1], height / values.shape[0]
     for row, column in np.argwhere(np.isnan(values)):
-        place = x + (column + 0.5) * across, y + (row + 0.5) * down
-        for turn in (SINK_MARK, -SINK_MARK):
-            xs = (place[0] - SINK_MARK * across, place[0] + SINK_MARK * across)
-            ys = (place[1] - turn * down, place[1] + turn * down)
-            sheet.line(xs, ys, colour=sheet.style.muted, line=0.5)
+        middle = x + (column + 0.5) * across, y + (row + 0.5) * down
+        xs = (middle[0] - SINK_MARK * across, middle[0] + SINK_MARK * across)
+        ys = (middle[1] - SINK_MARK * down, middle[1] + SINK_MARK * down)
+        for ends in (ys, ys[::-1]):
+            sheet.line(xs, ends, colour=sheet.style.muted, line=0.5)
 
 
 def _notes(answer: Any, words: Sequence[int]) -> list[str]:

@@ -93,9 +93,10 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
 def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
     """Notes about keys that take most of the attention, and about rows that do not sum to 1."""
     if plan.view in OF_ONE_LAYER and not plan.without:
-        sinks = find_sinks(plan.layer, plan.heads).items()
-        shown = [(plan.stack.key.labels[key], part) for key, part in sinks if plan.to[key]]
-        names = [f"{sheet.quoted(label)} {percent(part)}" for label, part in shown]
+        names = []
+        for key, part in find_sinks(plan.layer, plan.heads).items():
+            if plan.to[key]:
+                names.append(f"{sheet.quoted(plan.stack.key.labels[key])} {percent(part)}")
         if names:
             yield f"keys that take most of the attention: {', '.join(names)}"
     of_all = plan.view in OF_ALL_LAYERS

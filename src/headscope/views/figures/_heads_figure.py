@@ -84,10 +84,9 @@ def heads_figure(
         >>> heads_figure(heads(records, distances=True)).save("heads.pdf")
     """
     is_maps = axes is None and mds != "only"
-    notes, texts = [], f"{result.texts} texts"
-    if result.texts == 1:
-        notes = ["one text gives no label: what it shows"]
-        texts = "1 text: no evidence for others"
+    notes, texts = ["one text gives no label: what it shows"], "1 text: no evidence for others"
+    if result.texts != 1:
+        notes, texts = [], f"{result.texts} texts"
     if shows_candidates(result):
         notes.append("no label holds: candidates, on too few texts to tell")
     if is_maps:

@@ -26,20 +26,14 @@ RING = 2.9
 TALLEST = 95.0
 UNITS = {"entropy": "nats", "distance": "tokens"}
 MAP = "map"
-KIND_OF_LABEL = {
-    "next": "next",
-    "positional-next": "next",
-    "previous": "previous",
-    "positional-previous": "previous",
-    "previous-token": "previous",
-    "same": "same",
-    "same-other": "same",
-    "delimiter": "resting",
-    "first-token": "resting",
-    "sink": "resting",
-    "sink-elsewhere": "resting",
-    "bag": "broad",
+LABELS_OF_KINDS = {
+    "next": ("next", "positional-next"),
+    "previous": ("previous", "positional-previous", "previous-token"),
+    "same": ("same", "same-other"),
+    "resting": ("delimiter", "first-token", "sink", "sink-elsewhere"),
+    "broad": ("bag",),
 }
+KIND_OF_LABEL = {label: kind for kind, labels in LABELS_OF_KINDS.items() for label in labels}
 """The kind that a label says, as in the browser; several labels are one kind."""
 Cell = tuple[int, int]
 Point = tuple[float, float]
@@ -58,14 +52,12 @@ def draw_scatter(sheet: Sheet, plan: FigurePlan) -> None:
     else:
         y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
     y = draw_labels(sheet, evidence, y, plain=plan.style.faint)
-    notes = label_notes(evidence)
-    if evidence.texts == 1:
-        notes.append("seen on one text only, which is no evidence for others")
-    if shows_candidates(evidence):
-        notes.append("candidates only: too few texts to tell")
-    if chosen:
-        notes.append("rings: the chosen heads")
-    closing(sheet, plan, y, notes)
+    told = {
+        "seen on one text only, which is no evidence for others": evidence.texts == 1,
+        "candidates only: too few texts to tell": shows_candidates(evidence),
+        "rings: the chosen heads": bool(chosen),
+    }
+    closing(sheet, plan, y, [*label_notes(evidence), *(note for note, of in told.items() if of)])
 
 
 def rarest_labels(result: Heads) -> dict[Cell, str]:
@@ -185,19 +177,15 @@ def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] 
 
 def draw_labels(sheet: Sheet, result: Heads, y: float, *, plain: str) -> float:
     """What the colours of labels mean, that of no label too; return the next y."""
-    counts = Counter(rarest_labels(result).values())
-    entries = []
-    for name, colour in label_colours(result, sheet).items():
-        entries.append((colour, f"{sheet.shown(name)} ({counts[name]})"))
+    counts, colours = Counter(rarest_labels(result).values()), label_colours(result, sheet)
+    entries = [(of, f"{sheet.shown(name)} ({counts[name]})") for name, of in colours.items()]
     return sheet.legend([*entries, (plain, "no label")], y) + 0.2 * sheet.style.em
 
 
 def label_notes(result: Heads) -> list[str]:
     """A note about heads with several labels."""
-    several = len(set(rarest_labels(result).values())) < len(
-        {each.pattern for each in result.labels}
-    )
-    return ["a head with several labels shows the rarest"] * several
+    shown, held = set(rarest_labels(result).values()), {each.pattern for each in result.labels}
+    return ["a head with several labels shows the rarest"] * (len(shown) < len(held))
 
 
 def _dots(
@@ -228,16 +216,13 @@ def _dots(
         wide, away = sheet.width_of(name, style.small), 0.7 * (RING if cell in chosen else DOT)
         # On the right of its dot, else on the left, else not at all.
         for left in (x + away, x - away - wide):
-            box = (left, y - high / 2, left + wide, y + high / 2)
-            if between[0] <= left and left + wide <= between[1] and not _overlaps(box, taken):
-                taken.append(box)
+            box = np.array([left, y - high / 2, left + wide, y + high / 2])
+            others = np.array(taken)
+            overlaps = (box[:2] < others[:, 2:]).all(axis=1) & (others[:, :2] < box[2:]).all(axis=1)
+            if between[0] <= left and left + wide <= between[1] and not overlaps.any():
+                taken.append(tuple(box))
                 sheet.note(left, y, name)
                 break
-
-
-def _overlaps(box: tuple[float, ...], others: Collection[tuple[float, ...]]) -> bool:
-    left, top, right, bottom = box
-    return any(left < o[2] and o[0] < right and top < o[3] and o[1] < bottom for o in others)
 
 
 def _tick(tick: float) -> str:

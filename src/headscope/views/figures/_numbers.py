@@ -214,31 +214,6 @@ class DrawnQuantity:
         return np.stack([layer.weights_of(head) for head in heads]) * norms[:, None]
 
 
-def _check_there(stack: Stack, wanted: str, given: Mapping[str, Any]) -> None:
-    """Raise where a layer does not have a quantity."""
-    if wanted == "score":
-        return  # reading scores that were not kept raises, and says what to keep
-    names = {layer.layer: ["weight", *seen_names(layer, given)] for layer in stack}
-    lacking = [number for number in names if wanted not in names[number]]
-    if lacking:
-        where = f"stack {stack.name!r}" if len(lacking) == len(names) else f"layer {lacking[0]}"
-        raise FigureError(
-            f"quantity={wanted!r}: {where} has {', '.join(map(repr, names[lacking[0]]))}; capture "
-            "with keep='norms' to have contributions, or give it with quantities="
-        )
-
-
-def _signed_and_whole(stack: Stack, wanted: str, given: Given) -> tuple[bool, bool]:
-    """Whether a quantity has numbers below 0, and is one map for all heads together."""
-    signed, whole = is_signed(wanted), False
-    if wanted not in (*BUILT_IN, CONTRIBUTION):
-        for layer in stack:
-            array = quantities_of(layer, given)[wanted]
-            signed = signed or bool((array < 0).any())
-            whole = whole or array.ndim == 2
-    return signed, whole
-
-
 def shown_quantity(
     record: Record,
     stack: Stack,
@@ -260,22 +235,32 @@ def shown_quantity(
         FigureError: where a layer of the stack does not have it.
         PageError: where given arrays do not fit the record.
     """
-    words = KNOWN.get(wanted, QuantityWords(wanted, ""))
+    words, is_built_in = KNOWN.get(wanted, QuantityWords(wanted, "")), wanted in BUILT_IN
     given: Given = {}
-    explanation = "" if wanted in BUILT_IN else words.explanation
     # Weights and scores need neither arrays nor a sentence: every figure has them.
-    if wanted not in BUILT_IN or quantities:
+    if not is_built_in or quantities:
         given = given_quantities(record, quantities or {})[stack.name]
-    _check_there(stack, wanted, given)
-    signed, whole = _signed_and_whole(stack, wanted, given)
+    names = {layer.layer: ["weight", *seen_names(layer, given)] for layer in stack}
+    lacking = [number for number, known in names.items() if wanted not in known]
+    # Reading scores that were not kept raises, and says what to keep.
+    if lacking and wanted != "score":
+        where = f"stack {stack.name!r}" if len(lacking) == len(names) else f"layer {lacking[0]}"
+        raise FigureError(
+            f"quantity={wanted!r}: {where} has {', '.join(map(repr, names[lacking[0]]))}; capture "
+            "with keep='norms' to have contributions, or give it with quantities="
+        )
+    arrays = []
+    if not is_built_in and wanted != CONTRIBUTION:
+        arrays = [quantities_of(layer, given)[wanted] for layer in stack]
+    whole = any(array.ndim == 2 for array in arrays)
     if whole and combined.heads:
         raise FigureError(f"quantity={wanted!r} is of all heads together; leave mean_heads= out")
     return DrawnQuantity(
         name=wanted,
         label=words.label,
-        explanation=explanation,
+        explanation="" if is_built_in else words.explanation,
         given=given,
-        signed=signed,
+        signed=is_signed(wanted) or any((array < 0).any() for array in arrays),
         whole=whole or bool(combined.heads),
         combined=combined,
     )

@@ -13,12 +13,7 @@ from headscope.record import Layer, Record, Stack, Tokens
 from headscope.views._checked_options import listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, Neurons, WrittenFigureOptions
-from headscope.views.figures._numbers import (
-    Combined,
-    find_sinks,
-    mean_layer,
-    shown_quantity,
-)
+from headscope.views.figures._numbers import Combined, find_sinks, mean_layer, shown_quantity
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._style import Style, percent, style_for
 from headscope.views.figures.fonts import in_quotes, installed, readable
@@ -30,6 +25,10 @@ WIDTH = 85.0
 
 
 KNOWN = tuple(FigureOptions.__annotations__)
+NEEDS = (
+    ("shows one", "give its position with {name}= (--{name}), from 0"),
+    ("shows a", 'give tray=["2-0", "7-3"] (--tray 2-0 7-3)'),
+)
 EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 
 
@@ -51,22 +50,18 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """
     view = check_names(options)
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
-    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
-    _check_layers("mean_layers", means)
-    number = options.get("layer", min(means, default=stack.layers[0].layer))
-    heads = _heads(stack.layer(number), view, options)
-    combined = _combined(stack, number, heads, options)
+    number, heads, combined = _combined(stack, view, options)
+    layers = combined.layers
     wanted, given = str(options.get("quantity", "weight")), options.get("quantities")
     shown = shown_quantity(record, stack, wanted, given, combined=combined)
     query = _position("query", options.get("query"), stack.query, combined)
     key = _position("key", options.get("key"), stack.key, combined)
-    means = [layer.layer for layer in combined.layers[number]]
     if combined.words:
-        grid = combined.layers if "layers" in VIEWS[view].figure else ()
-        stack = stack.words(sorted({*means, *grid}))
-    layer = mean_layer([stack.layer(each) for each in means])
+        drawn = layers if "layers" in VIEWS[view].figure else ()
+        stack = stack.words(sorted({*(layer.layer for layer in layers[number]), *drawn}))
+    layer = mean_layer([stack.layer(each.layer) for each in layers[number]])
     from_, to, hiding = _parts(stack, options)
-    without, words = _without(stack, layer, heads, options)
+    without, told = _without(stack, layer, heads, options)
     to = to & ~np.isin(np.arange(len(to)), without)
     if not to.any():
         raise FigureError("All keys are left out; drop hide_special= and sinks=")
@@ -84,9 +79,9 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         shown=shown,
         from_=from_,
         to=to,
-        hiding=(*hiding, *words),
+        hiding=(*hiding, *told),
         without=without,
-        neurons=_neurons(combined.layers[number][0], options),
+        neurons=_neurons(layers[number][0], options),
         share=None if share is None else int(share),
         evidence=_evidence(view, stack, options),
         axes=(options.get("x", "distance"), options.get("y", "entropy")),
@@ -97,33 +92,28 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
 
 
 def _combined(
-    stack: Stack, number: int, heads: tuple[int, ...], options: Mapping[str, Any]
-) -> Combined:
-    """What the numbers of each layer that may be drawn are put together from."""
-    grid = _layers(stack, options.get("layers"))
-    layers: dict[int, tuple[Layer, ...]] = {each.layer: (each,) for each in grid}
-    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
-    others = sorted({*means} - {number})
-    _check_means(stack, number, heads, options)
-    layers[number] = tuple(map(stack.layer, (number, *others)))
-    return Combined(
-        layers=layers,
-        words=(stack.query.whole_words, stack.key.whole_words) if options.get("words") else None,
-        heads=heads if options.get("mean_heads") else (),
-    )
-
-
-def _check_means(
-    stack: Stack, number: int, heads: tuple[int, ...], options: Mapping[str, Any]
-) -> None:
-    """Raise where a mean would be of one thing alone."""
-    means = listed_numbers(options.get("mean_layers"), [layer.layer for layer in stack])
-    if means and not {*means} - {number} and len(stack.layers) > 1:
+    stack: Stack, view: str, options: Mapping[str, Any]
+) -> tuple[int, tuple[int, ...], Combined]:
+    """The number of the layer, the heads, and what the numbers of each layer that may be drawn are
+    put together from.
+    """
+    known = [layer.layer for layer in stack]
+    means = listed_numbers(options.get("mean_layers"), known)
+    _check_layers("mean_layers", means)
+    number = options.get("layer", min(means, default=known[0]))
+    heads, chosen = _heads(stack.layer(number), view, options), {"head", "heads"} & set(options)
+    if means and not {*means} - {number} and len(known) > 1:
         raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
-    if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
+    together = heads if options.get("mean_heads") else ()
+    if len(together) == 1 and chosen:
         raise FigureError(
             f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
         )
+    grid = _layers(stack, options.get("layers"))
+    layers: dict[int, tuple[Layer, ...]] = {each.layer: (each,) for each in grid}
+    layers[number] = tuple(map(stack.layer, (number, *sorted({*means} - {number}))))
+    words = (stack.query.whole_words, stack.key.whole_words) if options.get("words") else None
+    return number, heads, Combined(layers=layers, words=words, heads=together)
 
 
 def check_values(options: Mapping[str, Any]) -> None:
@@ -159,27 +149,12 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
             raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
         if name not in known:
             raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
-    _check_needed(view, options)
-    check_values(options)
-    if "head" in options and "heads" in options:
-        raise FigureError(
-            f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
-            "of them"
-        )
-    return view
-
-
-def _check_needed(view: FigureView, options: Mapping[str, Any]) -> None:
     for name in VIEWS[view].needs:
-        if name in options:
-            continue
-        if name == "tray":
-            raise FigureError(
-                'View \'compare\' shows a tray; give tray=["2-0", "7-3"] (--tray 2-0 7-3)'
-            )
-        raise FigureError(
-            f"View {view!r} shows one {name}; give its position with {name}= (--{name}), from 0"
-        )
+        if name not in options:
+            shows, give = NEEDS[name == "tray"]
+            raise FigureError(f"View {view!r} {shows} {name}; {give.format(name=name)}")
+    check_values(options)
+    return view
 
 
 def _evidence(view: str, stack: Stack, options: Mapping[str, Any]) -> Heads | None:
@@ -213,6 +188,11 @@ def parse_style(options: Mapping[str, Any]) -> Style:
 
 
 def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
+    if "head" in options and "heads" in options:
+        raise FigureError(
+            f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
+            "of them"
+        )
     if "head" in options:
         wanted = [options["head"]]
     elif view == "neuron":
@@ -245,11 +225,10 @@ def _without(
         return (), ("no key takes most of the attention, so none is left out",)
     part = percent(sum(sinks.values()))
     names = ", ".join(in_quotes(readable(stack.key.labels[key])) for key in sinks)
+    told = f"without {names}: {part} of the attention removed, the rest renormalised"
     if options.get("quantity", "weight") != "weight":
-        return tuple(sinks), (f"without {names}, which take {part} of the attention",)
-    return tuple(sinks), (
-        f"without {names}: {part} of the attention removed, the rest renormalised",
-    )
+        told = f"without {names}, which take {part} of the attention"
+    return tuple(sinks), (told,)
 
 
 def _neurons(layer: Layer, options: Mapping[str, Any]) -> Neurons:
@@ -296,11 +275,8 @@ def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int
                 f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"
             )
         wanted = positions[0]
-    if (
-        isinstance(wanted, bool)
-        or not isinstance(wanted, int | np.integer)
-        or not 0 <= wanted < len(tokens)
-    ):
+    is_number = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+    if not is_number or not 0 <= wanted < len(tokens):
         which = "any token of the word" if combined.words else "a token"
         raise FigureError(
             f"{name}={wanted!r}: give the position of {which}, 0 to {len(tokens) - 1}"

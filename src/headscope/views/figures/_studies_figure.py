@@ -18,12 +18,7 @@ from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._maps_figure import BY
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import (
-    counted,
-    head_greys,
-    number_written,
-    percent_written,
-)
+from headscope.views.figures._style import counted, head_greys, number_written, percent_written
 
 NAMES = {
     "cls": "[CLS]",
@@ -132,10 +127,7 @@ def coreference_figure(
         if coreference.control is not None:
             control = coreference.control.best(each.kind, each.candidates)
             values["random weights"] = (control.held_out_accuracy,)
-        values |= {
-            "head match, all": (each.head_match,),
-            "sieves, all": (each.sieves,),
-        }
+        values |= {"head match, all": (each.head_match,), "sieves, all": (each.sieves,)}
         rows.append(charts.Row(f"{each.kind}  ({each.count})", values, each.held_out_place))
     return _of_best_heads(
         coreference,

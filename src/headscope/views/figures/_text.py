@@ -228,12 +228,7 @@ def _spaced(tokens: Tokens, token: int) -> bool:
 
 
 def _draw_words(
-    sheet: Sheet,
-    plan: FigurePlan,
-    placed: Sequence[PlacedToken],
-    *,
-    heat: np.ndarray,
-    scale: Scale,
+    sheet: Sheet, plan: FigurePlan, placed: Sequence[PlacedToken], *, heat: np.ndarray, scale: Scale
 ) -> None:
     """Each token on its colour, faint where it takes no part; the chosen one is framed, and a line
     stands before what the model wrote.

@@ -51,7 +51,11 @@ def draw_tray(
     narrow = each < SMALL_TYPE
     common = {"font_size": 5.5} if narrow else {}
     common |= {name: options[name] for name in OF_ALL if name in options}
-    plans = [_plan(of, entry | common, options.get("quantities")) for of, entry in entries]
+    given, plans = options.get("quantities"), []
+    for of, entry in entries:
+        is_held = not isinstance(given, Mapping) or entry.get("quantity") in given
+        held = {"quantities": given} if given is not None and is_held else {}
+        plans.append(parse_options(of, {**entry, **common, **held}))
     whole, em = Sheet(width, plans[0].style), plans[0].style.em
     title = " ".join(str(options.get("title") or "").split())
     top = 0.0
@@ -96,49 +100,36 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
-    """The record of each picture, and its options as those of a figure."""
+    """The record of each picture, and its options as those of a figure.
+
+    A page can only name records, because its state is text in its address. A figure also takes the
+    records themselves, which get names here.
+    """
+    given, unnamed = tray, {}
+    if isinstance(tray, Sequence) and not isinstance(tray, str):
+        given = list(tray)
+        for at, entry in enumerate(given):
+            of = entry.get("record", "") if isinstance(entry, Mapping) else ""
+            if isinstance(of, str):
+                continue
+            if not isinstance(of, Record):
+                raise FigureError(
+                    f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
+                )
+            given[at], unnamed[f"#{at}"] = {**entry, "record": f"#{at}"}, of
     try:
-        named = records_beside(beside)
-    except PageError as error:
-        raise FigureError(str(error)) from None
-    records, plain = _given_records(record, tray)
-    try:
-        entries = parse_entries(plain)
+        named, entries = records_beside(beside), parse_entries(given)
     except PageError as error:
         raise FigureError(str(error)) from None
     if not entries:
         raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
-    pictures = []
-    for of, entry in zip(records, entries, strict=True):
+    known, pictures = {None: record, **named, **unnamed}, []
+    for entry in entries:
         name = entry.pop("record", None)
-        if name is not None and name not in named:
+        if name not in known:
             raise FigureError(f"tray: record={name!r}; {no_record(named)}")
-        pictures.append((of if name is None else named[name], _figure_options(entry)))
+        pictures.append((known[name], _figure_options(entry)))
     return pictures
-
-
-def _given_records(record: Record, given: Any) -> tuple[list[Record], Any]:
-    """The record of each picture, and the pictures without records that were given as objects.
-
-    A page can only name records, because its state is text in its address. A figure also takes the
-    records themselves.
-    """
-    if not isinstance(given, Sequence) or not given:
-        return [], given
-    records, plain = [], []
-    for entry in given:
-        of = entry.get("record", "") if isinstance(entry, Mapping) else ""
-        if isinstance(of, str):
-            records.append(record)
-            plain.append(entry)
-            continue
-        if not isinstance(of, Record):
-            raise FigureError(
-                f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
-            )
-        records.append(of)
-        plain.append({name: value for name, value in entry.items() if name != "record"})
-    return records, plain
 
 
 def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,26 +153,13 @@ def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _plan(record: Record, entry: Mapping[str, Any], quantities: Any) -> FigurePlan:
-    is_held = not isinstance(quantities, Mapping) or entry.get("quantity") in quantities
-    given = {"quantities": quantities} if quantities is not None and is_held else {}
-    return parse_options(record, {**entry, **given})
-
-
 def _models(plans: Sequence[FigurePlan]) -> list[str]:
     """The name of the model, or the letters and names of several models."""
-    names = {
-        plan.panel.letter: plan.record.model.name
-        for plan in plans
-        if plan.panel and plan.record.model.name
-    }
-    once = list(dict.fromkeys(names.values()))
-    if len(once) < 2:
-        return once
-    return [
-        f"{', '.join(letter for letter, name in names.items() if name == each)}: {each}"
-        for each in once
-    ]
+    of: dict[str, str] = {}
+    for letter, plan in zip("abcdef", plans, strict=False):
+        if name := plan.record.model.name:
+            of[name] = f"{of[name]}, {letter}" if name in of else letter
+    return [*of] if len(of) < 2 else [f"{letters}: {name}" for name, letters in of.items()]
 
 
 def _notes(notes_of: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

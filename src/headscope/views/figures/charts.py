@@ -10,12 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import (
-    POINT,
-    number_written,
-    percent_written,
-    text_on,
-)
+from headscope.views.figures._style import POINT, number_written, percent_written, text_on
 
 Cell = tuple[int, int]
 NO_WORDS: Mapping[Cell, str] = {}
