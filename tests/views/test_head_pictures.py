@@ -14,7 +14,7 @@ from headscope.record import (
     Record,
     Stack,
     Tokens,
-    _weight_blocks,
+    recompute,
     sampled_queries,
 )
 from headscope.views import _head_pictures, _page, _payload
@@ -40,8 +40,8 @@ def made(rng, tokens=TOKENS, **more):
 def in_blocks(monkeypatch):
     """Every head in blocks of seven rows, as if the text was long."""
     monkeypatch.setattr(_kinds, "MOST_AT_ONCE", 1)
-    monkeypatch.setattr(_weight_blocks, "NUMBERS", 7 * TOKENS)
-    monkeypatch.setattr(_weight_blocks, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(recompute, "NUMBERS", 7 * TOKENS)
+    monkeypatch.setattr(recompute, "FEWEST_ROWS", 1)
 
 
 @pytest.fixture

@@ -193,15 +193,10 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
             f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
             "of them"
         )
+    usual = layer.head_numbers[:1] if view == "neuron" else layer.head_numbers
+    wanted = listed_numbers(options.get("heads", usual), layer.head_numbers)
     if "head" in options:
-        wanted = [options["head"]]
-    elif view == "neuron":
-        wanted = layer.head_numbers[:1]
-    else:
-        wanted = options.get("heads")
-    if wanted is None:
-        return layer.head_numbers
-    wanted = listed_numbers(wanted, layer.head_numbers)
+        wanted = listed_numbers(options["head"], layer.head_numbers)
     there = range(layer.heads)
     known = [isinstance(head, int | np.integer) and int(head) in there for head in wanted]
     if not known or not all(known):
@@ -211,7 +206,7 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
         )
     if layer.held_heads is not None:
         layer.held_heads.indices(wanted, f"Layer {layer.layer}")
-    return tuple(sorted({int(head) for head in wanted}))
+    return tuple(sorted(set(map(int, wanted))))
 
 
 def _without(

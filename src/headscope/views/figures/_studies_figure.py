@@ -416,10 +416,13 @@ def _agreement_panel(
     for number, (name, colour) in enumerate(colours.items()):
         if name == against:
             sheet.note(axis.at(0.0) + 0.6 * em, y + (number + 0.5) * charts.ROW * em, "itself")
-        there = [measure for measure in measures if (measure, name, against) in means]
-        drawn = {measure: means[measure, name, against] for measure in there}
-        looks |= {(measure, name): (colour, RANKS.get(measure, "dot")) for measure in there}
-        rows.append({(measure, name): (of[0], of[2], of[3]) for measure, of in drawn.items()})
+        row = {}
+        for measure in measures:
+            if (measure, name, against) in means:
+                mean, _, low, high, _ = means[measure, name, against]
+                row[measure, name] = (mean, low, high)
+                looks[measure, name] = (colour, RANKS.get(measure, "dot"))
+        rows.append(row)
     bottom = charts.draw_values(sheet, rows, axis, y, looks=looks, spread=0.34)
     # Erasing tokens in random order, with which all are to be compared.
     if (measures[0], "random", "") in means:

@@ -100,23 +100,8 @@ def clearest_of_each(record: Record) -> list[dict[str, Any]]:
 
 
 def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
-    """The record of each picture, and its options as those of a figure.
-
-    A page can only name records, because its state is text in its address. A figure also takes the
-    records themselves, which get names here.
-    """
-    given, unnamed = tray, {}
-    if isinstance(tray, Sequence) and not isinstance(tray, str):
-        given = list(tray)
-        for at, entry in enumerate(given):
-            of = entry.get("record", "") if isinstance(entry, Mapping) else ""
-            if isinstance(of, str):
-                continue
-            if not isinstance(of, Record):
-                raise FigureError(
-                    f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
-                )
-            given[at], unnamed[f"#{at}"] = {**entry, "record": f"#{at}"}, of
+    """The record of each picture, and its options as those of a figure."""
+    given, unnamed = _named(tray)
     try:
         named, entries = records_beside(beside), parse_entries(given)
     except PageError as error:
@@ -130,6 +115,28 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
             raise FigureError(f"tray: record={name!r}; {no_record(named)}")
         pictures.append((known[name], _figure_options(entry)))
     return pictures
+
+
+def _named(tray: Any) -> tuple[Any, dict[str, Record]]:
+    """The pictures with names in place of records, and the records by these names.
+
+    A page can only name records, because its state is text in its address. A figure also takes the
+    records themselves.
+    """
+    unnamed: dict[str, Record] = {}
+    if not isinstance(tray, Sequence) or isinstance(tray, str):
+        return tray, unnamed
+    given = list(tray)
+    for at, entry in enumerate(given):
+        of = entry.get("record", "") if isinstance(entry, Mapping) else ""
+        if isinstance(of, str):
+            continue
+        if not isinstance(of, Record):
+            raise FigureError(
+                f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
+            )
+        given[at], unnamed[f"#{at}"] = {**entry, "record": f"#{at}"}, of
+    return given, unnamed
 
 
 def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
