@@ -81,8 +81,8 @@ class Sheet:
     def __init__(self, width: float, style: Style, panel: Panel | None = None) -> None:
         from matplotlib.figure import Figure
 
-        self.width = width - 2 * MARGIN
-        self.height = 0.0
+        self.width: float = width - 2 * MARGIN
+        self.height: float = 0.0
         self.style = style
         self.missing: set[str] = set()
         self.panel = panel
