@@ -111,55 +111,46 @@ class Runs:
         self.top: int = top
         self.intact: Ran = run_once(self.model, self.inputs, self.keeping)
         self.changed: list[Ran] = []
-        self._change: OutputChange | None = None
 
     def run(self, interventions: Sequence[Intervention]) -> None:
-        """Run under some interventions; what came of it is put to `changed`. The first of them is
-        the change.
+        """Run under some interventions; what came of it is put to `changed`, and how the first of
+        them, which is the change, moved the output to `moved`.
         """
         ran = run_once(self.model, self.inputs, self.keeping, interventions)
         if not self.changed:
-            self._change = self._output(ran.record, ran.output)
+            self.moved: OutputChange = self._output(ran.record, ran.output)
         # Of further runs nobody asks for the output, which may be large.
         self.changed.append(replace(ran, output=None))
-
-    def moved(self) -> OutputChange:
-        """How the change moved the output."""
-        if self._change is None:
-            raise InterventionError("Nothing was done to the model yet")
-        return self._change
 
     def _output(self, record: Record, after: Any) -> OutputChange:
         kind, before = self._scores(self.intact.output)
         after = self._scores(after)[1]
-        labels = self._labels(record, len(before))
+        guesses: dict[str, tuple[Any, ...]] = {}
         if kind == "states":
             cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
             # The cosine of a vector with itself may be a rounding error below 1.
-            same = (before == after).all(-1)
-            return OutputChange(
-                kind=kind, labels=labels, values=_array(torch.where(same, 0.0, 1 - cosine))
-            )
-        if kind == "number":
-            return OutputChange(
-                kind=kind, labels=labels, values=_array((before - after).abs()[:, 0])
-            )
-        odds = [scores.log_softmax(-1) for scores in (before, after)]
-        guesses = [tuple(map(self._guesses, each.exp())) for each in odds]
-        return OutputChange(
-            kind=kind,
-            labels=labels,
-            values=_array(divergence(*odds)),
-            before=guesses[0],
-            after=guesses[1],
-        )
+            values = torch.where((before == after).all(-1), 0.0, 1 - cosine)
+        elif kind == "number":
+            values = (before - after).abs()[:, 0]
+        else:
+            odds = [scores.log_softmax(-1) for scores in (before, after)]
+            most = [tuple(map(self._guesses, each.exp())) for each in odds]
+            guesses = {"before": most[0], "after": most[1]}
+            values = divergence(*odds)
+        labels = self._labels(record, len(before))
+        return OutputChange(kind=kind, labels=labels, values=values.cpu().numpy(), **guesses)
 
     def _scores(self, output: Any) -> tuple[OutputKind, torch.Tensor]:
         """Scores or states ``[position class]`` of an output, in float64."""
         logits = getattr(output, "logits", None)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
-            if logits.ndim == 2:
-                self._check_single_choice()
+            multiple = getattr(self.model.config, "problem_type", None)
+            if logits.ndim == 2 and multiple == "multi_label_classification":
+                raise InterventionError(
+                    f"{type(self.model).__name__} gives several labels at once, and effect takes "
+                    "the softmax of one choice; take headscope.compare of two captures for its "
+                    "heads alone"
+                )
             outputs = logits.double().reshape(-1, logits.shape[-1])
             if outputs.shape[1] == 1:
                 return "number", outputs
@@ -171,14 +162,6 @@ class Runs:
             f"{type(self.model).__name__} gives neither scores (logits) nor states that effect "
             "knows; take headscope.compare of two captures for its heads alone"
         )
-
-    def _check_single_choice(self) -> None:
-        if getattr(self.model.config, "problem_type", None) == "multi_label_classification":
-            raise InterventionError(
-                f"{type(self.model).__name__} gives several labels at once, and effect takes "
-                "the softmax of one choice; take headscope.compare of two captures for its "
-                "heads alone"
-            )
 
     def _labels(self, record: Record, count: int) -> tuple[str, ...]:
         # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
@@ -281,10 +264,6 @@ def done_to(record: Record) -> tuple[str, ...]:
         for layer in stack:
             done |= {f"layer {layer.layer}{of}: {change}": None for change in layer.changes}
     return tuple(done)
-
-
-def _array(values: torch.Tensor) -> np.ndarray:
-    return values.cpu().numpy()
 
 
 OnError = Callable[[int, HeadscopeError], None]
@@ -402,7 +381,7 @@ def _effect_of(
     cells = [ran.cells for ran in runs[0].changed]
     return Effect(
         comparison=with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
-        outputs=tuple(each.moved() for each in runs),
+        outputs=tuple(each.moved for each in runs),
         done=done_to(changed[0]),
     )
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
+from headscope.corpus import OPTIONS, CorpusText, Sums, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
@@ -20,8 +20,8 @@ from headscope.studies.shared._source import (
     LOADING,
     TextsInMemory,
     check_only_records,
-    parse_source,
     passed,
+    read_in_memory,
 )
 
 
@@ -87,7 +87,7 @@ def folded(
     if not readable:
         raise RecordError(f"No {fold.what} is left: {[*left_out.values(), 'none was given'][0]}")
     # They are named in the result.
-    texts = _read_in_memory(fold, given, inputs, options | {"on_error": passed})
+    texts = read_in_memory(fold, given, inputs, options | {"on_error": passed})
     texts.items, texts.left_out = readable, left_out
     return _both(texts, fold, how, judging, twin=random_weights, source=source)
 
@@ -191,23 +191,7 @@ def read_texts(
         with texts_in_parts(fold, given, stream, options) as parts:
             yield parts
         return
-    yield _read_in_memory(fold, given, texts, options)
-
-
-def _read_in_memory(
-    fold: Fold, given: tuple[Any, Any], texts: Any, options: dict[str, Any]
-) -> TextsInMemory:
-    """Texts, and the model that is to read them."""
-    anyway = options.get("allow_unfit", False)
-    needs = fold.needed(allow_unfit=anyway)
-    read = parse_source(*given, texts, options, needs=needs)
-    if fold.check is not None:
-        readers = read.model, read.tokenizer
-        fold.check(readers, read.inputs, {}, allow_unfit=anyway, truncate=False)
-    names = TextNames()
-    listed = map(read.text, range(len(read.inputs)))
-    read.items = [Item(names.of(text), text.document, None) for text in listed]
-    return read
+    yield read_in_memory(fold, given, texts, options)
 
 
 def _folded_records(

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.corpus import CorpusText, Sums
+from headscope.corpus import CorpusText, Sums, TextNames
 from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.record import Record
@@ -37,7 +37,6 @@ class TextsInMemory:
         tokenizer: its tokenizer.
         inputs: texts, pairs of them, pictures or sounds, or why one of them cannot be read.
         options: of `headscope.capture_many`.
-        groups: the document that each text is of; None where none was given.
         items: their names and documents.
         left_out: by name, why others cannot be read.
     """
@@ -46,18 +45,8 @@ class TextsInMemory:
     tokenizer: Any
     inputs: tuple[Outcome, ...]
     options: dict[str, Any]
-    groups: tuple | None = None
-    items: Sequence[Item] = ()
+    items: Sequence[Item]
     left_out: dict[str, str] = field(default_factory=dict)
-
-    def text(self, number: int) -> CorpusText:
-        """A text as a run knows it: by what it says, and its document; by its place where it is no
-        text.
-        """
-        given = self.inputs[number]
-        is_text = getattr(given, "is_text", False)
-        group = None if self.groups is None else group_of(self.groups[number])
-        return CorpusText(plain_of(given) if is_text else number, group)
 
     @property
     def has_media(self) -> bool:
@@ -130,20 +119,17 @@ def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: options.pop(name) for name in names if name in options}
 
 
-def parse_source(
-    model: Any, tokenizer: Any, texts: Any, options: dict[str, Any], *, needs: str = "attention"
+def read_in_memory(
+    fold: Fold, given: tuple[Any, Any], texts: Any, options: dict[str, Any]
 ) -> TextsInMemory:
-    """A model and its texts.
-
-    Options that belong to capturing and loading, and ``groups`` of texts, are taken out of
-    ``options``.
+    """Texts, and the model that is to read them.
 
     Args:
-        model: loaded, its name or folder, or None for the demo model.
-        tokenizer: of the model; may be None where that is named.
+        fold: the study.
+        given: a model (loaded, its name or folder, or None for the demo model) and its tokenizer,
+            which may be None where that is named.
         texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`.
-        options: all that was given.
-        needs: what a named model must have, see `NamedModel`.
+        options: of capturing and loading, and ``groups`` of texts.
 
     Raises:
         RecordError: where a tokenizer is missing, a record was given, or there is no text.
@@ -152,10 +138,10 @@ def parse_source(
     """
     from headscope.capturing import check_reader, groups_in, parse_texts
 
-    if tokenizer is not None:
-        check_reader(tokenizer, "study")
+    if given[1] is not None:
+        check_reader(given[1], "study")
     capturing, loading = taken(options, CAPTURING), taken(options, LOADING)
-    if isinstance(model, Record):
+    if isinstance(given[0], Record):
         raise RecordError(
             "Texts are read by a model, and a record was given; give either the record or "
             "(model, texts)"
@@ -166,15 +152,27 @@ def parse_source(
     if groups is not None:
         # Documents are counted before a model is loaded, which may take minutes.
         groups = with_copies(inputs, tuple(listed_groups(groups, len(inputs))))
-    model, tokenizer = _ready(model, tokenizer, inputs, needs=needs, loading=loading)
+    anyway = capturing.pop("allow_unfit", False)
+    readers = _ready(given, inputs, fold.needed(allow_unfit=anyway), loading)
     if not inputs:
         raise RecordError(
             f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
             "of them"
         )
-    anyway = capturing.pop("allow_unfit", False)
-    capturing["max_unknown"] = 1.0 if anyway else check_texts(tokenizer, inputs)
-    return TextsInMemory(model, tokenizer, inputs, capturing, groups)
+    capturing["max_unknown"] = 1.0 if anyway else check_texts(readers[1], inputs)
+    if fold.check is not None:
+        fold.check(readers, inputs, {}, allow_unfit=anyway, truncate=False)
+    return TextsInMemory(*readers, inputs, capturing, _items_of(inputs, groups))
+
+
+def _items_of(inputs: Sequence[Outcome], groups: Sequence[Any] | None) -> list[Item]:
+    """Texts as a run knows them: by what they say; by their place where they are no texts."""
+    names, items = TextNames(), []
+    for number, each in enumerate(inputs):
+        says = plain_of(each) if getattr(each, "is_text", False) else number
+        text = CorpusText(says, None if groups is None else group_of(groups[number]))
+        items.append(Item(names.of(text), text.document, None))
+    return items
 
 
 def check_only_records(tokenizer: Any, options: Mapping[str, Any]) -> None:
@@ -197,12 +195,7 @@ def check_only_records(tokenizer: Any, options: Mapping[str, Any]) -> None:
 
 
 def _ready(
-    model: Any,
-    tokenizer: Any,
-    inputs: tuple[Outcome, ...],
-    *,
-    needs: str,
-    loading: dict[str, Any],
+    given: tuple[Any, Any], inputs: tuple[Outcome, ...], needs: str, loading: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The model, loaded where it was named, and its tokenizer, or its processor where the first of
     its inputs holds a picture or a sound.
@@ -210,16 +203,17 @@ def _ready(
     from headscope.capturing import load_for
     from headscope.studies.shared._corpus_model import NamedModel, check_pair, load_named
 
-    if model is None or isinstance(model, str | Path):
-        first: Any = inputs[0] if inputs else None
-        if needs == "attention" and getattr(first, "has_media", False):
-            model, own = load_for(model, first, **loading)
-        else:
-            name = None if model is None else str(model)
-            model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
-        return model, own if tokenizer is None else tokenizer
-    check_pair(model, tokenizer, loading)
-    return model, tokenizer
+    model, tokenizer = given
+    if model is not None and not isinstance(model, str | Path):
+        check_pair(model, tokenizer, loading)
+        return given
+    first: Any = inputs[0] if inputs else None
+    if needs == "attention" and getattr(first, "has_media", False):
+        model, own = load_for(model, first, **loading)
+    else:
+        name = None if model is None else str(model)
+        model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
+    return model, own if tokenizer is None else tokenizer
 
 
 def with_copies(inputs: Sequence[Outcome], groups: tuple) -> tuple:
@@ -295,7 +289,7 @@ def warn_of_few(read: TextsInMemory, options: Mapping[str, Any]) -> None:
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
     # Chance is estimated over documents: many texts of one, and copies, count once.
-    count = len({read.text(number).document for number in range(len(read.inputs))})
+    count = len({item.document for item in read.items})
     if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
         return
     scores = layers * heads * len(options.get("patterns", PATTERNS))
