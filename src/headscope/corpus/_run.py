@@ -281,28 +281,34 @@ class _RunSteps:
             mark.touch()
             future = self._executor.submit(try_out, self._job, some, uuid.uuid4().hex)
             self._running[future] = mark.name
-            while not wait([future], timeout=LOOK).done:
-                self._check_alive()
+            self._wait(future)
             self._running.clear()
             why = self._error_of(future)
             if why is None or isinstance(why, HeadscopeError) or is_loss(why):
                 break
-            if is_death(why) and self._engine.is_own:
-                stop(self._executor)
-                self._executor = self._engine.make()
+            if is_death(why):
+                self._renew()
         for mark in (self._folder.path / UNDER_WAY).glob("sample.*"):
             mark.unlink(missing_ok=True)
         if why is None:
             return future.result()
-        if is_loss(why):
-            raise self._gone(why)
         if is_death(why):
             raise RunError(
                 f"A worker died while it loaded the model ({reason_of(why)}): there may be too "
                 "little memory for so many workers; in a script, the call must stand below "
                 'if __name__ == "__main__":'
             ) from why
-        raise why
+        raise self._gone(why) if is_loss(why) else why
+
+    def _wait(self, future: Future[Any]) -> None:
+        while not wait([future], timeout=LOOK).done:
+            self._check_alive()
+
+    def _renew(self) -> None:
+        """A pool dies with one of its workers."""
+        if self._engine.is_own:
+            stop(self._executor)
+            self._executor = self._engine.make()
 
     def _measure(self, waiting: list[str]) -> None:
         """Measure parts, the last one first."""
@@ -372,8 +378,7 @@ class _RunSteps:
         if self._engine.is_own:
             # A pool dies with one of its workers, and all that it had comes back.
             dead += self._all_back()
-            stop(self._executor)
-            self._executor = self._engine.make()
+            self._renew()
         self._fruitless += 1
         # First, since a text that is named now shows that these deaths were not for nothing.
         for part in dead:

@@ -302,20 +302,24 @@ class Sums:
             raise ValueError("its rows or texts are not of one table")
         sums._rows = {row: {} for row in rows}
         for name, array in arrays.items():
-            if name.startswith(EACH):
-                number, own = name.removeprefix(EACH).split("/", 1)
-                text, group = document["each"][int(number)]
-                sums.each.setdefault((text, group), {})[own] = array
-            elif name.startswith(WHOLE):
-                sums._whole[name] = array
-            elif not name.startswith((TEXTS, DOCUMENTS, EXAMPLE)):
-                sums._set_rows(name, rows, array)
+            sums._set(name, array, document)
         named = {name: array for name, array in arrays.items() if name.startswith(EXAMPLE)}
         for at in range(len(named.get(f"{EXAMPLE}key", ()))):
             sums._add_examples([{name: array[at] for name, array in named.items()}])
         return sums
 
-    def _set_rows(self, name: str, rows: list[str], array: np.ndarray) -> None:
+    def _set(self, name: str, array: Any, document: dict[str, Any]) -> None:
+        """Take an array of a file."""
+        rows = document["rows"]
+        if name.startswith(EACH):
+            number, own = name.removeprefix(EACH).split("/", 1)
+            text, group = document["each"][int(number)]
+            self.each.setdefault((text, group), {})[own] = array
+            return
+        if name.startswith(WHOLE):
+            self._whole[name] = array
+        if name.startswith((WHOLE, TEXTS, DOCUMENTS, EXAMPLE)):
+            return
         if len(array) != len(rows):
             raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
         for at, row in enumerate(rows):

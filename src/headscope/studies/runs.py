@@ -154,7 +154,8 @@ class Runs:
             outputs = logits.double().reshape(-1, logits.shape[-1])
             if outputs.shape[1] == 1:
                 return "number", outputs
-            return "classes" if logits.ndim == 2 else "tokens", outputs
+            kinds: dict[int, OutputKind] = {2: "classes", 3: "tokens"}
+            return kinds[logits.ndim], outputs
         states = getattr(output, "last_hidden_state", None)
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()

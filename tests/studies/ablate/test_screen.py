@@ -90,7 +90,7 @@ def test_what_a_screen_left_out_is_said_and_kept(model, task, tmp_path):
     [
         ({"top": 3}, "needs screen='gradient'"),
         ({"screen": "attention"}, "Expected 'gradient' for screen"),
-        ({"screen": "gradient", "top": 0}, "at least 1 for top, got 0"),
+        ({"screen": "gradient", "top": 0}, "from 1 on, not 0"),
         ({"screen": "gradient", "by": "uniform"}, "estimates what zeros do"),
         ({"screen": "gradient", "heads": [(0, 1)]}, "chooses the heads itself"),
     ],

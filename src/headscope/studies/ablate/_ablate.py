@@ -25,8 +25,6 @@ from headscope.errors import (
     check_reading,
     listed,
 )
-from headscope.evidence.chance import check_correction
-from headscope.evidence.groups import check_confidence
 from headscope.studies.ablate._examples import (
     HEADS,
     LATER,
@@ -35,7 +33,6 @@ from headscope.studies.ablate._examples import (
     SCREEN_FOLD,
     ablation_of,
     examples_of,
-    parse_cells,
 )
 from headscope.studies.ablate._result import Ablation, Cell
 from headscope.studies.ablate._run import MEANS, By, DisabledHeads, means_of, undisturbed
@@ -215,66 +212,55 @@ def _ablated(
             slopes = disabled.slopes(task)
             # An example without a finite score is left out of the exact changes, too.
             slopes = np.nanmean(np.where(np.isfinite(slopes), slopes, np.nan), axis=0)
-            estimates = estimates_of(disabled.heads, slopes, task.name, task.metric)
-            disabled.cells = left_by(estimates, disabled.cells, options.get("top"))
-            judging["estimates"] = [[*cell, change] for cell, change in estimates.items()]
+            named = f"{task.metric} of {task.name!r}"
+            chosen_heads = screened(disabled.heads, slopes, named, options.get("top"))
+            judging["estimates"], left = chosen_heads
+            disabled.keep(left)
         progress = options.get("progress", False)
         values, shared = disabled.values(task, options.get("resume"), progress=progress)
     return ablation_of(task, values, judging, facts=disabled.facts_of(task), shared=shared)
 
 
-def estimates_of(
-    heads: Iterable[Cell], slopes: Float[np.ndarray, " head"], name: str, metric: str
-) -> dict[Cell, float]:
-    """What the mean score would change by without each head, to first order.
+def screened(
+    heads: Iterable[Any], slopes: Float[np.ndarray, " head"], task: str, top: int | None
+) -> tuple[list[Any], list[Cell]]:
+    """Stack, layer, head and what the mean score would change by without each head, to first order;
+    and the heads with the largest of these changes in either direction.
 
     Args:
         heads: stack, layer and head.
         slopes: see `slopes_of`, mean over examples.
-        name: of the task.
-        metric: of the task.
+        task: metric and name.
+        top: how many are left.
 
     Raises:
         InterventionError: where the score moves with no head.
     """
     if not slopes.any():
         raise InterventionError(
-            f"The {metric} of {name!r} does not move with any head by a little, as a "
-            "count of right answers does not; take a log likelihood or a loss, or leave the screen "
-            "out"
+            f"The {task} does not move with any head by a little, as a count of right answers does "
+            "not; take a log likelihood or a loss, or leave the screen out"
         )
-    return dict(zip(heads, (-slopes).tolist(), strict=True))
-
-
-def left_by(
-    estimates: Mapping[Cell, float], cells: tuple[Cell, ...], top: int | None
-) -> tuple[Cell, ...]:
-    """The heads with the largest estimated changes in either direction, and all whole layers, in
-    their order.
-    """
-    ranked = sorted(estimates, key=lambda cell: -abs(estimates[cell]))
-    left = set(ranked[: top or TOP])
-    return tuple(cell for cell in cells if cell[2] < 0 or cell in left)
+    estimates = [[*cell, -slope] for cell, slope in zip(heads, slopes.tolist(), strict=True)]
+    ranked = sorted(estimates, key=lambda each: -abs(each[-1]))[: top or TOP]
+    return estimates, sorted((stack, layer, head) for stack, layer, head, _ in ranked)
 
 
 def check_screen(options: Mapping[str, Any], by: Any) -> None:
     """Raise where the options of a screen do not go together."""
     screen, top = options.get("screen"), options.get("top")
-    if screen is None:
-        if top is not None:
-            raise InterventionError(f"top={top} needs screen='gradient', which ranks the heads")
-        return
-    if screen != "gradient":
+    if screen is None and top is not None:
+        raise InterventionError(f"top={top} needs screen='gradient', which ranks the heads")
+    if screen not in (None, "gradient"):
         raise InterventionError(f"Expected 'gradient' for screen, got {screen!r}")
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1):
-        raise InterventionError(f"Expected a number of heads of at least 1 for top, got {top!r}")
+    check_count("top", TOP if top is None else top, error=InterventionError)
     # The slope tells what happens when a head's output shrinks to zero, and to nothing else.
-    if by != "zero":
+    if screen is not None and by != "zero":
         raise InterventionError(
             f"screen='gradient' estimates what zeros do, and by is {by!r}; give by='zero', or "
             "leave the screen out"
         )
-    if options.get("heads", True) is not True:
+    if screen is not None and options.get("heads", True) is not True:
         raise InterventionError(
             "screen='gradient' chooses the heads itself; leave heads out, or the screen"
         )
@@ -291,9 +277,8 @@ def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
                 f"{name} is for a run in parts; give out=, workers= or executor=, or leave it out: "
                 "the task has its examples"
             )
-        if name in ("confidence", "alpha"):
-            check_confidence(value, name)
-    check_correction(options.get("correction", "holm"))
+    # It checks how the changes are judged.
+    Ablation(**taken(dict(options), JUDGING))
     check_reading(options)
     _check_cells(options)
     check_screen(options, by)
@@ -359,10 +344,9 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
         if screen is not None:
             sums = parts.folded(SCREEN_FOLD, how, {}, place="screen").sums
             facts, slopes = sums.facts, sums.total("slopes") / len(sums)
-            heads = parse_cells(facts["cells"])
-            estimates = estimates_of(heads, slopes, facts["task"], facts["metric"])
-            judging["estimates"] = [[*cell, change] for cell, change in estimates.items()]
-            how["chosen"] = left_by(estimates, tuple(sorted(estimates)), top)
+            named = f"{facts['metric']} of {facts['task']!r}"
+            judging["estimates"], left = screened(facts["cells"], slopes, named, top)
+            how["chosen"] = tuple(left)
         result = result_of(random=False)
         if has_control:
             judging["estimates"] = how["means"] = None

@@ -23,7 +23,7 @@ from headscope.evidence.groups import group_of
 from headscope.interventions import RecordMeans
 from headscope.record import part_of
 from headscope.storage import read_groups
-from headscope.studies.ablate._result import FOLD, SHARED, Ablation, Cell, counts_of, shared_of
+from headscope.studies.ablate._result import FOLD, SHARED, Ablation, counts_of, shared_of
 from headscope.studies.ablate._run import DisabledHeads, means_of, undisturbed
 from headscope.studies.shared._corpus_model import with_groups
 from headscope.studies.shared._fold import Fold, Item, Readers, Reading
@@ -192,11 +192,6 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
     totals = totals_of_counts(name, sums.facts.get("columns", ()), counts, len(sums))
     sums.facts["totals"] = {total: list(values) for total, values in totals.items()}
     return Ablation.of_sums(sums, how, judging)
-
-
-def parse_cells(listed: Iterable[Any]) -> tuple[Cell, ...]:
-    """Cells as a file of JSON gives them back."""
-    return tuple((stack, layer, head) for stack, layer, head in listed)
 
 
 def _fold_of(what: Callable[..., Counted], **more: Any) -> Fold:

@@ -132,11 +132,14 @@ class DisabledHeads:
         self._sharing = Sharing(self.model, plan.places)
         if not self._how.get("share", True):
             self._sharing.reason, self._sharing.is_checked = WHOLE, True
-        cells = cells_of(plan, self._how)
+        self.cells = cells_of(plan, self._how)
         if chosen is not None:
-            left = set(map(tuple, chosen))
-            cells = tuple(cell for cell in cells if cell[2] < 0 or cell in left)
-        self.cells = cells
+            self.keep(chosen)
+
+    def keep(self, heads: Iterable[Any]) -> None:
+        """Leave these heads, and all whole layers."""
+        left = set(map(tuple, heads))
+        self.cells = tuple(cell for cell in self.cells if cell[2] < 0 or cell in left)
 
     def slopes(self, task: Task) -> Float[np.ndarray, "example head"]:
         """The slope of the score of each example in every head."""
