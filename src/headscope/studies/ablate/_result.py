@@ -265,19 +265,13 @@ class Ablation(FoldResult):
         Raises:
             RecordError: where there is no such stack or value.
         """
-        own, layers = self._of_stack(what, stack), self.layers_of(stack)
-        grid = np.full((len(layers), max(head for _, head in own) + 1), np.nan)
-        for (layer, head), value in own.items():
-            if head >= 0:
-                grid[layers.index(layer), head] = value
-        return grid
+        return self._map(what, stack)[:, :-1]
 
     def by_layer(
         self, what: str = "change", stack: str | None = None
     ) -> Float[np.ndarray, " layer"]:
         """Whole layers of a stack, as `grid`."""
-        own = self._of_stack(what, stack)
-        return np.array([own.get((layer, -1), np.nan) for layer in self.layers_of(stack)])
+        return self._map(what, stack)[:, -1]
 
     def layers_of(self, stack: str | None = None) -> list[int]:
         """Numbers of the layers of a stack."""
@@ -368,10 +362,15 @@ class Ablation(FoldResult):
             raise RecordError(f"An ablation has no {what!r}; it has change, score, significant")
         return values[what]
 
-    def _of_stack(self, what: str, stack: str | None) -> dict[tuple[int, int], float]:
-        """The values of one stack by layer and head."""
-        pairs, chosen = zip(self.cells, self._values(what), strict=True), self._stack(stack)
-        return {cell[1:]: value for cell, value in pairs if cell[0] == chosen}
+    def _map(self, what: str, stack: str | None) -> Float[np.ndarray, "layer column"]:
+        """Heads of a stack by layer, and whole layers in the last column, which the head -1 is."""
+        values, layers, chosen = self._values(what), self.layers_of(stack), self._stack(stack)
+        pairs = zip(self.cells, values, strict=True)
+        own = [(cell[1:], value) for cell, value in pairs if cell[0] == chosen]
+        columns = np.full((len(layers), max(head for (_, head), _ in own) + 2), np.nan)
+        for (layer, head), value in own:
+            columns[layers.index(layer), head] = value
+        return columns
 
     def _stack(self, stack: str | None) -> str:
         if stack is not None and stack not in self.stacks:
@@ -412,16 +411,14 @@ class Ablation(FoldResult):
         return self.documents != self.examples
 
     def _grid(self, stack: str) -> TextTable | None:
-        grid, bars = self.grid(stack=stack), self.by_layer(stack=stack)
-        if not 0 < grid.shape[1] <= MOST_COLUMNS:
+        changes, marks = self._map("change", stack), self._map("significant", stack)
+        heads = changes.shape[1] - 1
+        if not 0 < heads <= MOST_COLUMNS:
             return None
-        marks, whole = self.grid("significant", stack), self.by_layer("significant", stack)
-        header = ["layer", *map(str, range(grid.shape[1]))]
-        if not np.isnan(bars).all():
-            header.append("all")
-            grid, marks = np.column_stack([grid, bars]), np.column_stack([marks, whole])
-        rows = [header]
-        for layer, *own in zip(self.layers_of(stack), grid, marks, strict=True):
+        rows = [["layer", *map(str, range(heads)), "all"]]
+        if np.isnan(changes[:, -1]).all():
+            rows, changes = [rows[0][:-1]], changes[:, :-1]
+        for layer, *own in zip(self.layers_of(stack), changes, marks, strict=True):
             rows.append([str(layer), *map(self._cell, *own)])
         of = f", {stack}" if len(self.stacks) > 1 else ""
         title = f"change of {self.metric} by layer and head{of}"

@@ -85,17 +85,13 @@ class FoldResult(Result):
         """
         self._add_text(Item(text, group_of(group), text), record)
 
-    def knows(self, name: str) -> bool:
-        """Whether a text was counted or left out."""
-        return name in self.left_out or name in self.sums
-
     def check_new(self, name: str) -> None:
         """Raise where a text was counted or left out before.
 
         Raises:
             RecordError: naming it.
         """
-        if self.knows(name):
+        if name in self.left_out or name in self.sums:
             raise RecordError(
                 f"{self.FOLD.what.capitalize()} {name!r} was counted before; each has a name of "
                 "its own"
