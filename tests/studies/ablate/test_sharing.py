@@ -107,21 +107,6 @@ def test_layers_that_pass_something_by_the_side_are_found_out(tokenizer):
     assert_close(found.scores, whole.scores)
 
 
-def test_scores_of_several_runs_that_follow_from_each_other(bert, tokenizer):
-    """The second run reads what the first one gave: nothing of it may be taken from the intact
-    model.
-    """
-    ids = tokenizer(TEXTS[:3], padding=True, return_tensors="pt")["input_ids"]
-
-    def score(model):
-        more = model(input_ids=ids)[0].argmax(-1) % 60
-        return model(input_ids=more)[0].double().sum((1, 2))
-
-    found, whole = (ablate(bert, score, share=share) for share in (True, False))
-    assert_close(found.scores, whole.scores)
-    assert found.task.endswith("score")
-
-
 @pytest.fixture
 def sizes(monkeypatch):
     """How many changes shared each pass, in the order of the passes."""
@@ -252,7 +237,9 @@ def test_a_class_of_ones_own_is_not_taken_for_its_parent(tokenizer):
 
 
 def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenizer):
-    """Its layers are given something else for every copy."""
+    """Its layers are given something else for every copy: nothing of it may be taken from the
+    intact model.
+    """
     model = tiny_model("bert", num_hidden_layers=3)
     ids = tokenizer(TEXTS, padding=True, return_tensors="pt")["input_ids"]
 
@@ -262,6 +249,7 @@ def test_a_second_run_that_follows_from_the_first_is_made_for_each_head(tokenize
 
     found, whole = (ablate(model, score, share=share) for share in (True, False))
     assert_close(found.scores, whole.scores, **SUMS)
+    assert found.task.endswith("score")
 
 
 def test_states_that_are_written_to_between_layers_are_not_of_the_copies(tokenizer):
