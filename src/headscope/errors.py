@@ -75,7 +75,7 @@ class FigureError(HeadscopeError):
 def is_whole(given: Any, least: int = 0) -> bool:
     """Whether this is a whole number, and not too small; NumPy's integers are."""
     # True is an integer in Python, and would mean layer, head or token 1.
-    return isinstance(given, Integral) and not isinstance(given, bool) and given >= least
+    return isinstance(given, Integral) and not isinstance(given, bool) and bool(given >= least)
 
 
 def check_count(
