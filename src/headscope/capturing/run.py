@@ -23,10 +23,9 @@ from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
-from headscope.capturing.watching._routers import check_routers, router_scores
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
-from headscope.capturing.watching.tape import ModuleUses
+from headscope.capturing.watching.tape import ModuleUses, check_routers, router_scores
 from headscope.errors import CaptureError, ModelError
 from headscope.record import Record, TextBatch
 

@@ -1,17 +1,19 @@
 """The tape of a pass: which modules are running, and what those that matter took and gave.
 
-One pair of hooks writes it. What is read off it (output projections, queries and keys before
-positions, routers) is found by functions that are given uses of modules and nothing else.
+What is read off it (output projections, queries and keys before positions, router scores) is found
+by functions that are given uses of modules and nothing else.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
@@ -22,11 +24,14 @@ from headscope.capturing.walk import (
     ATTENTION_NAME,
     ModelModules,
     arguments_of,
+    block_of,
     has_weight,
     is_affine,
     may_attend,
+    names_of,
 )
 from headscope.capturing.watching._score_trace import storage_of
+from headscope.errors import CaptureError
 
 SECOND_SOURCE = ("encoder_hidden_states", "key_value_states", "kv_states", "memory")
 CROSS_NAME = re.compile(r"cross|encoder_attn|enc_?dec", re.IGNORECASE)
@@ -257,3 +262,69 @@ def _lengths(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) 
 def _length(given: Any) -> int:
     """How many tokens states have; 0 of what is none."""
     return given.shape[-2] if isinstance(given, torch.Tensor) and given.ndim > 1 else 0
+
+
+ROUTERS = ("router_logits", "encoder_router_logits", "decoder_router_logits")
+
+
+def check_routers(model: nn.Module) -> None:
+    """Raise where a model cannot return router scores.
+
+    Raises:
+        CaptureError: naming the model.
+    """
+    parameters = inspect.signature(model.forward).parameters
+    if not {"output_router_logits", "kwargs"} & set(parameters):
+        raise _offers_none(model)
+
+
+def router_scores(
+    uses: Sequence[ModuleUse], outputs: Any, model: nn.Module, batch: int
+) -> dict[str, list[np.ndarray]]:
+    """The router scores that a model returned, ``[example][token expert]``, by the name of the
+    module that gave them.
+
+    Args:
+        uses: of the modules that may have given them.
+        outputs: of the model.
+        model: whose they are.
+        batch: number of examples.
+
+    Raises:
+        CaptureError: where none of these was returned.
+    """
+    names, scores = names_of(model), {}
+    returned = {id(each) for name in ROUTERS for each in getattr(outputs, name, None) or ()}
+    for use in uses:
+        for part in use.output if isinstance(use.output, tuple) else (use.output,):
+            if id(part) in returned:
+                returned.remove(id(part))  # the innermost module is meant, which ends first
+                own = part.detach().float().reshape(batch, -1, part.shape[-1])
+                scores[names[id(use.module)]] = list(own.cpu().numpy())
+    if not scores:
+        raise _offers_none(model)
+    return scores
+
+
+def routers_of(
+    model: nn.Module, path: str, scores: Mapping[str, np.ndarray]
+) -> dict[int, np.ndarray]:
+    """The router scores of the blocks of a list, by the number of the block.
+
+    Args:
+        model: whose routers they are.
+        path: of the list.
+        scores: by the name of the router's module.
+    """
+    of_blocks = {}
+    for name, own in scores.items():
+        block = block_of(model, name)
+        if block is not None and block[0] == path:
+            of_blocks[block[1]] = own
+    return of_blocks
+
+
+def _offers_none(model: nn.Module) -> CaptureError:
+    return CaptureError(
+        f"{type(model).__name__} offers no router scores; capture without routers=True (--routers)"
+    )
