@@ -183,7 +183,7 @@ def _header(file: OpenFile) -> tuple[int, dict[str, Any]]:
     (size,) = struct.unpack("<Q", _bytes(file, 0, 8))
     # Before anything is read: a damaged length may ask for more memory than there is.
     if 8 + size > file.size:
-        raise ValueError(f"a header of {size} bytes in a file of {file.size}")
+        raise ValueError("it does not begin with the header of one")
     header = json.loads(_bytes(file, 8, size))
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
         raise ValueError("its header is not an object")
