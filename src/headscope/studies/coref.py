@@ -101,7 +101,7 @@ class AntecedentHead(ChosenHead):
     held_out_nearest: float
 
 
-class Coreference(HeadAnswers):
+class Coreference(HeadAnswers[AntecedentHead]):
     """Which questions every head answers right; prints itself, is added to others of the same
     model, and kept.
 
@@ -197,24 +197,6 @@ class Coreference(HeadAnswers):
         if name not in RULES:
             raise RecordError(f"There is no rule {name!r}; there are {', '.join(RULES)}")
         return float(self.shares(CANDIDATES[0], kind, "rules")[list(RULES).index(name)])
-
-    def heads_of(self, candidates: str = "mentions") -> tuple[AntecedentHead, ...]:
-        """The best head for every kind of mention, on the same data and held out, with interval,
-        baselines and test.
-
-        Raises:
-            RecordError: where there are no such candidates, or nothing was counted.
-        """
-        return self._best_heads(candidates)
-
-    def best(self, kind: str = ALL, candidates: str = "mentions") -> AntecedentHead:
-        """The best head for one kind of mention.
-
-        Raises:
-            RecordError: where there is no such kind of mention or candidates.
-        """
-        self.asked(kind)
-        return next(each for each in self.heads_of(candidates) if each.kind == kind)
 
     def __repr__(self) -> str:
         return f"<Coreference of {self.passages} passages>"

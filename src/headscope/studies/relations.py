@@ -164,7 +164,7 @@ class RelationHead(ChosenHead):
     held_out_baseline: float
 
 
-class Relations(HeadAnswers):
+class Relations(HeadAnswers[RelationHead]):
     """What every head says about the heads of words; prints itself, is added to others of the same
     model, and kept.
 
@@ -280,24 +280,6 @@ class Relations(HeadAnswers):
             RecordError: where there is no such relation or score.
         """
         return self.shares(score, relation).reshape(len(DIRECTIONS), -1)
-
-    def heads_of(self, score: str = "max") -> tuple[RelationHead, ...]:
-        """The best head of every relation, on the same data and held out, with interval, baseline
-        and test.
-
-        Raises:
-            RecordError: where there is no such score, or nothing was counted.
-        """
-        return self._best_heads(score)
-
-    def best(self, relation: str, score: str = "max") -> RelationHead:
-        """The best head of one relation.
-
-        Raises:
-            RecordError: where there is no such relation or score.
-        """
-        self.asked(relation)
-        return next(each for each in self.heads_of(score) if each.relation == relation)
 
     def as_heads(self, *, least: int | None = None, threshold: float = 0.3) -> Heads:
         """Relations as labels of heads, in the direction of the best head: ``hs.view(record,

@@ -27,13 +27,8 @@ from headscope.studies.probe._result import CONTROL, PROBE, Score
 
 TAGS, DEPENDENCIES, ACCURACY = "part of speech", "dependency", "accuracy"
 BINARY, WHICH = "is there a relation", "which relation"
-MAJORITY, OF_WORD, DISTANCES, EMBEDDINGS, BOTH = (
-    "majority",
-    "majority of the word",
-    "distances",
-    "layer 0",
-    "both directions",
-)
+MAJORITY, OF_WORD, DISTANCES = "majority", "majority of the word", "distances"
+EMBEDDINGS, BOTH = "layer 0", "both directions"
 NO_LABEL = ("", "_", "punct", "root")
 """Of a word without a tag, and of one whose relation is none that is learnt."""
 WIDTH = 128
@@ -365,10 +360,8 @@ def edge_scores(
         )
     scores: list[Score] = []
     facts: dict[str, Any] = {}
-    for spans in (
-        spans_of(TAGS, data, how, least, tags=True),
-        spans_of(DEPENDENCIES, data, how, least),
-    ):
+    words = spans_of(TAGS, data, how, least, tags=True)
+    for spans in (words, spans_of(DEPENDENCIES, data, how, least)):
         new_scores, new_facts = _edge_scores(spans, held, layers=layers)
         scores += new_scores
         facts |= {f"{name}, {spans.task}": value for name, value in new_facts.items()}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -47,7 +47,10 @@ class EvidenceOptions(TypedDict, total=False):
 DEFAULTS: EvidenceOptions = {"confidence": 0.95, "correction": "holm", "seed": 0, "splits": SPLITS}
 
 
-class HeadAnswers(FoldResult):
+Chosen = TypeVar("Chosen", bound="ChosenHead")
+
+
+class HeadAnswers(FoldResult, Generic[Chosen]):
     """The answers of every head on texts of a kind; those of other texts of the same model add up.
 
     Args:
@@ -204,12 +207,17 @@ class HeadAnswers(FoldResult):
         """The best heads, by how they were asked; worked out when they are wanted."""
         return {}
 
-    def _best_heads(self, how: str) -> tuple[Any, ...]:
-        """The best head for everything that was asked in one way.
+    def heads_of(self, how: str | None = None) -> tuple[Chosen, ...]:
+        """The best head for everything that was asked, on the same data and held out, with
+        interval, baseline and test.
+
+        Args:
+            how: heads were asked, one of `ways`; by default the first.
 
         Raises:
-            RecordError: where nothing was counted.
+            RecordError: where there is no such way, or nothing was counted.
         """
+        how = self.ways[0] if how is None else how
         self._check_way(how)
         if not self.counts:
             raise RecordError(f"No {self.FOLD.what} was counted")
@@ -235,9 +243,18 @@ class HeadAnswers(FoldResult):
         """Fields of the study's own of the head that was chosen for a question."""
         raise NotImplementedError
 
-    def best(self, what: str, how: str, /) -> Any:
-        """The best head for one question, asked in one way."""
-        raise NotImplementedError
+    def best(self, what: str = "all", how: str | None = None) -> Chosen:
+        """The best head for one question, such as one relation, or one kind of mention.
+
+        Args:
+            what: was asked.
+            how: see `heads_of`.
+
+        Raises:
+            RecordError: where that was not asked, or there is no such way.
+        """
+        self.asked(what)
+        return next(each for each in self.heads_of(how) if getattr(each, self.FIRST[0]) == what)
 
     def columns(self) -> dict[str, list[Any]]:
         """The best head for everything that was asked, in every way, as a table, one list for each
@@ -246,7 +263,7 @@ class HeadAnswers(FoldResult):
         If a model with random weights was measured too, ``random_accuracy`` and
         ``random_held_out_accuracy`` are its own.
         """
-        listed = [each for way in self.ways for each in self._best_heads(way)]
+        listed = [each for way in self.ways for each in self.heads_of(way)]
         names = [field.name for field in dataclasses.fields(self.HEAD)]
         # Fields of a class that inherits come after those that it inherits, which tell less.
         names = dict.fromkeys([*self.FIRST, *names])
