@@ -26,6 +26,9 @@ FEWEST = 5
 """Documents of which p can be below 0.05."""
 FAR = 8.0
 """So many errors below the best rule nothing is ever chosen, and need not be tried."""
+HELD_OUT = ("chosen", "accuracy", "low", "high", "spread", "rule")
+HELD_OUT += ("above", "above_low", "above_high", "above_spread")
+"""What is known of the choices on the other half, as results name it."""
 AT_ONCE = 640
 """Flips times splits that are judged together, to bound memory."""
 
@@ -209,52 +212,36 @@ def _held_out(asked: Choices, halves: Bool[np.ndarray, "split document"], splits
 
 def _off(held: _HeldOut, confidence: float) -> dict[str, Any]:
     """Of what was chosen on one half and measured on the other; NaN where nothing could be."""
-    heads, rules = (each[: held.count] for each in held.sums)
-    whole = held.wholes.sum()
-    nothing = not len(heads)
+    if not held.count:
+        nothing = dict.fromkeys((f"held_out_{name}" for name in HELD_OUT), float("nan"))
+        return nothing | {"held_best": None, "held_rule": None, "held_out_count": 0}
+    whole, sizes = held.wholes.sum(), held.wholes[:, None]
+    of_heads, of_rules = (each[: held.count].sum(axis=1) / whole for each in held.sums)
+    apart, share = of_heads - of_rules, of_heads.mean()
     (best, often), (rule, _) = (_most(each[:, : held.count]) for each in held.choices)
-    of_heads, of_rules = heads.sum(axis=1) / whole, rules.sum(axis=1) / whole
-    share, above = (_over(each, np.mean) for each in (of_heads, of_heads - of_rules))
     errors = [
         split_error(each, held.wholes[None], held.half, held.count)
         for each in (held.sums[0], held.sums[0] - held.sums[1])
     ]
-    sizes = held.wholes[:, None]
     low, high = wilson_ends(
         np.array([share]),
         np.array([whole]),
         confidence=confidence,
         variance=np.array([errors[0]]),
-        groups=(np.array([0 if nothing else len(sizes)]), effective_groups(sizes)),
+        groups=(np.array([len(sizes)]), effective_groups(sizes)),
     )[0]
     reach = student_reach(errors[1], held.wholes, confidence)
-    return {
-        "held_best": best,
-        "held_rule": rule,
-        "held_out_chosen": often,
-        "held_out_count": 0 if nothing else int(whole),
-        "held_out_accuracy": share,
-        "held_out_low": float(low),
-        "held_out_high": float(high),
-        "held_out_spread": _over(of_heads, np.std),
-        "held_out_rule": _over(of_rules, np.mean),
-        "held_out_above": above,
-        "held_out_above_low": max(float(above - reach), -1.0),
-        "held_out_above_high": min(float(above + reach), 1.0),
-        "held_out_above_spread": _over(of_heads - of_rules, np.std),
-    }
+    ends = low, high, of_heads.std(), of_rules.mean(), apart.mean()
+    ends += max(apart.mean() - reach, -1.0), min(apart.mean() + reach, 1.0), apart.std()
+    numbers = zip(HELD_OUT, map(float, (often, share, *ends)), strict=True)
+    named = {f"held_out_{name}": number for name, number in numbers}
+    return named | {"held_best": best, "held_rule": rule, "held_out_count": int(whole)}
 
 
-def _most(choices: Int[np.ndarray, "2 split"]) -> tuple[int | None, float]:
+def _most(choices: Int[np.ndarray, "2 split"]) -> tuple[int, float]:
     """What was chosen most often, of equal ones the first, and its part in all choices."""
-    if not choices.size:
-        return None, float("nan")
     times = np.bincount(choices.ravel())
     return int(times.argmax()), float(times.max() / choices.size)
-
-
-def _over(values: np.ndarray, what: Any) -> float:
-    return float(what(values)) if len(values) else float("nan")
 
 
 def split_error(
@@ -277,8 +264,6 @@ def split_error(
         >>> round(split_error(rows, wholes, half, 10) * 48, 1)  # the variance of a mean
         1.2
     """
-    if not count:
-        return float("nan")
     whole = np.broadcast_to(wholes, rows.shape).sum(axis=1)
     shares = rows.sum(axis=1) / whole
     apart = rows - shares.mean() * wholes

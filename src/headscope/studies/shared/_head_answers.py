@@ -50,7 +50,8 @@ DEFAULTS: EvidenceOptions = {"confidence": 0.95, "correction": "holm", "seed": 0
 Chosen = TypeVar("Chosen", bound="ChosenHead")
 
 
-class HeadAnswers(FoldResult, Generic[Chosen]):
+# Generic first: results that enter their kind would else keep it from knowing its parameter.
+class HeadAnswers(Generic[Chosen], FoldResult):
     """The answers of every head on texts of a kind; those of other texts of the same model add up.
 
     Args:
