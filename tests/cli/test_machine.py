@@ -116,6 +116,7 @@ REFUSED_BY_COMMAND = [
     ("ablate --task next-word --data empty.txt", 1, "empty.txt holds no example"),
     ("view --texts empty.txt", 1, "empty.txt holds no example"),
     ("heads --texts empty.txt --model a/b", 1, "empty.txt holds no example"),
+    ("heads --texts a.txt --target x --out run", 1, "--target-tokenizer are for commands that"),
     ("norms --texts gone.txt --model a/b", 1, "gone.txt does not exist"),
     ("mechanism --texts a.txt --at nonsense", 1, "Expected layer and heads for --at"),
     ("faithfulness --texts empty.txt --model a/b", 1, "empty.txt holds no example"),
