@@ -282,7 +282,8 @@ class BestPairs:
         if pattern.pairs is not None:
             return pattern.wanted(self._tokens)
         pairs = PAIRS.get(pattern.name) if pattern in PATTERNS else None
-        return None if pairs is None else pairs(self._tokens)
+        shape = self._tokens.words.shape
+        return None if pairs is None else np.broadcast_to(pairs(self._tokens), shape)
 
 
 def _beside(tokens: QueryKeyTokens, offset: int) -> np.ndarray:

@@ -226,7 +226,8 @@ def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -
         rgb, holds, scale = _panel(sheet, result, name)
         # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
         shape = (len(layers), max(columns) + 1)
-        grid, dots = np.broadcast_to(parse_hex(style.paper), (*shape, 3)).copy(), np.zeros(shape)
+        grid = np.broadcast_to(parse_hex(style.paper), (*shape, 3)).copy()
+        dots = np.zeros(shape, bool)
         grid[rows, columns], dots[rows, columns] = rgb, holds
         maps.append((name, scale, {"rgb": grid, "rows": layers, "dots": dots}))
     return charts.draw_maps(sheet, y, maps, wide=PANEL, cell=LARGEST_CELL) + 0.3 * style.em

@@ -163,7 +163,7 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
         return x + (column + 0.5) * cell, y + (row + 0.5) * tall
 
     sheet.cells(rgb, at=at, size=(heads * cell, count * tall), hidden=hidden)
-    for row, column in [] if dots is None else np.argwhere(dots):
+    for row, column in [] if dots is None else np.argwhere(dots).tolist():
         sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
     for row, column in frames:
         sheet.rect(x + column * cell, y + row * tall, cell, tall, edge=style.ink, line=1.0, layer=4)
