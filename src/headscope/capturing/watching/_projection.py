@@ -59,9 +59,12 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
         order = _order_in(use.given, call)
         if order is not None:
             return ProjectedCalls([call], order)
-        if call.layout.open:  # beside what else the matrix takes (ConvBERT) it shows the order
-            width = call.context.shape[2] * call.context.shape[3]
-            _settle(call, _order_in(use.given[..., :width], call))
+        if call.layout.open:
+            # Beside what else the matrix takes (ConvBERT), or queries first (FSMT), it shows the
+            # order, too.
+            beside = use.given[..., : call.context.shape[2] * call.context.shape[3]]
+            queries_first = beside.transpose(0, max(0, beside.ndim - 2)).contiguous()
+            _settle(call, _order_in(beside, call) or _order_in(queries_first, call))
         _refuse_folded(use.given, call)
     for count in range(2, len(waiting) + 1):
         heads = waiting[:count][::-1]

@@ -60,7 +60,8 @@ class ModuleUses:
     """
 
     def __init__(self, modules: Iterable[nn.Module]) -> None:
-        self._modules, self.uses = modules, list[ModuleUse]()
+        self._modules = modules
+        self.uses: list[ModuleUse] = []
         self._handles: list[RemovableHandle] = []
 
     def __enter__(self) -> ModuleUses:
