@@ -121,11 +121,10 @@ def too_many(waiting: Sequence[Call]) -> bool:
 def _order_in(given: torch.Tensor, call: Call) -> Literal["right", "exchanged", "either"] | None:
     """In which order batch and heads of a call's context are in an input; None where it is not."""
     fits, layout = _same_numbers(given, call.context), call.layout
-    if not layout.open:
-        return "right" if fits else None
-    exchanged = with_heads_first(call.context.transpose(1, 2), layout).transpose(1, 2)
-    if _same_numbers(given, exchanged):
-        return "either" if fits else "exchanged"
+    if layout.open:
+        exchanged = with_heads_first(call.context.transpose(1, 2), layout).transpose(1, 2)
+        if _same_numbers(given, exchanged):
+            return "either" if fits else "exchanged"
     return "right" if fits else None
 
 
@@ -178,9 +177,8 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     """
     first = calls[0]
     module, name = first.module, first.name
-    if any(
-        call.name != name for call in calls
-    ):  # heads in a list, which stands in the module that is meant
+    # Heads in a list, which stands in the module that is meant.
+    if any(call.name != name for call in calls):
         name = _path(first).rpartition(".")[0]
         module = model.get_submodule(name)
     own = names_of(model)[id(module)]
