@@ -22,7 +22,7 @@ MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's names of pictures of so many channels."""
 
 
-PLACEHOLDERS: dict[str, tuple[str, ...]] = {"picture": ("image_token", "boi_token"), "video": ("video_token",)}
+PLACEHOLDERS = {"picture": ["image_token", "boi_token"], "video": ["video_token"]}
 """What processors call the mark that stands for a picture, or a video, in a text."""
 
 
