@@ -16,7 +16,8 @@ TEXT = "the cat sat."
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "deberta-v2", "xlnet", "gpt_oss"])
 def test_its_own_weights_change_nothing(family, tokenizer, batch, states):
-    model, inputs = tiny_model(family), batch()
+    # Fewer texts than XLNet has heads, or nothing would show which axis is which.
+    model, inputs = tiny_model(family), {name: given[:2] for name, given in batch().items()}
     intact = states(model, **inputs)
     records = capture_encoded(model, tokenizer, inputs)
     with hs.intervene(

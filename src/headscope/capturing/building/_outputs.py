@@ -50,15 +50,15 @@ def take_returned(
     """
     if not {"output_attentions", "kwargs"} & set(inspect.signature(model.forward).parameters):
         return None
-    builder, refused = Builder(inputs, keeping, model), []
+    builder, refused = Builder(inputs, keeping, model), {}
 
     def take(call: Call) -> None:
         try:
             builder.take(call)
             builder.check()
-        except CaptureError:  # may be proved below by what the model returns
+        except CaptureError as error:  # may be proved below by what the model returns
             builder.seen.pop(call.number, None)
-            refused.append(call.name)
+            refused.setdefault(call.name, error)
 
     matrices = filter(is_affine, modules_of(model))
     with ModuleUses(matrices) as applied, Watch(model, inputs.count, take) as watch:
@@ -80,9 +80,8 @@ def take_returned(
         return builder
     if any(getattr(outputs, name, None) for name in RETURNED):
         raise CaptureError(
-            f"{missing[0]} computes attention in pieces that cannot be put together, and the "
-            f"weights that {type(model).__name__} returns do not lead to its own layer output; it "
-            "is refused"
+            f"{refused[missing[0]]} (the weights that {type(model).__name__} returns do not lead "
+            "to its own layer output, either)"
         )
     return None
 
