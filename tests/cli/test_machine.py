@@ -81,6 +81,8 @@ def outcomes(commands, folder, **variables):
 
 
 REFUSED_BY_COMMAND = [
+    # The first, so that no command before it has imported what it needs.
+    ("capture --chat a.json --out r.safetensors", 1, "Expected a conversation in a.json"),
     ("capture x --out r.safetensors --device gpu", 2, "mps or xpu, got 'gpu'"),
     ("capture x --out r.safetensors --dtype bf16", 2, 'Choose from: "auto", "float32", "bfloat16"'),
     ("capture x --out r.safetensors --model no/such/folder", 1, "and a hub name looks like"),
@@ -145,6 +147,7 @@ def test_every_command_refuses_before_torch_is_imported(here):
     """One process for all: torch, once imported, would be seen by the next."""
     (here / "empty.txt").write_text("\n\n", encoding="utf-8")
     (here / "a.txt").write_text("a cat\n", encoding="utf-8")
+    (here / "a.json").write_text("[1]", encoding="utf-8")
     script = (
         "import sys, json; from headscope.cli import run\n"
         "for words in json.load(sys.stdin): print(run(words), 'torch' in sys.modules, "

@@ -22,6 +22,7 @@ from .inputs.inputs import position_limit as position_limit
 from .inputs.parse import check_reader as check_reader
 from .inputs.parse import check_text as check_text
 from .inputs.parse import groups_in as groups_in
+from .inputs.parse import is_conversation as is_conversation
 from .inputs.parse import outcome_of as outcome_of
 from .inputs.parse import parse_call as parse_call
 from .inputs.parse import parse_input as parse_input

@@ -203,7 +203,7 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
         raise TextError("Expected --chat alone, got a text with it; leave one of them out")
     held = read_json(chat, "--chat")
     held = held.get("messages") if isinstance(held, dict) else held
-    if not hs.capturing.inputs.parse.is_conversation(held):
+    if not hs.capturing.is_conversation(held):
         raise FileError(
             f"Expected a conversation in {chat}: a list such as "
             '[{"role": "user", "content": "Hello"}]'
