@@ -10,7 +10,7 @@ from headscope.capturing import facts as _facts
 from headscope.capturing import random_twin
 from headscope.capturing.facts import weights_name
 from headscope.capturing.loading import load_bare_model
-from headscope.errors import RecordError
+from headscope.errors import RecordError, RunError
 from headscope.patterns import Tally
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -40,6 +40,23 @@ def test_weights_that_are_changed_in_place_are_seen(model):
     with torch.no_grad():
         model.encoder.layer[1].attention.self.query.weight[0, 0] += 1
     assert weights_name(model) != own
+
+
+@pytest.mark.parametrize("change", ["a column", "two columns", "all, uncounted"])
+def test_a_run_sees_any_change_of_weights(change, tokenizer, tmp_path):
+    model = tiny_model("bert", hidden_size=48, vocab_size=4096)
+    weight = model.embeddings.word_embeddings.weight
+    call = {"out": tmp_path / "run", "keep": "qk", "progress": False}
+    list(hs.capture_many(model, tokenizer, ["the cat sat."], **call))
+    with torch.no_grad():
+        if change == "a column":
+            weight[:, 5] = 0
+        elif change == "two columns":
+            weight[:, [5, 7]] = weight[:, [7, 5]]
+        else:
+            weight.data.mul_(1.5)
+    with pytest.raises(RunError, match="weights"):
+        list(hs.capture_many(model, tokenizer, ["the cat sat."], **call))
 
 
 def test_weights_are_looked_at_once(model, tokenizer, monkeypatch):

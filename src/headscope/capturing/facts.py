@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -106,13 +106,13 @@ def _falls_with_distance(layer: Layer) -> bool:
 
 
 SAMPLE = 1024
-"""Numbers of each weight that are looked at: every one of a large model would take minutes."""
+"""Numbers of each weight that are looked at one by one, which shows the order of its rows."""
 SHOWN = 16
 """Hexadecimal digits that records keep: of a million models two would share them once in 40
 million.
 """
 
-_known: WeakKeyDictionary[nn.Module, tuple[tuple, str]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[nn.Module, tuple[list, str]] = WeakKeyDictionary()
 _made_up: WeakKeyDictionary[nn.Module, frozenset[str]] = WeakKeyDictionary()
 """Weights that the files of a model lack, and that nothing reads: other ones at each load."""
 
@@ -142,18 +142,20 @@ def leave_out(model: nn.Module, names: Iterable[str]) -> None:
 
 
 def fingerprint_of(model: nn.Module) -> str:
-    """Tells a model from others: by class, names, shapes and dtypes of its weights, and some
-    numbers of each.
-    """
+    """Tells a model from others: by class, names, shapes, dtypes and numbers of its weights."""
     return _digest(model, [*model.named_parameters(), *model.named_buffers()])
 
 
-def weights_name(model: nn.Module) -> str:
+def weights_name(model: nn.Module, *, anew: bool = False) -> str:
     """A short name of the weights of a model, for records: the same for the same weights, and else
     another one.
 
     Buffers are left out, since some change from text to text, such as frequencies of rotary
     positions. Worked out once for a model, and again where its weights were changed in place.
+
+    Args:
+        model: any.
+        anew: whether to work it out in any case: torch counts no changes through ``.data``.
     """
     # Hashing reads every weight; this shows in less time whether any changed since the last time.
     weights = [
@@ -162,19 +164,12 @@ def weights_name(model: nn.Module) -> str:
         for weight in module._parameters.values()
         if weight is not None
     ]
-    state = tuple(map(id, weights)), _changes(weights)
+    # Torch does not count the changes of weights of inference mode.
+    state = [(id(each), 0 if each.is_inference() else each._version) for each in weights]
     known = _known.get(model)
-    if known is None or known[0] != state:
-        known = (state, _digest(model, model.named_parameters())[:SHOWN])
-        _known[model] = known
+    if anew or known is None or known[0] != state:
+        known = _known[model] = (state, _digest(model, model.named_parameters())[:SHOWN])
     return known[1]
-
-
-def _changes(weights: Sequence[torch.Tensor]) -> tuple[int, ...]:
-    """How often each weight was changed in place, as torch counts it; not at all for those of
-    inference mode.
-    """
-    return tuple([0 if weight.is_inference() else weight._version for weight in weights])
 
 
 def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:
@@ -187,8 +182,11 @@ def _digest(model: nn.Module, named: Iterable[tuple[str, torch.Tensor]]) -> str:
         if tensor.is_meta:
             # Offloaded: its numbers are elsewhere until its module runs.
             continue
-        # Steps of equal length reach every part of the weight, where its beginning would not do.
-        flat = tensor.detach().reshape(-1)
-        some = flat[:: max(1, len(flat) // SAMPLE)].double().cpu().numpy()
-        digest.update(some.tobytes())
+        whole = tensor.detach()
+        if type(whole) is torch.Tensor and whole.numel():
+            # Exclusive or of the bits of each column: every number counts, in any order of sums.
+            rows = whole.cpu().reshape(len(whole) if whole.ndim > 1 else 1, -1).contiguous()
+            digest.update(np.bitwise_xor.reduce(rows.view(torch.uint8).numpy(), axis=0).tobytes())
+        some = whole.reshape(-1)[:: max(1, whole.numel() // SAMPLE)]
+        digest.update(some.double().cpu().numpy().tobytes())
     return digest.hexdigest()

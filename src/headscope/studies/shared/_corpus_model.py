@@ -201,7 +201,7 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     """What the numbers of a model depend on beside the texts."""
     import torch
 
-    from headscope.capturing import facts_of
+    from headscope.capturing.facts import facts_of, weights_name
 
     config = getattr(model, "config", None)
     settings = config.to_dict() if hasattr(config, "to_dict") else {}
@@ -217,7 +217,7 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
         ran = f"{ran}, autocast {torch.get_autocast_dtype(kind)}"
     return {
-        "weights": facts.weights,
+        "weights": weights_name(model, anew=True),
         "config": _digest(settings),
         "tokenizer": _digest(_read_by(getattr(tokenizer, "tokenizer", tokenizer))),
         "runs on": ran,
