@@ -21,6 +21,7 @@ from headscope.capturing.building._checks import (
     check_chunks,
     check_form,
     explained,
+    is_rounded,
     read_proofs,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
@@ -34,7 +35,7 @@ from headscope.capturing.building.layers import (
 )
 from headscope.capturing.building.padding import Masks, SideTokens, cut, padding_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
-from headscope.capturing.calls.attention import QueryRows, fill, weights_of
+from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
 from headscope.capturing.calls.call import Call, Visibility, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
@@ -143,7 +144,9 @@ class Builder:
             visible = self._masks.of(call, visibility, sides, example)
             layer |= {"visible": visible, **facts, **turns[example]}
         self.seen[call.number] = seen
-        self._unread.append((seen, Proof.of(call, checked, rows, padding)))
+        # The model's rounded weights do not show whether queries and keys were seen rightly.
+        proved = [checked, recomputed(call, visibility, rows)] if is_rounded(call) else [checked]
+        self._unread += [(seen, Proof.of(call, each, rows, padding)) for each in proved]
         if self.norms is not None:
             self.norms.take(
                 whole,

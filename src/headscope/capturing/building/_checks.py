@@ -15,7 +15,6 @@ from headscope.capturing.calls.attention import (
     QueryRows,
     check_lost,
     difference,
-    has_own_weights,
     recomputed,
     weights_of,
 )
@@ -132,13 +131,21 @@ def against(call: Call) -> str:
     """
     if call.projection is not None and call.output is not None:
         return "layer output"
-    is_product = call.route == "operators" and has_own_weights(call)
+    is_product = call.route == "operators" and call.weights is not None
     return "itself" if is_product or call.changes else "attention output"
 
 
+def is_rounded(call: Call) -> bool:
+    """Whether a call has queries and keys, and weights in half precision besides."""
+    return call.weights is not None and call.query is not None and call.weights.dtype not in EXACT
+
+
 def explained(call: Call, visibility: Visibility, rows: QueryRows) -> bool:
-    """Whether the model's own weights, where it returned them, follow from its queries and keys."""
-    if call.weights is None or call.query is None or call.weights.dtype not in EXACT:
+    """Whether the model's own weights, where it returned them, follow from its queries and keys.
+
+    Those in half precision do but for rounding: both are kept as the model made them.
+    """
+    if call.weights is None or call.query is None or is_rounded(call):
         return True
     apart = weights_of(call, visibility, rows) - recomputed(call, visibility, rows)
     return bool(apart.abs().max() <= EXPLAINED_WITHIN)

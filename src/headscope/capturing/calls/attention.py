@@ -96,15 +96,6 @@ class QueryRows:
 ALL = QueryRows()
 
 
-def has_own_weights(call: Call) -> bool:
-    """Whether the weights that the model returned are the ones to keep.
-
-    Those of a model in half precision are rounded: where queries and keys were seen, they are
-    recomputed.
-    """
-    return call.weights is not None and (call.query is None or call.weights.dtype in EXACT)
-
-
 class RowMeasures(NamedTuple):
     """What is known of rows ``[text head row]``.
 
@@ -154,7 +145,7 @@ def weights_of(
         rows: which queries.
         heads: numbers ``[head]`` of the chosen ones; None for all.
     """
-    if call.weights is None or not has_own_weights(call):
+    if call.weights is None:
         return recomputed(call, visibility, rows, heads)
     own = call.weights if heads is None else call.weights[:, heads]
     own = rows.of(own).to(torch.promote_types(own.dtype, torch.float32))
@@ -205,8 +196,8 @@ def blocks_of(
         CaptureError: where neither weights nor queries and keys were seen.
     """
     own, shared = call.weights, 1
-    if call.query is not None and call.key is not None and not has_own_weights(call):
-        own, shared = None, call.query.shape[1] // call.key.shape[1]
+    if own is None and call.query is not None and call.key is not None:
+        shared = call.query.shape[1] // call.key.shape[1]
         dtype = torch.promote_types(call.query.dtype, torch.float32)
         call = replace(call, query=call.query.to(dtype), key=call.key.to(dtype))
     elif own is None:
