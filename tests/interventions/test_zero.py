@@ -1,8 +1,11 @@
 """Zeroing a head is the same as zeros in its slice of the output projection."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 
 import headscope as hs
 from headscope.capturing import capture_encoded
@@ -81,3 +84,34 @@ def test_layers_below_stay_the_same_to_the_last_bit(tokenizer):
     )
     assert np.abs(changed.weights(3) - own.weights(3)).max() > 1e-4
     assert [layer.changes != () for layer in changed] == [False, False, True, False]
+
+
+@pytest.mark.filterwarnings("ignore:.*too few:UserWarning")
+def test_a_record_of_a_changed_model_says_so_wherever_it_is_shown(tokenizer):
+    model, said = tiny_model("bert"), "changed: layer 1: output set to zero (heads 2)"
+    keep = ("weights", "norms")
+    intact = hs.capture(model, tokenizer, TEXT, keep=keep)
+    with hs.intervene(model, hs.Zero(layer=1, heads=[2])):
+        record = hs.capture(model, tokenizer, "a bee", keep=keep)
+    assert repr(record).endswith(f"; {said}>")
+    assert record.verification.endswith(f"; {said}")
+    assert said in hs.page(record).html
+    for figure in (
+        hs.figure(record, view="matrix", layer=1, head=2),
+        hs.figure(intact, view="texts", layer=1, head=2, beside=[record]),
+    ):
+        assert said in " ".join(each.get_text() for each in figure.matplotlib.findobj(Text))
+    recipe = hs.figure(record, view="model").recipe
+    assert recipe["changed"] == ["layer 1: output set to zero (heads 2)"]
+    assert not any("changed" in shown for shown in (repr(intact), intact.verification))
+    assert "changed: layer" not in hs.page(hs.compare(intact, intact)).html
+    for study in (hs.heads, hs.norm_study):
+        with pytest.warns(UserWarning, match=f"1 of 2 records .*{re.escape(said)}"):
+            study([record, intact])
+
+
+def test_many_changes_are_named_in_short(tokenizer):
+    zeros = [hs.Zero(layer=layer, heads=[head]) for layer in (0, 1) for head in (0, 1)]
+    record = hs.capture(tiny_model("bert"), tokenizer, TEXT, interventions=zeros)
+    assert len(record.changes) == 4
+    assert record.changed.startswith(f"changed: {', '.join(record.changes[:3])} and 1 more")

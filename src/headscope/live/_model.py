@@ -33,7 +33,7 @@ from headscope.live._queue import StopSignal, stoppable
 from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live.contract import InputField, LiveFacts, LiveLimits, LiveOutput, ModelChange
 from headscope.record import Record
-from headscope.studies.runs import Ran, done_to, run_once, with_changed
+from headscope.studies.runs import Ran, run_once, with_changed
 from headscope.views import View, view
 from headscope.views.answers import PageAnswers
 
@@ -224,7 +224,7 @@ class LiveModel:
         moved = self.reader.change(intact.answer, after)
         if moved is None:
             return view(comparison), output
-        done = done_to(ran.record)
+        done = ran.record.changes
         return view(Effect(comparison=comparison, outputs=(moved,), done=done)), output
 
     def _other(self, text: str) -> Record:

@@ -138,8 +138,7 @@ class BatchValues:
         # Texts of one layout are next to each other, so that slices of them need no copy.
         texts.sort(key=lambda text: (text.layout_with_sinks, text.index))
         pairs = BatchPairs(
-            [pattern for _, pattern in self._of_pairs],
-            [text.tokens for text in texts],
+            [pattern for _, pattern in self._of_pairs], [text.tokens for text in texts]
         )
         values = np.full((len(texts), self.rows, len(stack.cells)), np.nan)
         values[:, -1] = len(stack.query[0])
@@ -222,12 +221,7 @@ class BatchValues:
             put(OF_PATTERN * number, pattern.of(maps))
             put(OF_PATTERN * number + 1, pattern.of(even))
 
-    def _pairs(
-        self,
-        block: _LayerGroup,
-        factors: PairFactors,
-        values: np.ndarray,
-    ) -> None:
+    def _pairs(self, block: _LayerGroup, factors: PairFactors, values: np.ndarray) -> None:
         """Score patterns of content: one product of all heads with the pairs of all patterns and
         shuffles.
         """

@@ -433,11 +433,7 @@ def heads(
     else:
         levels = None if random_weights is None else levels_of(random_weights)
         tally = Tally(
-            patterns,
-            stack=stack,
-            position_mean=position_mean,
-            distances=distances,
-            levels=levels,
+            patterns, stack=stack, position_mean=position_mean, distances=distances, levels=levels
         )
         for name, record, document in named_records(records, groups, "heads"):
             tally.update(name, record, group=document)

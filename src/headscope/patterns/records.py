@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ WANTED = (
 
 
 def parse_records(records: Any, name: str) -> Iterator[Record]:
-    """One record, or each of several.
+    """One record, or each of several; warns at the end where some are of a changed model.
 
     Args:
         records: the argument of the user.
@@ -29,10 +30,15 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
         records = [records]
     if isinstance(records, str) or not isinstance(records, Iterable):
         raise RecordError(f"{name} was given a {type(records).__name__}; {WANTED}")
+    changes: list[str] = []
     for record in records:
         if not isinstance(record, Record):
             raise RecordError(f"{name} got a {type(record).__name__} among the records; {WANTED}")
+        changes.append(record.changed)
         yield record
+    if changed := [of_record for of_record in changes if of_record]:
+        count = f"{len(changed)} of {len(changes)} records are not of the model as it is"
+        warnings.warn(f"{name}: {count}; {changed[0]}", stacklevel=2)
 
 
 def with_groups(

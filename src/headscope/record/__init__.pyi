@@ -8,7 +8,6 @@ from ._checks import HeldHeads as HeldHeads
 from ._checks import check_finite as check_finite
 from ._facts import AGAINST as AGAINST
 from ._facts import ModelFacts as ModelFacts
-from ._facts import weakest as weakest
 from ._from_nnsight import from_nnsight as from_nnsight
 from ._from_transformer_lens import from_transformer_lens as from_transformer_lens
 from ._layer import Layer as Layer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -80,11 +80,6 @@ CALLED = {
 
 ITSELF = "Checked against itself only (weights times values, as they were multiplied)"
 UNKNOWN = "Checked when it was captured, against what was not kept"
-
-
-def weakest(against: Iterable[str]) -> str:
-    """What says least; nothing where there is none."""
-    return min(against, key=AGAINST.index, default="")
 
 
 def verification_of(layers: Sequence[Layer]) -> str:

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.errors import NoSuchStackError, RecordError, is_whole
-from headscope.record._facts import ModelFacts, verification_of, weakest
+from headscope.record._facts import AGAINST, ModelFacts, verification_of
 from headscope.record._stack import Stack
 from headscope.record._stored import RebuiltWhenCopied
 from headscope.record._tokens import Tokens
 
-NAMED = 6
-"""So many chosen heads are named in a summary."""
+NAMED, NAMED_CHANGES = 6, 3
+"""So many chosen heads, and changes of a model, are named in a summary."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,14 +82,36 @@ class Record(RebuiltWhenCopied):
         it is not known.
         """
         layers = (layer for stack in self.stacks.values() for layer in stack)
-        return weakest(layer.verified_against for layer in layers if layer.verified is not None)
+        against = [layer.verified_against for layer in layers if layer.verified is not None]
+        return min(against, key=AGAINST.index, default="")
 
     @property
     def verification(self) -> str:
-        """One sentence: what the layers were compared with, the largest difference and its limit;
-        may be empty.
+        """One sentence: what the layers were compared with, the largest difference and its limit,
+        and what was changed; may be empty.
         """
-        return verification_of([layer for stack in self.stacks.values() for layer in stack])
+        checked = verification_of([layer for stack in self.stacks.values() for layer in stack])
+        return "; ".join(filter(None, [checked, self.changed]))
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What was done to the model on purpose, in words (see `headscope.intervene`); empty for
+        the model as it is.
+        """
+        changes: dict[str, None] = {}
+        for name, stack in self.stacks.items():
+            of = "" if name == "self" else f" of {name}"
+            for layer in stack:
+                own = filter(None, layer.changes)
+                changes |= {f"layer {layer.layer}{of}: {change}": None for change in own}
+        return tuple(changes)
+
+    @property
+    def changed(self) -> str:
+        """The first of the `changes`, and how many more there are; empty where there are none."""
+        more = len(self.changes) - NAMED_CHANGES
+        words = ", ".join(self.changes[:NAMED_CHANGES]) + f" and {more} more" * (more > 0)
+        return words and f"changed: {words}"
 
     @property
     def unseen(self) -> str:
@@ -139,7 +161,9 @@ class Record(RebuiltWhenCopied):
 
     @property
     def summary(self) -> str:
-        """One line: the model, the size of every stack, and how much the model wrote itself."""
+        """One line: the model, the size of every stack, how much the model wrote itself, and what
+        was changed.
+        """
         parts = [
             f"{'' if name == 'self' else name + ' '}{_sized(stack)}, {_counted(stack)}"
             for name, stack in self.stacks.items()
@@ -148,6 +172,7 @@ class Record(RebuiltWhenCopied):
             parts.append(f"attention of {self.unseen} not seen")
         if self.generation is not None:
             parts.append(f"{len(self.generation)} tokens generated")
+        parts += filter(None, [self.changed])
         return f"{self.model.name or 'arrays'}: {'; '.join(parts)}"
 
     def __repr__(self) -> str:
@@ -324,12 +349,8 @@ class Generation:
         """Probabilities of all candidates, and the sum over those of each token: candidates exclude
         each other.
         """
-        single, totals = [], []
-        for candidates in self.alternatives:
-            probabilities = [candidate.probability for candidate in candidates]
-            single += probabilities
-            totals.append(math.fsum(probabilities))
-        return [*single, *totals]
+        each = [[offered.probability for offered in of_token] for of_token in self.alternatives]
+        return [value for of_token in each for value in (*of_token, math.fsum(of_token))]
 
 
 def _short(values: Sequence[int]) -> str:

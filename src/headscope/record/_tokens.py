@@ -248,19 +248,8 @@ class Tokens:
 
 ROLES = ("bos", "cls", "sep", "eos")
 """What tokenizers have special tokens for, as transformers names them."""
-EACH = (
-    "pieces",
-    "ids",
-    "offsets",
-    "special",
-    "segments",
-    "words",
-    "labels",
-    "places",
-    "pictures",
-    "times",
-    "roles",
-)
+EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures")
+EACH += ("times", "roles")
 """The lists that have one entry for each token."""
 
 

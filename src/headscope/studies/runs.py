@@ -257,16 +257,6 @@ def _null(own: StackComparison) -> np.ndarray:
     return np.array([np.nan if cell in own.changed else own.distance(*cell) for cell in own.cells])
 
 
-def done_to(record: Record) -> tuple[str, ...]:
-    """What was done to the model of a record, in words."""
-    done: dict[str, None] = {}
-    for name, stack in record.stacks.items():
-        of = "" if name == "self" else f" of {name}"
-        for layer in stack:
-            done |= {f"layer {layer.layer}{of}: {change}": None for change in layer.changes}
-    return tuple(done)
-
-
 OnError = Callable[[int, HeadscopeError], None]
 
 
@@ -383,7 +373,7 @@ def _effect_of(
     return Effect(
         comparison=with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
         outputs=tuple(each.moved for each in runs),
-        done=done_to(changed[0]),
+        done=changed[0].changes,
     )
 
 

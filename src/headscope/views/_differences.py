@@ -173,7 +173,8 @@ def _on_spans(compared: Comparison) -> Record:
         key = grid_tokens(stack.key, a.key, b.key)
         for number in (layer.layer for layer in a):
             weights = stack.weights("b", number)
-            layers.append(Layer(layer=number, weights=weights, changes=("tokens aligned",)))
+            # Rows may sum to less than 1, as where a model is changed, and nothing was.
+            layers.append(Layer(layer=number, weights=weights, changes=("",)))
         aligned[name] = Stack(name=name, query=query, key=key, layers=tuple(layers))
     pictures = compared.b.pictures if _has_patches(compared) else ()
     return Record(stacks=aligned, model=ModelFacts(name=_names(compared)), pictures=pictures)

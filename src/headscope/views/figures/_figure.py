@@ -115,6 +115,8 @@ class Recipe(TypedDict):
     tokens: list[int]
     """Number of queries and of keys."""
     verified: float | None
+    changed: NotRequired[list[str]]
+    """What was done to the model on purpose; empty for the model as it is."""
     fonts: list[str]
     versions: dict[str, str]
 
@@ -122,10 +124,8 @@ class Recipe(TypedDict):
 def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model, combined = plan.record.model, plan.shown.combined
-    arguments = ["record"]
-    for name, value in options.items():
-        if name not in TOO_LONG:
-            arguments.append(f"{name}={_literal(value)}")
+    short = [(name, value) for name, value in options.items() if name not in TOO_LONG]
+    arguments = ["record", *(f"{name}={_literal(value)}" for name, value in short)]
     arguments += [f"{name}=..." for name in TOO_LONG if name in options]
     layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
     heads, means = list(plan.heads), layers if len(layers) > 1 else []
@@ -153,6 +153,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
         text_sha256=text_hash(plan.record),
         tokens=[len(plan.stack.query), len(plan.stack.key)],
         verified=plan.record.verified,
+        changed=list(plan.record.changes),
         versions=model.versions,
     )
 

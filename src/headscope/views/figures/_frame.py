@@ -68,7 +68,7 @@ def panel_left(sheet: Sheet, letter: str) -> float:
 
 def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
     """Draw what the model wrote, write what the figure shows and hides, and end the sheet below."""
-    notes = [plan.shown.explanation, *notes]
+    notes = [plan.record.changed * (plan.view != "texts"), plan.shown.explanation, *notes]
     if (generation := plan.generation) is not None:
         y = _draw_generation(sheet, generation, y)
         likely = sum(rank == 1 for rank in generation.ranks)

@@ -289,16 +289,15 @@ def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, Figur
             sheet.text(left, y + 0.5 * PITCH * em, text, bold=marked)
         tokens, _ = _written(plan)
         if tokens.places is not None:
-            raise FigureError(
-                "View 'texts' shows texts, and a record is of a picture; leave it out"
-            )
+            raise FigureError("View 'texts' shows texts; a record is of a picture: leave it out")
         placed, y = _set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - em)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
         y += 0.25 * em
     y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
     differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
     place = f"{first.layers_in_words}, {first.heads_in_words(mean=True)}"
-    closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ])
+    told = [f"text {at} {own}" for at, plan in enumerate(plans, 1) if (own := plan.record.changed)]
+    closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ, *told])
     return sheet, first
 
 
