@@ -165,6 +165,10 @@ def test_layers_and_heads_are_whole_numbers(given):
     assert stack.weights(np.int64(0), np.int64(1)).ndim == 2
     with pytest.raises(hs.RecordError, match="This record has the stacks"):
         record[[]]
+    assert stack.name in record
+    assert "no such stack" not in record
+    with pytest.raises(hs.RecordError, match=r"record\.stacks has all of them"):
+        list(record)
 
 
 def test_arrays_that_would_lose_something_are_refused():

@@ -213,7 +213,7 @@ def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
     calls = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}]
     with pytest.raises(TextError, match="is a call of a tool or its answer, not rendered here"):
         hs.capture(model, tokenizer, [{"role": "user", "content": "hi"}, *calls])
-    with pytest.raises(FileError, match=r"capture --out x\.safetensors makes one"):
+    with pytest.raises(FileError, match=r"give a file that headscope wrote, such as"):
         hs.load("x.npz")
     with pytest.raises(CaptureError, match="The sound is empty: .0.; give at least one sample"):
         hs.capture(tiny_model("whisper"), None, sound=np.zeros(0), sampling_rate=16000)
@@ -260,6 +260,7 @@ def test_what_is_no_file_is_named(given, model, tokenizer):
         ({"seed": "a"}, "seed must be a whole number from 0 on, not 'a'"),
         ({"keep": [["weights"]]}, r"keep must be 'auto', .* not \[\['weights'\]\]"),
         ({"num_beams": "a"}, "GPT2LMHeadModel cannot generate like this"),
+        ({"cache_implementation": "quantized"}, "cannot generate like this: ImportError"),
         ({"stop_strings": 3}, "GPT2LMHeadModel cannot generate like this"),
         ({"num_beams": -7}, "GPT2LMHeadModel cannot generate like this"),
         ({"eos_token_id": float("nan")}, "GPT2LMHeadModel cannot generate like this"),

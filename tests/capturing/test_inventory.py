@@ -252,7 +252,8 @@ def test_inputs_that_a_model_does_not_read_are_named():
         )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        capture_encoded(model, tiny_tokenizer(), {"input_ids": ids, "attention_mask": ids > 0})
+        read = {"input_ids": ids, "attention_mask": ids > 0, "output_attentions": True}
+        capture_encoded(model, tiny_tokenizer(), read)
 
 
 def test_two_layers_in_one_place_are_refused(monkeypatch):

@@ -225,6 +225,9 @@ def test_help_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "--include-layers" in done.stdout
+    as_module = [sys.executable, "-m", "headscope", "view", "--help"]
+    done = subprocess.run(as_module, capture_output=True, text=True, check=True)
+    assert "--include-layers" in done.stdout
 
 
 def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypatch):

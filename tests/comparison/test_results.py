@@ -105,6 +105,6 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(hs.RecordError, match="two results of one kind, got Heads and Relations"):
         hs.compare(heads_of(0), relations)
     with pytest.raises(
-        hs.RecordError, match="compare takes two results, or as many records on both sides"
+        hs.RecordError, match="Expected two results, or as many records on both sides"
     ):
         hs.compare(heads_of(0), random_record())

@@ -10,6 +10,7 @@ from headscope.linguistics import (
     nearest,
     read_coreference,
     sieves,
+    source_name,
 )
 from headscope.linguistics.mentions import KINDS, mention_answers, rule_hits
 
@@ -245,6 +246,8 @@ def test_litbank_is_cut_into_windows(tmp_path):
     ]
     assert [each.right for each in found.questions] == [(True,)]
     assert read_coreference(tmp_path)[0] == found
+    assert source_name(file) == "d (first 128 words of each text)"
+    assert source_name(file, every_window=True) == "d"
     first, second = read_coreference(file, window=6, every_window=True)
     # "her aunt" leaves the first window
     assert [len(each.mentions) for each in (first, second)] == [2, 0]

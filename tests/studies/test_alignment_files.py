@@ -139,7 +139,11 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
         Relations.load(tmp_path / "a.safetensors")
 
 
-def test_what_cannot_be_studied_is_refused(translator):
+def test_what_cannot_be_studied_is_refused(translator, tmp_path):
+    with pytest.raises(FileError, match=r"gone\.txt does not exist"):
+        hs.alignment_study(*translator, str(tmp_path / "gone.txt"))
+    (tmp_path / "pairs.txt").write_text("ba ||| BA ||| 0-0\n", encoding="utf-8")
+    assert hs.alignment_study(*translator, str(tmp_path / "pairs.txt")).sentences == 1
     with pytest.raises(RecordError, match="Two sentences are called 'a'"):
         hs.alignment_study(*translator, [AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
     with pytest.raises(

@@ -260,7 +260,7 @@ def coref(asked: Study, *, data: Path, **options: Any) -> None:
     read = {name: options.pop(name) for name in ("window", "every_window") if name in options}
     passages = hs.linguistics.read_coreference(data, **read)
     result = asked.run("coref", passages, what="passage", **options)
-    result.source = hs.linguistics.source_name(data)
+    result.source = hs.linguistics.source_name(data, **read)
     asked.tell(result)
 
 

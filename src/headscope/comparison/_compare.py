@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from types import MappingProxyType
@@ -362,12 +362,12 @@ def _check_cells(grids: list[Grid]) -> None:
 
 
 def _pairs(a: Any, b: Any) -> list[Pair]:
-    firsts, seconds = (list(each) if isinstance(each, Iterable) else [each] for each in (a, b))
+    wanted = "two results, or as many records on both sides (hs.load reads files)"
+    sides = ([own] if isinstance(own, Record) else listed(own, wanted) for own in (a, b))
+    firsts, seconds = sides
     for record in (*firsts, *seconds):
         if not isinstance(record, Record):
-            raise RecordError(
-                f"compare takes two results, or as many records on both sides, not {record!r:.60}"
-            )
+            raise RecordError(f"Expected {wanted}, got {record!r:.60}")
     if len(firsts) != len(seconds) or not firsts:
         raise RecordError(
             f"compare was given {len(firsts)} and {len(seconds)} records; give as many, at least "

@@ -94,13 +94,12 @@ def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
         starts.append(len(words))
     mentions = _litbank_mentions(path, starts)
     for begin in range(0, len(words) if every_window else 1, window):
-        end = min(begin + window, len(words))
+        own = words[begin : begin + window]
         inside = [
             replace(each, start=each.start - begin, stop=each.stop - begin)
             for each in mentions
-            if begin <= each.start and each.stop <= end
+            if begin <= each.start and each.stop <= begin + len(own)
         ]
-        own = words[begin:end]
         name, spans = f"{path.stem} {begin}" if every_window else path.stem, spans_of(own)
         yield Passage(
             name=name, text=" ".join(own), spans=spans, mentions=tuple(inside), document=path.stem
@@ -132,9 +131,8 @@ def _litbank_mention(row: list[str], starts: list[int], entities: dict[str, str]
     # last word, which is part of the mention.
     first = starts[int(row[2])] + int(row[3])
     last = starts[int(row[4])] + int(row[5])
-    return Mention(
-        start=first, stop=last + 1, entity=entities.get(row[1]), kind=LITBANK_KINDS[row[8]]
-    )
+    entity, kind = entities.get(row[1]), LITBANK_KINDS[row[8]]
+    return Mention(start=first, stop=last + 1, entity=entity, kind=kind)
 
 
 def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
@@ -216,12 +214,8 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
 
 def _bracketed_nouns(lines: list[str]) -> set[str]:
     """What stands in brackets anywhere in a file and is no pronoun, without articles."""
-    nouns = set()
-    for line in lines:
-        for match in BRACKETS.finditer(line):
-            if match.group(1).lower() not in PRONOUNS:
-                nouns.add(_bare(match.group(1)))
-    return nouns
+    inside = [match.group(1) for line in lines for match in BRACKETS.finditer(line)]
+    return {_bare(noun) for noun in inside if noun.lower() not in PRONOUNS}
 
 
 def _without_brackets(line: str) -> tuple[str, list[Span]]:
@@ -323,15 +317,22 @@ def _noun(text: str, noun: str) -> Span | None:
     return None if match is None else match.span()
 
 
-def source_name(path: str | os.PathLike[str]) -> str:
-    """What a file or folder is called in results; a folder's name alone says too little.
+def source_name(
+    path: str | os.PathLike[str], *, window: int = 128, every_window: bool = False
+) -> str:
+    """What a file or folder is called in results; a folder's name alone says too little, and of
+    LitBank only a part is read by default.
 
     Args:
         path: of the file or folder; it need not be there.
+        window: see `read_coreference`.
+        every_window: see `read_coreference`.
 
     Example:
         >>> source_name("data/gap-development.tsv")
         'gap-development'
     """
     path = Path(path).resolve()
-    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
+    name = f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
+    is_cut = (path.is_dir() or path.suffix == ".ann") and not every_window
+    return f"{name} (first {window} words of each text)" if is_cut else name

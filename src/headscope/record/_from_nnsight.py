@@ -120,9 +120,7 @@ def _by_stack(saved: Any) -> Mapping[str, Any]:
 
 
 def _layers(values: Any, name: str, cut: BatchPart) -> tuple[Layer, ...]:
-    layers = []
-    for number, where, value in _numbered(values):
-        layers.append(_layer(number, where, _parts(value, where), cut))
+    layers = [_layer(at, where, _parts(own, where), cut) for at, where, own in _numbered(values)]
     if not layers:
         raise RecordError(
             f"{name} attention is empty: every value is None. Under sdpa modules return no "

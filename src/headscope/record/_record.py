@@ -61,9 +61,13 @@ class Record(RebuiltWhenCopied):
     def __getitem__(self, name: Any) -> Stack:
         if not isinstance(name, str) or name not in self.stacks:
             raise NoSuchStackError(
-                f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}"
+                f"This record has the stacks {', '.join(map(repr, self.stacks))}, not {name!r}; "
+                "record.stacks has all of them"
             )
         return self.stacks[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.stacks
 
     @property
     def verified(self) -> float | None:

@@ -228,13 +228,16 @@ def check_model(readers: Readers, *_: Any, **__: Any) -> None:
         )
 
 
-def parse_pairs(given: Iterable[Any]) -> list[AlignedPair]:
+def parse_pairs(given: Any) -> list[AlignedPair]:
     """The pairs, in a list.
 
     Raises:
+        FileError: where a file of them cannot be read.
         RecordError: where one of them is not a pair.
     """
-    pairs = listed(given, "a list of AlignedPair")
+    if isinstance(given, str | Path):
+        return read_aligned_pairs(given)
+    pairs = listed(given, "a file, or a list of AlignedPair")
     for each in pairs:
         if not isinstance(each, AlignedPair):
             raise RecordError(f"Expected a list of AlignedPair, and one is {repr(each)[:60]}")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -383,7 +384,7 @@ AlignmentStudy.FOLD = FOLD
 def alignment_study(
     model: Any,
     tokenizer: Any,
-    pairs: Iterable[AlignedPair],
+    pairs: Iterable[AlignedPair] | str | Path,
     *,
     target_tokenizer: Any = None,
     random_weights: bool = False,
@@ -402,7 +403,8 @@ def alignment_study(
     Args:
         model: an encoder-decoder: loaded, its name or folder.
         tokenizer: of the model; None where that is named.
-        pairs: sentences with their translations and links.
+        pairs: a file that `read_aligned_pairs` reads, or sentences with their translations and
+            links.
         target_tokenizer: of the target side, where it is another: loaded, or its name.
         random_weights: whether the same architecture with random weights reads them, too:
             ``control`` of the result.
@@ -414,6 +416,7 @@ def alignment_study(
             docs page "Over many texts".
 
     Raises:
+        FileError: where the file cannot be read.
         RunError: of a run, see `headscope.corpus.run`.
         ModelError: a model that is not an encoder-decoder.
         TextError: where the tokenizer does not know most of what is in the sentences.

@@ -222,12 +222,10 @@ class Coreference(HeadAnswers[AntecedentHead]):
 
     def _shown(self) -> tuple[list[TextTable], list[str]]:
         tables = []
-        for candidates in CANDIDATES:
-            among = "the heads of the candidate mentions"
-            if candidates == "words":
-                among = "all other words"
+        for way in CANDIDATES:
+            among = "all other words" if way == "words" else "the heads of the candidate mentions"
             titles = f"among {among}:", f"among {among}, held out:"
-            tables += self._tables(self.heads_of(candidates), *titles)
+            tables += self._tables(self.heads_of(way), *titles)
         return tables, []
 
     def _named(self, kind: str, numbers: dict[str, Any]) -> dict[str, Any]:
@@ -330,7 +328,7 @@ def coref(
 def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage, ...]]:
     """What the passages are called together, and the passages."""
     if isinstance(passages, str | os.PathLike):
-        data, listed = source_name(passages), read_coreference(passages, **reading)
+        data, listed = source_name(passages, **reading), read_coreference(passages, **reading)
     else:
         data, listed = "passages", tuple(passages if isinstance(passages, Iterable) else ())
     if not listed or not all(isinstance(each, Passage) for each in listed):

@@ -113,22 +113,26 @@ def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
 
 
 def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
-    long = Sentence(
-        words=("cat",) * 100,
-        heads=(0, *range(1, 100)),
-        relations=("root", *["obj"] * 99),
-        name="long",
+    long, too_long = (
+        Sentence(
+            words=("cat",) * words,
+            heads=tuple(range(words)),
+            relations=("root", *["obj"] * (words - 1)),
+            name=name,
+        )
+        for name, words in (("long", 100), ("too long", 129))
     )
     told = []
-    bank = [sentences[0], long, *sentences[1:30]]
+    bank = [sentences[0], long, too_long, *sentences[1:30]]
     found = hs.probe(
         *tiny, bank, on_error=lambda name, error: told.append(name), random_weights=True, **QUICK
     )
     limit = tiny[0].config.max_position_embeddings
-    assert told == ["long"]
+    assert told == ["too long", "long"]
+    assert found.left_out["too long"] == "129 words are more than most_words=128"
     assert f"has 302 tokens and the model has positions for {limit}" in found.left_out["long"]
     assert sum(found.sentences) == 30
-    assert "left out: 1 of the sentences, such as long: " in str(found)
+    assert "left out: 2 of 32 sentences, such as too long: 129 words" in str(found)
 
 
 def test_sentences_are_drawn_by_the_first_seed(tiny, sentences):

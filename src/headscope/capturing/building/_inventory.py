@@ -125,7 +125,7 @@ def warn_of_gaps(
 
 def not_read(modules: Iterable[nn.Module], model: nn.Module, given: Iterable[str]) -> list[str]:
     """Names of inputs that no part of a model takes, and ``**kwargs`` swallows."""
-    left = set(given).difference(arguments_of(model))
+    left = set(given) - {"output_attentions", "output_hidden_states"} - set(arguments_of(model))
     if left:
         kinds = {type(module) for module in modules}
         left = left.difference(*map(arguments_of, kinds))

@@ -161,7 +161,7 @@ def explained(model: Any) -> Generator[None]:
     except (HeadscopeError, torch.OutOfMemoryError):
         # what the caller's own processors of logits say, and what another machine could do
         raise
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         name = type(model).__name__
         raise CaptureError(f"{name} cannot generate like this: {why}") from error

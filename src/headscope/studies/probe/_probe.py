@@ -50,7 +50,7 @@ class ProbeOptions(LoadOptions, RunOptions, total=False):
     sentences: int | None
     """How many of the treebank's sentences, drawn by the first seed; all by default."""
     most_words: int
-    """Longer sentences are left out; 128 by default (Clark et al. 2019)."""
+    """Longer sentences are left out and named; 128 by default (Clark et al. 2019)."""
     split: tuple[float, float, float]
     """Shares of the sentences to learn from, to choose epoch and layer by, and to report on; 0.7,
     0.1, 0.2.
@@ -172,14 +172,16 @@ def probe(
     given: dict[str, Any] = dict(options)
     reading = taken(given, (*LOADING, *OPTIONS))
     plan, out = _plan(kind, given), reading.get("out")
-    bank = []
-    for number, sentence in enumerate(parse_treebank(treebank), 1):
-        bank.append(replace(sentence, name=sentence.name or f"sentence {number}"))
+    numbered = enumerate(parse_treebank(treebank), 1)
+    bank = [replace(each, name=each.name or f"sentence {number}") for number, each in numbered]
     check_unique((sentence.name for sentence in bank), "sentence")
     if asks_for_run(reading):
         # In an order that does not depend on that of their file.
         bank.sort(key=lambda sentence: sentence.name)
-    sentences = _drawn([sentence for sentence in bank if len(sentence) <= plan.most_words], plan)
+    why = f"words are more than most_words={plan.most_words}"
+    left_out = {each.name: f"{len(each)} {why}" for each in bank if len(each) > plan.most_words}
+    sentences = _drawn([sentence for sentence in bank if sentence.name not in left_out], plan)
+    asked = len(left_out) + len(sentences)
     reading |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
     if plan.on_error is not None or not asks_for_run(reading):
         # They are named one by one when all are read, and in the result.
@@ -189,14 +191,14 @@ def probe(
     texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
     with texts_in_parts(READ, (model, tokenizer), texts, reading) as parts:
         own, twin = parts.folded(READ, how, {}), None
-        left_out = own.left_out
+        left_out |= own.left_out
         if random_weights:
             twin = parts.folded(READ, how, {}, random=True, place=RANDOM)
-            left_out = left_out | twin.left_out
+            left_out |= twin.left_out
         for name, why in left_out.items():
             (plan.on_error or passed)(name, RecordError(why))
         read = [each for each in sentences if each.name not in left_out]
-        check_conserved(len(sentences), len(read), len(left_out), "sentences")
+        check_conserved(asked, len(read), len(left_out), "sentences")
         result = replace(_learnt(kind, plan, (own, twin), read), left_out=left_out)
         if out is not None:
             result.save(Path(out) / RESULT)
@@ -254,11 +256,8 @@ def with_table(path: Path, items: Sequence[ProbeItem]) -> list[ProbeItem]:
             "lower case"
         )
     none = np.zeros_like(next(iter(table.values())))
-    with_vectors = []
-    for item in items:
-        vectors = np.stack([table.get(form, none) for form in item.forms])
-        with_vectors.append(item.with_arrays(vectors=vectors))
-    return with_vectors
+    vectors = [np.stack([table.get(form, none) for form in item.forms]) for item in items]
+    return [item.with_arrays(vectors=own) for item, own in zip(items, vectors, strict=True)]
 
 
 def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:

@@ -115,7 +115,7 @@ class Probing(Result):
         confidence: of the bootstrap intervals, over documents where sentences name theirs, else
             over sentences.
         facts: what else there is to say: epochs, layers, labels.
-        left_out: sentences that could not be read, by name, and why.
+        left_out: sentences that are too long or could not be read, by name, and why.
         words: median length of the sentences reported on; None where it is not known.
     """
 
@@ -275,9 +275,9 @@ class Probing(Result):
             f"{trained}; [{self.confidence:.0%} interval over {of}]"
         )
         lines = [f"{name}: {_fact(value)}" for name, value in self.facts.items()]
-        if self.left_out:
-            name, why = next(iter(self.left_out.items()))
-            lines.append(f"left out: {len(self.left_out)} of the sentences, such as {name}: {why}")
+        lost, given = len(self.left_out), sum(self.sentences) + len(self.left_out)
+        for name, why in list(self.left_out.items())[:1]:
+            lines.append(f"left out: {lost} of {given} sentences, such as {name}: {why}")
         return [first, *(self._table(task) for task in self.tasks), "\n".join(lines)]
 
     def _table(self, task: str) -> TextTable:
