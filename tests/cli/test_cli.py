@@ -304,7 +304,7 @@ def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
     refused = {
         "compare a.safetensors b.safetensors": "or give less to hs.compare(..., least=)",
         "figure a.safetensors --layer 1 --quantity nope --out a.svg": "stack 'self' has 'weight'",
-        "export nothere --out a.csv": "headscope capture --out nothere.safetensors makes one",
+        "export nothere --out a.csv": "headscope capture --out run.safetensors makes such a file",
         f"generate a b --model {writer} --out c.safetensors": "Expected a folder for --out",
     }
     for line, why in refused.items():

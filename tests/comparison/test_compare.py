@@ -263,7 +263,7 @@ def test_the_table_has_a_row_for_every_head(tmp_path):
     ("arguments", "options", "said"),
     [
         (("a", "uvw"), {}, "none in common; say which to compare with stack=('cross', 'self')"),
-        (("a",), {}, "on both sides, not 3"),
+        (("a",), {}, "(hs.load reads files), got 3"),
         (("a", []), {}, "was given 1 and 0 records"),
         (("uvw", "uvw"), {"heads": "all"}, "heads='all': expected one of 'auto', 'number', 'best'"),
         (("uvw", "four"), {"heads": "number"}, "have 6 heads in 2 layers and 8 in 2"),

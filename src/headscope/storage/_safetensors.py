@@ -168,7 +168,7 @@ def _opened(path: Path) -> OpenFile:
     try:
         if regular_or_none(path) is None:
             raise FileError(
-                f"{path} does not exist; give a file that headscope wrote, such as run.safetensors"
+                f"{path} does not exist; headscope capture --out run.safetensors makes such a file"
             )
         return OpenFile(path)
     except (OSError, ValueError) as error:
