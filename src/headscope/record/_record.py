@@ -192,10 +192,9 @@ def _sized(stack: Stack) -> str:
 
 
 def _counted(stack: Stack) -> str:
-    query, key = (
-        "numbered positions" if side.numbered else "tokens" for side in (stack.query, stack.key)
-    )
-    queries, keys = len(stack.query), len(stack.key)
+    sides = stack.query, stack.key
+    query, key = ("numbered positions" if side.numbered else "tokens" for side in sides)
+    queries, keys = map(len, sides)
     if stack.query == stack.key:
         return f"{queries} {query}"
     return f"{queries} x {keys} {key}" if query == key else f"{queries} {query} x {keys} {key}"
