@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from headscope import capturing
+from headscope.capturing import facts as own_facts
 from headscope.corpus import _engines, pool, worker_number
 from headscope.record import ModelFacts
 from headscope.studies.shared import _corpus_model
@@ -75,7 +76,7 @@ def test_parts_of_several_gpus_are_of_one_run(monkeypatch):
     told = []
     for device in ("cuda:0", "cuda:1", "cpu"):
         monkeypatch.setattr(
-            capturing, "facts_of", lambda _, device=device: ModelFacts(name="m", device=device)
+            own_facts, "facts_of", lambda _, device=device: ModelFacts(name="m", device=device)
         )
         told.append(facts_of_model(torch.nn.Module(), None)["runs on"])
     assert told == ["cuda", "cuda", "cpu"]

@@ -71,6 +71,8 @@ def settings_of(result):
         if value is not None:
             settings |= {f"{value:g}", f"{100 * value:.0f}"}
     settings |= {str(seed) for seed in getattr(result, "seeds", ())}
+    if type(result).__name__ == "Probing":  # how many sentences were given, those left out included
+        settings.add(str(sum(result.sentences) + len(result.left_out)))
     return settings
 
 
