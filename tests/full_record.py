@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from headscope import Generation, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import Candidate, Contributions, Rotary, statistics_of
+from headscope.record import Candidate, Contributions, Part, Rotary, statistics_of
 from headscope.testing import random_weights
 
 HEADS, QUERIES, KEYS = 6, 5, 7
@@ -20,6 +20,10 @@ def full_record(rng):
         offsets=((0, 1), None, (2, 3), (0, 1), None),
         segments=(0, 0, 0, 1, 1),
         words=(0, None, 1, 2, 2),
+        parts=(
+            Part(name="</script>", kind="turn", spans=((0, 1), (2, 4)), tokens=(0, 2, 3)),
+            Part(name="a", kind="sentence", level=1, spans=((0, 1),), tokens=(0,)),
+        ),
     )
     key = Tokens(
         pieces=tuple("tuvwxyz"),
@@ -27,6 +31,7 @@ def full_record(rng):
         places=(None, (0, 0), (0, 1), (0, 0), (0, 1), (1, 0), (1, 1)),
         pictures=(None, 0, 0, 1, 1, 1, 1),
         times=(None, (0.0, 0.5), *[None] * 5),
+        parts=(Part(name="picture 2", kind="picture", tokens=(3, 4, 5, 6)),),
     )
     visible = rng.random((QUERIES, KEYS)) < 0.7
     visible[:, 0] = True

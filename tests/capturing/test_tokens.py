@@ -167,7 +167,7 @@ def test_pieces_that_only_look_like_delimiters_are_none():
     bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
     assert bare.roles is None
     assert token_class(bare, "delimiter").tolist() == [True, False, True]
-    with pytest.raises(hs.RecordError, match="roles .'begin'. are not known; give bos, cls, sep"):
+    with pytest.raises(hs.RecordError, match="roles are None, bos, cls, sep, eos, not begin"):
         hs.Tokens(pieces=("a",), roles=("begin",))
 
 

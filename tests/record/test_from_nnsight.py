@@ -219,7 +219,7 @@ def test_encoder_and_decoder_have_their_stacks(rng):
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
     np.testing.assert_array_equal(record["cross"].weights(0), saved["cross"][0][0])
     assert record["decoder"].key.pieces == ("<pad>", "die", "Katze")
-    with pytest.raises(RecordError, match="without decoder_tokens"):
+    with pytest.raises(RecordError, match="'decoder'; give decoder_tokens"):
         hs.from_nnsight(saved, TOKENS)
     with pytest.raises(RecordError, match="positions are for models with one stack"):
         hs.from_nnsight(saved, TOKENS, decoder_tokens=["<pad>", "die", "Katze"], positions=[1])
@@ -243,7 +243,7 @@ def test_encoder_and_decoder_have_their_stacks(rng):
         (lambda w: [0 * hidden()[..., :5]], "layer 0: query 0 gives weight to no key at all; for"),
         (lambda w: [np.log(w[0])], "are these scores before softmax"),
         (lambda w: [w[0][..., :4]], "rows must sum to 1 over the keys"),
-        (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 and 5 tokens were given"),
+        (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 query tokens and 5 key"),
         (
             lambda w: ["no"],
             "weights of layer 0 is not an array of numbers with equally long rows but str",

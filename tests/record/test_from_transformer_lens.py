@@ -204,7 +204,7 @@ def test_what_does_not_agree_is_refused(made, given, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tokens": TOKENS[1:]}, "5 queries and 5 keys, but 4 and 4 tokens were given; count the"),
+        ({"tokens": TOKENS[1:]}, "but 4 query tokens and 4 key tokens were given; count the"),
         ({"tokens": "abcde"}, "not 'abcde'"),
         ({"tokens": TOKENS, "example": 1}, "holds a batch of 1 texts, numbered from 0; there is"),
         ({"tokens": TOKENS, "example": -1}, "whole number from 0 on, not -1"),

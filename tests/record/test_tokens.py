@@ -2,6 +2,7 @@ import pytest
 from tokenizers import pre_tokenizers
 
 from headscope import RecordError, Tokens
+from headscope.record import Part
 
 
 def test_bare_pieces_get_labels_marks_and_segments():
@@ -49,6 +50,36 @@ def test_patches_have_places_in_the_grid_of_their_picture():
     assert several.grid is None
 
 
+def test_parts_follow_their_tokens():
+    told = Part(name="user", kind="turn", spans=((0, 5),), tokens=(1, 2, 4))
+    first = Part(name="user, sentence 1", kind="sentence", level=1, spans=((0, 1),), tokens=(1,))
+    tokens = Tokens(pieces=tuple("<abcd"), texts=("a b c",), parts=(told, first))
+    turned = tokens.take([4, 0, 2])
+    assert [part.tokens for part in turned.parts] == [(0, 2), ()]
+    assert [(part.name, part.spans) for part in turned.parts] == [
+        (part.name, part.spans) for part in tokens.parts
+    ]
+    assert tokens != Tokens(pieces=tuple("<abcd"), texts=("a b c",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "chapter"}, "kind 'chapter' .* give one of turn, document"),
+        ({"level": -1}, "level -1; give one of .* whole number from 0"),
+        ({"spans": ((2, 4),)}, "leave the 3 characters read"),
+        ({"tokens": (0, 3)}, r"tokens \(0, 3\); give rising positions from 0 to 2"),
+        ({"tokens": (1, 0)}, "rising"),
+        ({"tokens": (1, 2)}, "'b' shares token 1 with 'a'; .* another level"),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused(fields, message):
+    part = Part(**{"name": "b", "kind": "turn"} | fields)
+    parts = (Part(name="a", kind="turn", tokens=(1,)), part)
+    with pytest.raises(RecordError, match=message):
+        Tokens(pieces=tuple("abc"), texts=("abc",), parts=parts)
+
+
 def test_frames_have_times():
     tokens = Tokens(pieces=("a", "b", "c"), times=((0.0, 0.5), None, (0.5, 1.0)))
     assert tokens.take([1, 2]).times == (None, (0.5, 1.0))
@@ -59,7 +90,7 @@ def test_frames_have_times():
     [
         ({"pieces": ("a", "b"), "ids": (1,)}, "1 ids were given for 2 pieces"),
         ({"pieces": ("a", "b"), "special": (True,)}, "1 special were given for 2 pieces"),
-        ({"pieces": ("a",), "segments": (2,)}, r"segments must be 0 or 1 .* not \[2\]"),
+        ({"pieces": ("a",), "segments": (2,)}, "segments are 0, 1, not 2"),
         ({"pieces": ("a",), "texts": ("ab",), "offsets": ((1, 3),)}, r"offsets \(1, 3\) of token"),
         ({"pieces": ("a",), "offsets": ((0, 1),)}, "leave text 0 with its 0 characters"),
         (

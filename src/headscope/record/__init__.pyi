@@ -30,6 +30,8 @@ from ._stored import StoredArrays as StoredArrays
 from ._stored import array_field as array_field
 from ._stored import held as held
 from ._stored import part_of as part_of
+from ._tokens import PART_KINDS as PART_KINDS
+from ._tokens import Part as Part
 from ._tokens import Tokens as Tokens
 from ._words import JOINER as JOINER
 from ._words import Words as Words

@@ -199,8 +199,15 @@ def check_shapes(layer: Layer, kept: Sequence[str]) -> None:
         sizes["feature"] = layer.shape_of(as_wide_as)[-1]
         shape = tuple([sizes[axis] for axis in AXES[name]])
         check_floats(held(layer, name), layer._name(name), shape, ARRAYS[name])
-    _check_statistics(layer, heads, queries, keys)
-    _check_maps(layer, queries, keys)
+    sizes_of: dict[str, Any] = {"visible": layer.visible.shape}
+    if layer.contributions is not None and layer.contributions.size is not None:
+        sizes_of["contributions"] = layer.contributions.size
+    if layer.statistics is not None:
+        sizes_of["statistics"] = (layer.statistics.heads, *layer.statistics.size)
+    for name, size in sizes_of.items():
+        wanted = (heads, queries, keys)[-len(size) :]
+        if size != wanted:
+            raise RecordError(f"{layer._name(name)} has shape {size}, but the arrays have {wanted}")
 
 
 def _check_bias(layer: Layer, heads: int, queries: int, keys: int) -> None:
@@ -208,32 +215,6 @@ def _check_bias(layer: Layer, heads: int, queries: int, keys: int) -> None:
     check_floats(held(layer, "bias"), layer._name("bias"), (shared, queries, keys), ARRAYS["bias"])
     if shared not in (1, heads):
         raise RecordError(f"{layer._name('bias')} has {shared} heads; give 1 or {heads}")
-
-
-def _check_statistics(layer: Layer, heads: int, queries: int, keys: int) -> None:
-    if layer.statistics is None:
-        return
-    if (layer.statistics.heads, *layer.statistics.size) != (heads, queries, keys):
-        raise RecordError(
-            f"{layer._name('statistics')} are of {layer.statistics.heads} heads and "
-            f"{layer.statistics.size} queries and keys, but the arrays of {heads} heads and "
-            f"{(queries, keys)}"
-        )
-
-
-def _check_maps(layer: Layer, queries: int, keys: int) -> None:
-    """Raise unless contributions and mask have these queries and keys."""
-    size = None if layer.contributions is None else layer.contributions.size
-    if size is not None and size != (queries, keys):
-        raise RecordError(
-            f"{layer._name('contributions')} are of {size} queries and "
-            f"keys, but the arrays of {(queries, keys)}"
-        )
-    if layer.visible.shape != (queries, keys):
-        raise RecordError(
-            f"{layer._name('visible')} has shape {layer.visible.shape}, but [query key] is "
-            f"{(queries, keys)}"
-        )
 
 
 def check_values(layer: Layer, names: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from headscope.errors import RecordError, check_count, listed
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._layer import Layer
+from headscope.record._stack import Stack
 from headscope.record._tokens import Tokens
 from headscope.record.bare_arrays import Pieces, parse_tokens, plain
 
@@ -112,14 +113,28 @@ def tokens_of(tokens: Pieces, text: str | None = None) -> Tokens:
     return replace(parsed, texts=(text,))
 
 
-def check_tokens(layer: Layer, query: Tokens, key: Tokens) -> None:
-    """Raise unless the layer has one query and one key for each token, saying what is usually
-    forgotten.
+def stacks_of(
+    layers: Mapping[str, tuple[Layer, ...]], first: Tokens, second: Pieces | None
+) -> dict[str, Stack]:
+    """The stacks of layers by name.
+
+    Args:
+        layers: of each stack.
+        first: tokens of the model, or of its encoder.
+        second: tokens of its decoder.
+
+    Raises:
+        RecordError: where they do not fit, or those of a decoder are missing.
     """
-    if layer.size != (len(query), len(key)):
-        raise RecordError(
-            f"{layer.module} has {layer.size[0]} queries and {layer.size[1]} keys, but "
-            f"{len(query)} and {len(key)} tokens were given; count the tokens that the tokenizer "
-            "puts before and after the text, and for a padded batch say where the tokens are, "
-            "such as positions=slice(2, None) after two of padding"
-        )
+    written = None if second is None else tokens_of(second)
+    stacks = {}
+    for name, own in layers.items():
+        query = written if name in ("decoder", "cross") else first
+        if query is None:
+            raise RecordError(
+                f"There is attention of {name!r}; give decoder_tokens, the tokens that the decoder "
+                "was run on"
+            )
+        key = first if name == "cross" else query
+        stacks[name] = Stack(name=name, query=query, key=key, layers=own)
+    return stacks

@@ -13,15 +13,9 @@ from headscope.errors import RecordError, listed
 from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._checks import ROW_SUM_TOLERANCE
 from headscope.record._facts import ModelFacts
-from headscope.record._foreign import (
-    BatchPart,
-    Positions,
-    check_tokens,
-    tokens_of,
-)
+from headscope.record._foreign import BatchPart, Positions, stacks_of, tokens_of
 from headscope.record._layer import Layer
 from headscope.record._record import Record
-from headscope.record._stack import Stack
 from headscope.record.bare_arrays import Pieces, is_half, plain, resolved
 
 STACKS = ("encoder", "decoder", "cross")
@@ -95,20 +89,8 @@ def from_nnsight(
     given = _by_stack(resolved(saved))
     cut = BatchPart(example=example, positions=positions)
     cut.check_stacks(given)
-    first = tokens_of(tokens, text)
-    second = None if decoder_tokens is None else tokens_of(decoder_tokens)
-    stacks = {}
-    for name, values in given.items():
-        query = second if name in ("decoder", "cross") else first
-        if query is None:
-            raise RecordError(
-                "from_nnsight: decoder or cross attention was given without decoder_tokens"
-            )
-        key = first if name == "cross" else query
-        layers = _layers(values, name, cut)
-        for layer in layers:
-            check_tokens(layer, query, key)
-        stacks[name] = Stack(name=name, query=query, key=key, layers=layers)
+    layers = {name: _layers(values, name, cut) for name, values in given.items()}
+    stacks = stacks_of(layers, tokens_of(tokens, text), decoder_tokens)
     return Record(stacks=stacks, model=ModelFacts(name=model, implementation="nnsight"))
 
 

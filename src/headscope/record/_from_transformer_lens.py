@@ -10,10 +10,9 @@ import numpy as np
 from headscope.errors import RecordError
 from headscope.record._cached_layer import LayerArrays, layer_of
 from headscope.record._facts import ModelFacts
-from headscope.record._foreign import BatchPart, Positions, check_tokens, tokens_of
+from headscope.record._foreign import BatchPart, Positions, stacks_of, tokens_of
 from headscope.record._layer import Layer
 from headscope.record._record import Record
-from headscope.record._stack import Stack
 from headscope.record.bare_arrays import Pieces, is_half
 
 # HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn,
@@ -91,22 +90,8 @@ def from_transformer_lens(
     config, cut = _config(cache, model), BatchPart(example=example, positions=positions)
     hooks = _sorted(cache)
     cut.check_stacks(hooks)
-    sides = {"self": tokens_of(tokens, text)}
-    sides["encoder"] = sides["self"]
-    sides["cross"] = sides["encoder"]  # what cross-attention looks at
-    if decoder_tokens is not None:
-        sides["decoder"] = tokens_of(decoder_tokens)
-    elif set(hooks) & {"decoder", "cross"}:
-        raise RecordError(
-            "This cache holds a decoder; give decoder_tokens, the tokens that it was run on"
-        )
-    stacks = {}
-    for name, layers in hooks.items():
-        query, key = sides["decoder" if name == "cross" else name], sides[name]
-        made = tuple(_layer(part, config, cut) for part in layers)
-        for layer in made:
-            check_tokens(layer, query, key)
-        stacks[name] = Stack(name=name, query=query, key=key, layers=made)
+    layers = {name: tuple(_layer(own, config, cut) for own in hooks[name]) for name in hooks}
+    stacks = stacks_of(layers, tokens_of(tokens, text), decoder_tokens)
     return Record(stacks=stacks, model=_facts(config))
 
 

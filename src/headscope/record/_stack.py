@@ -64,7 +64,9 @@ class Stack(RebuiltWhenCopied):
                 raise RecordError(
                     f"Stack {self.name!r}, layer {layer.layer}: the arrays have {queries} queries "
                     f"and {keys} keys, but {len(self.query)} query tokens and {len(self.key)} key "
-                    "tokens were given"
+                    "tokens were given; count the tokens that the tokenizer puts before and after "
+                    "the text, and cut padding off (positions= of from_transformer_lens and "
+                    "from_nnsight)"
                 )
 
         self._check_rest(numbers)

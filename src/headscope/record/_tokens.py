@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any
 from unicodedata import category
 
-from headscope.errors import RecordError
+from headscope.errors import RecordError, is_whole
 from headscope.record._words import JOINER, Words, stands_alone
 
 SPECIAL = re.compile(
@@ -24,13 +24,43 @@ CONTINUATION = "##"
 MARKS = WORD_END, GOES_ON = "</w>", "@@"
 """What BPE writes behind the last piece of a word, or behind each but the last."""
 SPACE_MARKS = ("\u0120", "\u2581")  # byte-level BPE and SentencePiece
+PART_KINDS = ("turn", "document", "page", "paragraph", "sentence", "span", "text")
+PART_KINDS += ("picture", "region", "frame", "time")
+"""Kinds of parts of texts, and of pictures, videos and sounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A named part of what a model reads: a document, a turn of a chat, a sentence, a frame.
+
+    Marks of a chat template and special tokens belong to no part. What a model writes itself is not
+    a part: it begins at ``record.generation.prompt``.
+
+    Args:
+        name: what to call it, such as ``"document 2"`` or ``"document 2, sentence 3"``.
+        kind: ``"turn"``, ``"document"``, ``"page"``, ``"paragraph"``, ``"sentence"``, ``"span"``,
+            ``"text"`` (one of a pair), ``"picture"``, ``"region"`` (of a picture), ``"frame"``, or
+            ``"time"``.
+        level: how deep it is nested, 0 for the outermost. Parts of one level share no token.
+        spans: ``(start, stop)`` in characters of the text, several where a template repeats a
+            message; of a pair counted on from the first text to the second. None for parts of
+            pictures, videos and sounds.
+        tokens: rising positions of its tokens. A token whose characters stand in two parts belongs
+            to the one with most of them, white space left aside. None where all of them were cut.
+    """
+
+    name: str
+    kind: str
+    level: int = 0
+    spans: tuple[tuple[int, int], ...] = ()
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
     """Tokens of a text, a sentence pair, a picture, a video or a sound, or bare pieces.
 
-    Every list but ``texts``, ``grids`` and ``frames`` has one entry for each token.
+    Every list but ``texts``, ``grids``, ``frames`` and ``parts`` has one entry for each token.
 
     Only ``pieces`` must be given; the rest is filled with what follows from the pieces alone.
 
@@ -58,10 +88,12 @@ class Tokens:
         frames: for each grid the first and last frame of the video that it stands for, counted from
             0; None for a picture. Empty where there is no video.
         numbered: why the pieces are but numbers of positions; empty where they are tokens.
+        parts: documents, turns, sentences, frames ...
 
     Raises:
         RecordError: where a list has another length than ``pieces``, offsets leave the text, or
-            places the grid, or for a role there is not.
+            places the grid, for a role there is not, or where parts leave the text or share a
+            token.
     """
 
     pieces: tuple[str, ...]
@@ -79,6 +111,7 @@ class Tokens:
     roles: tuple[str | None, ...] | None = None
     frames: tuple[tuple[int, int] | None, ...] = ()
     numbered: str = field(default="", compare=False)
+    parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         for position, piece in enumerate(self.pieces):
@@ -90,12 +123,12 @@ class Tokens:
         self._fill()
         # Lengths first: the checks after it read the lists in parallel.
         self._check_lengths()
-        self._check_segments()
+        self._check_known()
         self._check_offsets()
         self._check_places()
         self._check_frames()
         self._check_times()
-        self._check_roles()
+        self._check_parts()
 
     def _fill(self) -> None:
         """Tuples in place of lists, and what follows from the pieces where it was not given."""
@@ -103,6 +136,7 @@ class Tokens:
             "pieces": tuple(self.pieces),
             "texts": tuple(self.texts),
             "frames": tuple(self.frames),
+            "parts": tuple(self.parts),
             "special": tuple(self.special)
             or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
@@ -168,7 +202,13 @@ class Tokens:
 
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
-        return replace(self, **{name: _picked(getattr(self, name), kept) for name in EACH})
+        places = {token: place for place, token in enumerate(kept)}
+        parts = []
+        for part in self.parts:
+            own = sorted(places[token] for token in part.tokens if token in places)
+            parts.append(replace(part, tokens=tuple(own)))
+        picked = {name: _picked(getattr(self, name), kept) for name in EACH}
+        return replace(self, **picked, parts=tuple(parts))
 
     def _check_lengths(self) -> None:
         for name in EACH:
@@ -179,12 +219,14 @@ class Tokens:
                     "one for each piece"
                 )
 
-    def _check_segments(self) -> None:
-        wrong = set(self.segments) - {0, 1}
-        if wrong:
-            raise RecordError(
-                f"Tokens: segments must be 0 or 1 (first or second text), not {sorted(wrong)}"
-            )
+    def _check_known(self) -> None:
+        known = {"segments": (self.segments, (0, 1)), "roles": (self.roles, (None, *ROLES))}
+        for name, (given, allowed) in known.items():
+            if unknown := set(given or ()) - set(allowed):
+                raise RecordError(
+                    f"Tokens: {name} are {', '.join(map(str, allowed))}, not "
+                    f"{', '.join(sorted(map(str, unknown)))}"
+                )
 
     def _check_offsets(self) -> None:
         for position, offset in enumerate(self.offsets or ()):
@@ -237,13 +279,31 @@ class Tokens:
                     f"Tokens: the times {time} of token {position} must be (start, stop) in seconds"
                 )
 
-    def _check_roles(self) -> None:
-        unknown = set(self.roles or ()) - {None, *ROLES}
-        if unknown:
-            raise RecordError(
-                f"Tokens: the roles {sorted(map(str, unknown))} are not known; give "
-                f"{', '.join(ROLES)}"
-            )
+    def _check_parts(self) -> None:
+        size, owners = sum(map(len, self.texts)), {}
+        for number, part in enumerate(self.parts):
+            what, tokens = f"Tokens: the part {part.name!r}", part.tokens
+            if part.kind not in PART_KINDS or not is_whole(part.level, 0):
+                raise RecordError(
+                    f"{what} has the kind {part.kind!r} and the level {part.level!r}; give one of "
+                    f"{', '.join(PART_KINDS)}, and a whole number from 0"
+                )
+            if any(not 0 <= start <= stop <= size for start, stop in part.spans):
+                raise RecordError(
+                    f"{what} has the spans {part.spans}, which leave the {size} characters read"
+                )
+            if sorted(set(tokens)) != list(tokens) or not set(tokens) <= set(range(len(self))):
+                raise RecordError(
+                    f"{what} has the tokens {tokens[:8]}; give rising positions from 0 to "
+                    f"{len(self) - 1}"
+                )
+            for token in tokens:
+                if owners.setdefault((part.level, token), number) != number:
+                    other = self.parts[owners[part.level, token]].name
+                    raise RecordError(
+                        f"{what} shares token {token} with {other!r}; parts of one level share "
+                        "none, so give one of them another level"
+                    )
 
 
 ROLES = ("bos", "cls", "sep", "eos")

@@ -263,12 +263,12 @@ def joined_steps(steps: Any, name: str) -> list[Any]:
             "returned"
         )
     return [
-        _joined([_array(step[number]) for step in steps], f"{name} attention of layer {number}")
+        _joined([step[number] for step in steps], f"{name} attention of layer {number}")
         for number in range(counts.pop())
     ]
 
 
-def _joined(steps: list[np.ndarray | None], name: str) -> np.ndarray | None:
+def _joined(steps: list[Any], name: str) -> np.ndarray | None:
     if all(step is None for step in steps):
         return None
     known = _alike(steps, name)
@@ -290,9 +290,9 @@ def _joined(steps: list[np.ndarray | None], name: str) -> np.ndarray | None:
     return square
 
 
-def _alike(steps: list[np.ndarray | None], name: str) -> list[np.ndarray]:
+def _alike(steps: list[Any], name: str) -> list[np.ndarray]:
     """The steps, all of which must be there, of one text and with the same heads."""
-    known = [step for step in steps if step is not None]
+    known = [plain(step, name) for step in steps if step is not None]
     shapes = {step.shape[:2] for step in known}
     if len(known) < len(steps) or len(shapes) > 1 or known[0].shape[0] != 1:
         raise RecordError(
@@ -300,9 +300,3 @@ def _alike(steps: list[np.ndarray | None], name: str) -> list[np.ndarray]:
             "one beam"
         )
     return known
-
-
-def _array(array: Any) -> np.ndarray | None:
-    if array is None:
-        return None
-    return np.asarray(array.detach().float().cpu() if hasattr(array, "detach") else array)

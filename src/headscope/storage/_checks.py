@@ -155,12 +155,10 @@ TOKENS = (
     | {"ids": ([int], None), "special": [bool], "segments": [int], "grids": [PAIR]}
     | {"times": ([([float, float], None)], None), "roles": ([(str, None)], None)}
     | {"frames": [(PAIR, None)]}
+    | {"parts": [_each(str, "name", "kind") | {"level": int, "spans": [PAIR], "tokens": [int]}]}
 )
-MODEL = _each(str, "name", "weights", "model_type", "class_name", "implementation", "dtype") | {
-    "positions": str,
-    "revision": (str, None),
-    "versions": {str: str},
-}
+MODEL = _each(str, "name", "weights", "model_type", "class_name", "implementation", "dtype")
+MODEL |= {"positions": str, "revision": (str, None), "versions": {str: str}}
 ROTARY = {"frequencies": [float], "style": str, "first": int, "start": int}
 CONTRIBUTIONS = _each((float, None), "expansion", "verified")
 CONTRIBUTIONS |= {"decomposes": str, "missing": {str: str}}

@@ -36,6 +36,7 @@ from headscope.record import (
     Layer,
     Mask,
     ModelFacts,
+    Part,
     Record,
     Rotary,
     Stack,
@@ -45,6 +46,7 @@ from headscope.record import (
     Tokens,
     check_finite,
     held,
+    part_of,
 )
 from headscope.storage._checks import arrays_below, check_document, reading
 from headscope.storage._file_array import checksum_of
@@ -121,13 +123,13 @@ def record_parts(record: Record) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     """What a file of a record holds, alone or as a part of a result: everything but its arrays as
     JSON has it, and the arrays by name.
     """
-    tensors = {name: np.ascontiguousarray(_read(a)) for name, a in _tensors_of(record).items()}
+    tensors = {name: np.ascontiguousarray(part_of(a)) for name, a in _tensors_of(record).items()}
     return _document_of(record), tensors
 
 
 def _checksum(array: Array) -> int:
     """Of an array in a file, which is read for it unless its checksum is known."""
-    return array.checksum if isinstance(array, TemporaryArray) else checksum_of(_read(array))
+    return array.checksum if isinstance(array, TemporaryArray) else checksum_of(part_of(array))
 
 
 def _document_of(record: Record) -> dict[str, Any]:
@@ -276,7 +278,7 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
     generation = _generation(document["generation"]) if "generation" in document else None
     # A damaged file may claim any number; one more than there are tensors makes it fail by name.
     numbers = range(min(document.get("pictures", 0), len(tensors) + 1))
-    pictures = tuple(_read(tensors[f"pictures.{number}"]) for number in numbers)
+    pictures = tuple(part_of(tensors[f"pictures.{number}"]) for number in numbers)
     named = {stack.name: stack for stack in stacks}
     if len(named) < len(stacks):
         raise ValueError(f"two of its stacks are called {stacks[-1].name!r}")
@@ -285,8 +287,8 @@ def record_of(document: dict[str, Any], tensors: Mapping[str, Array]) -> Record:
 
 def _stack(entry: dict, tensors: Mapping[str, Array]) -> Stack:
     # In self-attention both sides are one object, which is compared and held once.
-    query = _made(Tokens, entry["query"])
-    key = query if entry["key"] == "query" else _made(Tokens, entry["key"])
+    query = _tokens(entry["query"])
+    key = query if entry["key"] == "query" else _tokens(entry["key"])
     layers = []
     for facts in entry["layers"]:
         prefix = f"{entry['name']}.{facts['layer']}."
@@ -295,8 +297,8 @@ def _stack(entry: dict, tensors: Mapping[str, Array]) -> Stack:
         layers.append(_made(Layer, facts, **arrays, **parts))
     routers = {number: tensors[f"{entry['name']}.{number}.router"] for number in entry["routers"]}
     others = {int(number): what for number, what in entry["others"].items()}
-    more = {"others": others, "routers": StoredArrays(routers)}
-    return Stack(name=entry["name"], query=query, key=key, layers=tuple(layers), **more)
+    more = {"others": others, "routers": StoredArrays(routers), "layers": tuple(layers)}
+    return Stack(name=entry["name"], query=query, key=key, **more)
 
 
 def _made(kind: type[Made], facts: dict[str, Any], **parts: Any) -> Made:
@@ -331,25 +333,25 @@ def _parts_of(facts: dict[str, Any], tensors: Mapping[str, Array], prefix: str) 
 
 
 def _described(tokens: Tokens) -> dict[str, Any]:
-    """The fields of tokens; roles, frames and reasons only where there are some."""
-    rare = ("roles", "numbered", "frames")
+    """The fields of tokens; roles, frames, parts and reasons only where there are some."""
+    rare = ("roles", "numbered", "frames", "parts")
     fields = dataclasses.asdict(tokens).items()
     return {name: value for name, value in fields if value or name not in rare}
 
 
+def _tokens(entry: dict[str, Any]) -> Tokens:
+    return _made(Tokens, entry, parts=[_made(Part, part) for part in entry.get("parts", ())])
+
+
 def _generation(entry: dict) -> Generation:
     offers = [tuple(Candidate(**each) for each in offered) for offered in entry["alternatives"]]
-    tokens = _made(Tokens, entry["tokens"])
+    tokens = _tokens(entry["tokens"])
     return _made(Generation, entry, tokens=tokens, alternatives=tuple(offers))
-
-
-def _read(array: Array) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.read()
 
 
 def _mask(tensors: Mapping[str, Array], prefix: str, keys: int) -> Mask | None:
     kept = arrays_below(tensors, f"{prefix}visible.")
-    return Mask(keys=keys, **{name: _read(array) for name, array in kept.items()}) if kept else None
+    return Mask(keys=keys, **{name: part_of(kept[name]) for name in kept}) if kept else None
 
 
 class TemporaryArray(StoredArray):
