@@ -77,9 +77,7 @@ def main() -> None:
     labels = [names.index(label) for *_, label in test]
     task = tasks.classification(tokenizer, [row[:2] for row in test], labels)
     began = time.perf_counter()
-    result = hs.ablate(
-        model, task, by=asked.by, resume=asked.out / f"{asked.by}.part.safetensors", progress=True
-    )
+    result = hs.ablate(model, task, by=asked.by, progress=True)
     print(result)
     print(f"{time.perf_counter() - began:.0f} s")
     result.save(asked.out / f"{asked.by}.safetensors")

@@ -337,7 +337,7 @@ def test_what_a_function_cannot_take_is_named(call, message):
 NOTHING = [None, object(), [["weights"]], "a", -7, 1.5, {"a": 1}, float("nan"), True]
 READING = "groups stack confidence truncate on_error allow_unfit"
 SWEPT = {
-    "ablate": "heads layers stack top resume groups alpha correction on_error",
+    "ablate": "heads layers stack top groups alpha correction on_error",
     "alignment_study": "target_tokenizer groups resume",
     "atlas": f"{READING} patterns correction",
     "compare": "spread confidence least groups stack",

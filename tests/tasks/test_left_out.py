@@ -62,6 +62,12 @@ def tasks(tokenizer, pairs, texts, kept, **reading):
     }
 
 
+def inputs_of(task):
+    """What a task reads, but for numbers that its score alone needs."""
+    every = [batch.items() for batch in task.batches]
+    return [task.order, *({k: v for k, v in own if hasattr(v, "shape")} for own in every)]
+
+
 NAMES = list(tasks(None, [], [], []))
 
 
@@ -79,7 +85,7 @@ def test_bad_examples_are_named_and_cost_themselves(name, tokenizer):
     assert all(reasons[number] in str(error) for number, error in told.items())
     assert task.left_out == {number: str(told[number]) for number in sorted(told)}
     if not unknown:
-        assert task.fingerprint == tasks(tokenizer, pairs, GOOD, NUMBERS)[name]().fingerprint
+        assert_close(inputs_of(task), inputs_of(tasks(tokenizer, pairs, GOOD, NUMBERS)[name]()))
 
 
 @pytest.mark.filterwarnings("error")
@@ -135,7 +141,7 @@ def test_a_bad_label_costs_its_example(name, label, tokenizer):
     task = make(tokenizer, texts, [0, label, 1], on_error=told.__setitem__)
     assert list(task.left_out) == list(told) == [1]
     assert f"The label is {label!r}; expected" in task.left_out[1]
-    assert task.fingerprint == make(tokenizer, texts[::2], [0, 1]).fingerprint
+    assert_close(inputs_of(task), inputs_of(make(tokenizer, texts[::2], [0, 1])))
 
 
 def test_a_bad_label_of_a_file_costs_its_row(tokenizer, tmp_path):

@@ -141,11 +141,6 @@ def leave_out(model: nn.Module, names: Iterable[str]) -> None:
     _made_up[model] = frozenset(names)
 
 
-def fingerprint_of(model: nn.Module) -> str:
-    """Tells a model from others: by class, names, shapes, dtypes and numbers of its weights."""
-    return _digest(model, [*model.named_parameters(), *model.named_buffers()])
-
-
 def weights_name(model: nn.Module, *, anew: bool = False) -> str:
     """A short name of the weights of a model, for records: the same for the same weights, and else
     another one.

@@ -315,7 +315,7 @@ def effect(
 
 @made_from(
     "headscope.studies:ablate",
-    takes="+single_heads=heads +whole_layers=layers +share stack screen screen_top=top resume "
+    takes="+single_heads=heads +whole_layers=layers +share stack screen screen_top=top "
     "confidence alpha correction random_weights",
 )
 def ablate(
@@ -365,8 +365,6 @@ def ablate(
     """
     if data is not None and not data.is_file():
         raise FileError(f"{data} does not exist")
-    if "resume" in options:
-        files.check_writable(options["resume"])
     if ":" not in task:
         # Mistakes in the task's name or file show now, before PyTorch is imported.
         hs.tasks.check_task(task, data)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +69,6 @@ class Shared:
     """
     random_weights: bool | None = None
     """Repeat with the same architecture and random weights, as a baseline."""
-    resume: os.PathLike[str] | None = None
-    """Save intermediate results to this file (.safetensors), and continue from it if it exists."""
     seed: int | None = None
     """Random seed."""
     max_new_tokens: int | None = None

@@ -182,10 +182,10 @@ def likeness(
     Example:
         >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
     """
-    batches, order, wanted, left_out = _read(tokenizer, pairs, gold, reading)
-    score = _cosines(pooling)
-    metric, finish = judged_by(wanted)
-    return Task(batches, score, "likeness", metric, (), order, finish, TOTALS, left_out=left_out)
+    task = compared(tokenizer, pairs, gold, pooling=pooling, **reading)
+    wanted = torch.cat([batch[GOLD] for batch in task.batches])[:, None].numpy()
+    metric, finish = judged_by(task.joined([wanted])[:, 0])
+    return replace(task, metric=metric, finish=finish, totals=OF_LIKENESS)
 
 
 def compared(
@@ -209,14 +209,28 @@ def compared(
     Raises:
         TextError: where no pair can be read.
     """
-    batches, order, _, left_out = _read(tokenizer, pairs, gold, reading)
-    cosines = _cosines(pooling, _below_head)
+    check_counts(pairs, gold, "numbers")
+
+    def rows_of(example: tuple[Any, Any], encode: Encode) -> Rows:
+        pair, alike = example
+        label_of(alike)
+        return encoded_pair(encode, pair)
 
     def score(model: nn.Module, batch: Batch) -> torch.Tensor:
-        values = cosines(model, batch)
-        return torch.stack([values, batch[GOLD].to(values)], dim=1)
+        states = _states(model, batch).float()
+        kept = batch["attention_mask"][..., None].to(states)
+        means = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
+        # First texts of all pairs stand above the second ones, see `Examples.padded`.
+        cosines = functional.cosine_similarity(*means.chunk(2), dim=-1)
+        return torch.stack([cosines, batch[GOLD].to(cosines)], dim=1)
 
-    return Task(batches, score, "likeness", "", (GOLD,), order, _not_alone, left_out=left_out)
+    read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
+    wanted = torch.tensor([float(gold[number]) for number in read.numbers], dtype=torch.float64)
+    batches = read.padded()
+    for batch, part in zip(batches, read.parts, strict=True):
+        batch[GOLD] = wanted[part]
+    task = Task(batches, score, "likeness", "", (GOLD,), read.order, not_alone)
+    return replace(task, left_out=read.left_out)
 
 
 def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
@@ -246,49 +260,11 @@ def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:
     return "Spearman's rho" if is_graded else "accuracy", finish
 
 
-def judged_pairs(values: Values) -> Task:
-    """What judges the pairs of a likeness that were scored one by one; it cannot score any.
-
-    Args:
-        values: of every pair: the cosine, and how alike the two are.
-
-    Raises:
-        TextError: where all pairs are as alike.
-    """
-    metric, finish = judged_by(values[:, 1])
-    return Task(({},), _not_alone, "likeness", metric, (GOLD,), finish=finish, totals=TOTALS)
-
-
-def _read(
-    tokenizer: Any, pairs: Sequence[Any], gold: Sequence[Any], reading: ReadingOptions
-) -> tuple[list[dict[str, torch.Tensor]], tuple[int, ...], np.ndarray, dict[int, str]]:
-    """Batches of the pairs that can be read, the number of each pair in them, how alike the two of
-    each are, and why the others cannot be read.
-    """
-    check_counts(pairs, gold, "numbers")
-
-    def rows_of(example: tuple[Any, Any], encode: Encode) -> Rows:
-        pair, alike = example
-        label_of(alike)
-        return encoded_pair(encode, pair)
-
-    read = read_examples(tokenizer, list(zip(pairs, gold, strict=True)), rows_of, reading)
-    wanted = np.array([gold[number] for number in read.numbers], float)
-    batches = read.padded()
-    for batch, part in zip(batches, read.parts, strict=True):
-        batch[GOLD] = torch.from_numpy(wanted[part])
-    return batches, read.order, wanted, read.left_out
-
-
 def _states(model: nn.Module, batch: Batch) -> torch.Tensor:
-    return run(model, batch, without=(GOLD,))[0]
-
-
-def _below_head(model: nn.Module, batch: Batch) -> torch.Tensor:
-    """The states below the head that the model was saved with, if any: a run loads it so."""
+    """The states below the head of the model, if it has any."""
     base = getattr(model, "base_model", model)
     if base is model:
-        return _states(model, batch)
+        return run(model, batch, without=(GOLD,))[0]
     seen: list[torch.Tensor] = []
     # The whole model is run, since it is what heads are disabled in.
     watch = base.register_forward_hook(lambda module, given, output: seen.append(output[0]))
@@ -299,20 +275,8 @@ def _below_head(model: nn.Module, batch: Batch) -> torch.Tensor:
     return seen[-1]
 
 
-def _cosines(
-    pooling: str, states_of: Callable[[nn.Module, Batch], torch.Tensor] = _states
-) -> Callable[[nn.Module, Batch], torch.Tensor]:
-    def score(model: nn.Module, batch: Batch) -> torch.Tensor:
-        states = states_of(model, batch).float()
-        kept = batch["attention_mask"][..., None].to(states)
-        means = states[:, 0] if pooling == "first" else (states * kept).sum(1) / kept.sum(1)
-        # First texts of all pairs stand above the second ones, see `padded_pairs`.
-        return functional.cosine_similarity(*means.chunk(2), dim=-1)
-
-    return score
-
-
-def _not_alone(*_: Any) -> Any:
+def not_alone(*_: Any) -> Any:
+    """In place of a score where there is none."""
     raise NotImplementedError("pairs are judged together, by `judged_by`")
 
 
@@ -348,4 +312,4 @@ def _ranked(cosines: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return standard(cosines) * standard(wanted)
 
 
-TOTALS = {"mean cosine": lambda values: float(np.nanmean(values[:, 0]))}
+OF_LIKENESS = {"mean cosine": lambda values: float(np.nanmean(values[:, 0]))}

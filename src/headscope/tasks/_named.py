@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
-from headscope.tasks import _loss
-from headscope.tasks._classification import classification, compared, f1, likeness, totals_of
-from headscope.tasks._loss import masked_word, minimal_pairs, next_word, repeats, translation
+from headscope.tasks._classification import (
+    OF_LIKENESS,
+    classification,
+    compared,
+    judged_by,
+    likeness,
+    not_alone,
+    totals_of,
+)
+from headscope.tasks._loss import (
+    OF_PAIRS,
+    TOTALS,
+    masked_word,
+    minimal_pairs,
+    next_word,
+    repeats,
+    translation,
+)
 from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._task import Task, Values, parse_task
 
@@ -222,54 +234,28 @@ def function_of(name: str) -> Callable[..., Any]:
     return maker
 
 
-def total_counts(name: str, values: Float[np.ndarray, "cell column"]) -> dict[str, np.ndarray]:
-    """What is counted of one example for `totals_of_counts`.
+def judge_of(name: Any, facts: Mapping[str, Any], values: Values) -> Task:
+    """What judges the examples of a task that were scored one by one; it cannot score any.
 
     Args:
-        name: of the task, one of `NAMES`, or whatever a function of one's own is called.
-        values: of the intact model, and without each head.
+        name: one of `NAMES`; whatever a function of one's own is called has no totals.
+        facts: ``task``, ``metric`` and ``columns`` of the task of one example.
+        values: of every example, by the intact model.
+
+    Raises:
+        TextError: where all pairs of a likeness are as alike.
     """
-    counts = {}
-    if values.shape[1] > 1:
-        # Every total but F1 is the mean of the second column.
-        counts["second"] = values[:, 1]
-    if name == "classification":
-        predicted, right = values[:, 2] == 1, values[:, 3] == 1
-        counts["classes"] = np.eye(3, dtype=np.int64)[int(min(values[0, 3], 2))]
-        # Of class 1: both of the two, and either of them without the other.
-        counts["both"] = (predicted & right).astype(np.int64)
-        counts["either"] = (predicted != right).astype(np.int64)
-    return counts
-
-
-def totals_of_counts(
-    name: str, columns: Sequence[str], counts: Mapping[str, np.ndarray], examples: int
-) -> dict[str, tuple[float, ...]]:
-    """Every total, such as F1, of the intact model first.
-
-    Args:
-        name: see `total_counts`.
-        columns: of the task of one example.
-        counts: of all examples, added up.
-        examples: how many these are.
-    """
-    largest = int(np.flatnonzero(counts.get("classes", [1])).max())
-    totals = {}
-    for total, function in _totals_of_task(name, columns, largest).items():
-        if function is f1:
-            both = 2 * counts["both"]
-            totals[total] = tuple((both / np.maximum(both + counts["either"], 1)).tolist())
-        else:
-            totals[total] = tuple((counts["second"] / examples).tolist())
-    return totals
-
-
-def _totals_of_task(
-    name: str, columns: Sequence[str], largest: int
-) -> Mapping[str, Callable[[Values], float]]:
-    """What is said of all values of a task by its name, but for a likeness."""
-    if name == "classification":
-        return totals_of(columns[0], largest)
-    if name == "minimal-pairs":
-        return _loss.OF_PAIRS
-    return _loss.TOTALS if name in ("next-word", "masked-word", "translation", "repeats") else {}
+    finish, metric, columns = None, facts.get("metric", ""), tuple(facts.get("columns", ()))
+    totals: Mapping[str, Callable[[Values], float]] = {}
+    if name == "likeness":
+        metric, finish = judged_by(values[:, 1])
+        totals = OF_LIKENESS
+    elif name == "classification":
+        totals = totals_of(columns[0], int(values[:, 3].max()))
+    elif name == "minimal-pairs":
+        totals = OF_PAIRS
+    elif name in ("next-word", "masked-word", "translation", "repeats"):
+        totals = TOTALS
+    return Task(
+        ({},), not_alone, facts.get("task", ""), metric, columns, finish=finish, totals=totals
+    )

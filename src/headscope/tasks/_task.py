@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -146,23 +145,6 @@ class Task:
     def scores(self, values: Values) -> Float[np.ndarray, " example"]:
         """The score of each example."""
         return values[:, 0] if self.finish is None else self.finish(values)
-
-    @property
-    def fingerprint(self) -> str:
-        """Identifies the task by its name, metric and inputs; what a score computes is not part of
-        it.
-        """
-        digest = hashlib.sha256(repr((self.name, self.metric, self.columns, self.order)).encode())
-        for batch in self.batches:
-            for name, value in batch.items():
-                if not isinstance(value, torch.Tensor):
-                    digest.update(f"{name} {value}".encode())
-                    continue
-                array = value.detach().cpu().contiguous()
-                digest.update(f"{name} {(array.dtype, tuple(array.shape))}".encode())
-                # As bytes: NumPy has no bfloat16.
-                digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
 
 
 def mean_of_second(values: Values) -> float:

@@ -136,7 +136,6 @@ def two_columns(model, tokenizer, rows):
         (lambda model, tokenizer, rows: model, {"workers": 2}, RunError, "cannot go to other"),
         ("masked-word", {"by": lambda **at: hs.Zero(**at), "workers": 2}, RunError, "given as by"),
         ("masked-word", {"top": 3, "part_size": 9}, InterventionError, "needs screen='gradient'"),
-        ("masked-word", {"resume": "a", "part_size": 9}, RunError, "resume is not for runs"),
         ("masked-word", {"depth": 1, "part_size": 9}, RecordError, "has no option 'depth'"),
         ("masked-word", {"texts": None, "part_size": 9}, RecordError, "needs its examples"),
         ("masked-word", {"texts": ["a"], "groups": [], "part_size": 9}, RecordError, "0 groups"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -75,10 +74,6 @@ class AblationOptions(RunOptions, LoadOptions, total=False):
     """
     top: int | None
     """How many heads a screen leaves, 10."""
-    resume: str | os.PathLike[str] | None
-    """A ``.safetensors`` file that keeps what was found, layer by layer of each batch; a run that
-    was killed resumes from it.
-    """
     share: bool
     """Compute the layers below the changed one once (True), or run the whole model every time."""
     groups: Iterable[Any] | None
@@ -160,7 +155,6 @@ def ablate(
     Raises:
         InterventionError: a task, head, layer or stack that does not exist, or attention that
             cannot be changed.
-        FileError: where the file to resume belongs to another model or task.
         RecordError: an option that there is not.
         ModelError: a model that is not fit for the task: its head was not trained, or it sees what
             it is to predict.
@@ -170,7 +164,6 @@ def ablate(
         ...     model,
         ...     headscope.tasks.next_word(tokenizer, texts),
         ...     by="uniform",
-        ...     resume="part.safetensors",
         ... )
         >>> result.plot("ablation.pdf")
         >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
@@ -183,15 +176,8 @@ def ablate(
         task.check(model)
     task = task.grouped(options.get("groups"))
     result = _ablated(model, task, by, options)
-    if not options.get("random_weights"):
-        return result
-    # Another model, and so another file, which names the weights' fingerprint.
-    beside = options.get("resume")
-    if beside is not None:
-        beside = Path(beside)
-        beside = beside.with_name(f"{beside.stem}.random{beside.suffix}")
-    again = AblationOptions(**options | {"resume": beside})
-    result.control = _ablated(random_twin(model), task, by, again, chosen=result.cells)
+    if options.get("random_weights"):
+        result.control = _ablated(random_twin(model), task, by, options, chosen=result.cells)
     return result
 
 
@@ -216,8 +202,7 @@ def _ablated(
             chosen_heads = screened(disabled.heads, slopes, named, options.get("top"))
             judging["estimates"], left = chosen_heads
             disabled.keep(left)
-        progress = options.get("progress", False)
-        values, shared = disabled.values(task, options.get("resume"), progress=progress)
+        values, shared = disabled.values(task, progress=options.get("progress", False))
     return ablation_of(task, values, judging, facts=disabled.facts_of(task), shared=shared)
 
 
@@ -283,7 +268,7 @@ def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
     _check_cells(options)
     check_screen(options, by)
     if is_run:
-        _check_run(task, options)
+        _check_run(task)
 
 
 def _check_cells(options: Mapping[str, Any]) -> None:
@@ -296,12 +281,7 @@ def _check_cells(options: Mapping[str, Any]) -> None:
         raise InterventionError(f"stack is the name of a stack, not {options['stack']!r}")
 
 
-def _check_run(task: Any, options: Mapping[str, Any]) -> None:
-    if options.get("resume") is not None:
-        raise RunError(
-            "resume is not for runs in parts, which go on by themselves in the folder out=; leave "
-            "it out, or leave out=, workers= and executor= out"
-        )
+def _check_run(task: Any) -> None:
     if isinstance(task, str) and ":" not in task:
         check_task(task, Path())
     elif not isinstance(task, str) and (isinstance(task, Task) or not callable(task)):
@@ -314,7 +294,6 @@ def _check_run(task: Any, options: Mapping[str, Any]) -> None:
 
 def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ablation:
     """The ablation as a run."""
-    options.pop("resume", None)
     judging = {**JUDGING, **taken(options, JUDGING)}
     how = {"task": task, "by": by, "chosen": None, "means": None}
     how |= {name: hashable(options.pop(name, True)) for name in ("heads", "layers")}

@@ -31,15 +31,11 @@ from headscope.studies.shared._fold_run import Stream
 from headscope.tasks import (
     Task,
     function_of,
-    judged_pairs,
+    judge_of,
     parse_task,
     task_of_rows,
-    total_counts,
-    totals_of_counts,
 )
 
-ALIKE = "likeness"
-"""The task whose pairs are judged together."""
 HEADS = {
     "next-word": "next words",
     "translation": "next words",
@@ -94,8 +90,10 @@ def _slopes(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counte
     return Counted({"slopes": slopes[0]}, 0, facts)
 
 
-def _scores(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Counted:
-    """The scores of an example by the intact model and without each cell."""
+def _scores(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counted:
+    """The values of an example by the intact model and without each cell; all examples are judged
+    together, when all are known.
+    """
     values, shared = disabled.values(task)
     if len(task.batches) != 1 or values.shape[1] != 1:
         raise InterventionError(
@@ -103,14 +101,10 @@ def _scores(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Coun
             f"{len(task.batches)} batches; give a task of the examples that it is given"
         )
     _check_finite(task, values)
-    own, length = values[:, 0], int(lengths_of(task, 1)[0])
-    counts: dict[str, Any] = {f"{SHARED}{shared}": np.array(1)}
-    if how["task"] == ALIKE:
-        # Pairs are judged together, when all are known.
-        counts |= {f"{EACH}values": own, f"{EACH}length": np.array([length])}
-    else:
-        counts |= {**counts_of(own[:, 0]), **total_counts(str(how["task"]), own)}
-    return Counted(counts, length, disabled.facts_of(task))
+    length = lengths_of(task, 1)
+    counts = {f"{EACH}values": values[:, 0], f"{EACH}length": length}
+    counts[f"{SHARED}{shared}"] = np.array(1)
+    return Counted(counts, int(length[0]), disabled.facts_of(task))
 
 
 def _check_finite(task: Task, values: np.ndarray) -> None:
@@ -173,25 +167,17 @@ def _check(
 
 
 def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -> Ablation:
-    """The result of the sums of all examples."""
-    if how["task"] == ALIKE:
-        pairs = sorted(sums.each.items())
-        # [cell example column], the intact model first.
-        values = np.stack([part_of(own["values"]) for _, own in pairs], axis=1)
-        lengths = [int(part_of(own["length"])[0]) for _, own in pairs]
-        groups = [group for (_, group), _ in pairs]
-        if len(set(groups)) == len(groups):
-            groups = None
-        task = replace(judged_pairs(values[0]), groups=groups)
-        own = sums.facts | {"task": task.name, "metric": task.metric}
-        return ablation_of(
-            task, values, judging, facts=own, shared=shared_of(sums), lengths=lengths
-        )
-    counts = {each: sums.total(each) for each in sums.names}
-    name = how["task"] if isinstance(how["task"], str) else ""
-    totals = totals_of_counts(name, sums.facts.get("columns", ()), counts, len(sums))
-    sums.facts["totals"] = {total: list(values) for total, values in totals.items()}
-    return Ablation.of_sums(sums, how, judging)
+    """The result of the values of all examples."""
+    examples = sorted(sums.each.items())
+    # [cell example column], the intact model first.
+    values = np.stack([part_of(own["values"]) for _, own in examples], axis=1)
+    lengths = [int(part_of(own["length"])[0]) for _, own in examples]
+    task = replace(
+        judge_of(how["task"], sums.facts, values[0]), groups=[g for (_, g), _ in examples]
+    )
+    facts = sums.facts | {"metric": task.metric}
+    told = {"facts": facts, "shared": shared_of(sums), "lengths": lengths}
+    return ablation_of(task, values, judging, **told)
 
 
 def _fold_of(what: Callable[..., Counted], **more: Any) -> Fold:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.capturing.device import one_at_a_time
 from headscope.capturing.entry import numbered_tokens
-from headscope.capturing.facts import display_name, fingerprint_of
+from headscope.capturing.facts import display_name
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
@@ -23,7 +22,7 @@ from headscope.capturing.observers import hook_before, mode_off
 from headscope.capturing.run import at_rest, run, uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
-from headscope.errors import CaptureError, FileError, InterventionError
+from headscope.errors import CaptureError, InterventionError
 from headscope.interventions import (
     Intervention,
     Mean,
@@ -36,61 +35,16 @@ from headscope.interventions import (
 from headscope.interventions.importance import gate_slopes, in_copies, may_be_copied, one_of
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
-from headscope.storage import array_of, check_document, load_kept, local_path, reading, save_kept
 from headscope.studies.ablate._result import Cell
 from headscope.studies.ablate.sharing import Sharing
 from headscope.tasks import Task
 
 SHARED = "layers below the changed one were computed once"
 WHOLE = "the whole model was run every time"
-CLOSE = 1e-3
-"""How far scores of the same model may lie apart on another machine."""
-KIND = "values of an ablation"
-HEADER = {"model": str, "task": str, "way of disabling heads": str}
 Values = Float[np.ndarray, "example column"]
 By = Callable[..., Intervention]
 WAYS: dict[str, By] = {"zero": Zero, "uniform": Uniform}
 MEANS: dict[str, By] = {"mean attention": Mean, "mean output": MeanOutput}
-
-
-Noted = dict[tuple[int, Cell | None], np.ndarray]
-"""Values by batch and what was disabled, None for nothing."""
-
-
-def noted_in(path: Path, header: Mapping[str, str]) -> Noted:
-    """The values that a file keeps; none in a new one, which is written.
-
-    Args:
-        path: of a ``.safetensors`` file.
-        header: what the values belong to: model, task, and how heads are disabled.
-
-    Raises:
-        FileError: where the file belongs to something else, is damaged, or cannot be written.
-    """
-    noted: Noted = {}
-    if not path.exists():
-        note(path, header, noted)
-        return noted
-    document, arrays = load_kept(path, KIND)
-    with reading(path, KIND):
-        check_document(document, HEADER)
-        for name in arrays:
-            number, *cell = name.split(" ")
-            own = (cell[0], int(cell[1]), int(cell[2])) if cell else None
-            noted[int(number), own] = array_of(arrays, name, "f", (None, None))
-    other = [name for name in header if document[name] != header[name]]
-    if other:
-        raise FileError(
-            f"{path} holds an ablation with another {' and '.join(other)}; give the same again, or "
-            "name another file"
-        )
-    return noted
-
-
-def note(path: Path, header: Mapping[str, str], noted: Noted) -> None:
-    """Write the file again, after every layer of a batch."""
-    named = {" ".join(map(str, (at, *(cell or ())))): own for (at, cell), own in noted.items()}
-    save_kept(path, KIND, dict(header), named)
 
 
 class DisabledHeads:
@@ -147,54 +101,37 @@ class DisabledHeads:
         return slopes_of(self.model, task, self.heads)
 
     def values(
-        self, task: Task, path: Any = None, *, progress: bool = False
+        self, task: Task, *, progress: bool = False
     ) -> tuple[Float[np.ndarray, "cell example column"], str]:
         """The values of a task by the intact model and without each cell, and whether layers were
         passed over.
 
         Args:
             task: that scores the examples.
-            path: of a file that is gone on from, see `noted_in`.
             progress: whether to show a bar on terminals.
-
-        Raises:
-            FileError: where the intact model does not give what was found before.
         """
         self.find(task)
         if self._make is None:
             self._make = parse_by(self._how["by"], self._averaged)
             self.does = self._make(stack=self.cells[0][0], layer=self.cells[0][1]).does
-        header, noted, batches = {"way of disabling heads": self.does}, {}, range(len(task.batches))
-        if path is not None:
-            path = local_path(path)
-            header |= {"model": fingerprint_of(self.model), "task": task.fingerprint}
-            noted = noted_in(path, header)
-        done, runs = sum(cell is not None for _, cell in noted), len(batches) * len(self.cells)
-        bar = Progress("Disabling heads", "run", runs, done=done, shows=progress)
+        places: dict[tuple[str, int], list[Cell]] = {}
+        for cell in self.cells:
+            places.setdefault(cell[:2], []).append(cell)
+        every: dict[Cell | None, list[Values]] = {cell: [] for cell in (None, *self.cells)}
+        runs = len(task.batches) * len(self.cells)
+        bar = Progress("Disabling heads", "run", runs, shows=progress)
         # A compiled layer would not ask for what stands in the place of its forward.
-        with one_pass(), uncompiled(self.model), bar as shown:
-            for _ in self._measured(task, noted, shown):
-                if path is not None:
-                    note(path, header, noted)
+        with one_pass(), uncompiled(self.model), bar:
+            for number in range(len(task.batches)):
+                every[None].append(self._intact(task, number))
+                for cells in places.values():
+                    for cell, values in self._without(task, number, cells):
+                        every[cell].append(values)
+                        bar.step()
         self._sharing.forget()
-        every = [[noted[number, cell] for number in batches] for cell in (None, *self.cells)]
         reason = self._sharing.reason
         shared = {"": SHARED, WHOLE: WHOLE}.get(reason, f"{WHOLE}: {reason}")
-        return np.stack([task.joined(own) for own in every]), shared
-
-    def _measured(self, task: Task, noted: Noted, bar: Progress) -> Generator[None]:
-        """Note the values that are missing, one layer of a batch after the other."""
-        for number in range(len(task.batches)):
-            missing = [cell for cell in self.cells if (number, cell) not in noted]
-            # The first batch is run in any case: its scores show whether the values that were
-            # found before are of this model and task.
-            if not number or missing or (number, None) not in noted:
-                _add_intact(number, noted, self._intact(task, number))
-            for own in _by_place(missing):
-                for cell, values in self._without(task, number, own):
-                    noted[number, cell] = values
-                    bar.step()
-                yield
+        return np.stack([task.joined(own) for own in every.values()]), shared
 
     def _intact(self, task: Task, number: int) -> Values:
         """The values of the intact model; what its layers are given and return is kept."""
@@ -230,26 +167,6 @@ class DisabledHeads:
                 for own, at in enumerate(stack.numbers):
                     with self._sharing.sharing(place, stack.of_copy(own)):
                         yield cells[at], task.values(self.model, number)
-
-
-def _add_intact(number: int, noted: Noted, values: Values) -> None:
-    """Note the values of the intact model, or compare them with those that were noted."""
-    kept = noted.setdefault((number, None), values)
-    if kept.shape != values.shape or not np.allclose(
-        kept, values, rtol=CLOSE, atol=CLOSE, equal_nan=True
-    ):
-        raise FileError(
-            "The file to resume holds other scores of the intact model on batch "
-            f"{number}; was the score changed? Name another file"
-        )
-
-
-def _by_place(cells: Iterable[Cell]) -> Iterable[list[Cell]]:
-    """The heads of each layer, and the layer as a whole."""
-    places: dict[tuple[str, int], list[Cell]] = {}
-    for cell in cells:
-        places.setdefault(cell[:2], []).append(cell)
-    return places.values()
 
 
 @contextmanager
