@@ -112,3 +112,13 @@ def test_effect_sizes_follow_the_definition(rng):
     same = effect_size(alike, (alike**2).sum(axis=0), np.ones((4, 3)))
     assert same.tolist() == [np.inf, 0, -np.inf]
     assert np.isnan(effect_size(alike[:1], alike[0] ** 2, np.ones((1, 3)))).all()
+
+
+def test_a_change_in_one_document_hides_no_other():
+    lost = np.where(np.arange(100) < 12, -1.0, 0.0)
+    one = np.where(np.arange(100) == 50, 1.0, 0.0)
+    sums = np.stack([lost, one], axis=1), np.ones((100, 2))
+    p, corrected = judged([sums], two_sided=True)[0]
+    assert p[0] < 0.01
+    assert corrected[0] < 0.01
+    assert_close(corrected[1], 1.0)

@@ -99,18 +99,13 @@ def judged(
         values, there = sums - margin * sizes, (sizes > 0).sum(axis=0)
         drawn = _flipped(values, flips, seed)
         effect = values.sum(axis=0)
-        draws.append(np.abs(drawn) if two_sided else drawn)
+        draws.append(drawn)
         effects.append(np.where(there > 1, np.abs(effect) if two_sided else effect, np.nan))
         floors.append(0.5 ** (there - two_sided))
     if not asked:
         return []
-    tested = p_of_draws(
-        np.concatenate(effects),
-        np.concatenate(draws, axis=1),
-        np.concatenate(floors),
-        correction,
-        tried=tried,
-    )
+    stacked = [np.concatenate(each, axis=-1) for each in (effects, draws, floors)]
+    tested = p_of_draws(*stacked, correction, two_sided=two_sided, tried=tried)
     places = np.cumsum([len(each) for each in effects])[:-1]
     return list(zip(*(np.split(each, places) for each in tested), strict=True))
 
@@ -138,6 +133,7 @@ def p_of_draws(
     floor: Float[np.ndarray, " question"],
     correction: str,
     *,
+    two_sided: bool = False,
     tried: int = 0,
 ) -> tuple[Float[np.ndarray, " question"], Float[np.ndarray, " question"]]:
     """The p of each effect among its draws, and corrected for all of them; none is below its
@@ -146,6 +142,9 @@ def p_of_draws(
     known = np.flatnonzero(~np.isnan(effects))
     p = np.full((2, len(effects)), np.nan)
     draws, floor = draws[:, known], floor[known]
+    # Of the draws with their signs: an effect in one document has the same size in all of them.
+    spread = np.maximum(draws.std(axis=0), 1e-12)
+    draws = np.abs(draws) if two_sided else draws
     # What is as far to within rounding counts as as far.
     least = effects[known] - 1e-9 * np.abs(draws).max(axis=0, initial=0.0)
     p[0, known] = np.maximum((1 + (draws >= least).sum(axis=0)) / (1 + len(draws)), floor)
@@ -154,7 +153,6 @@ def p_of_draws(
         family = np.append(p[0, known], np.ones(max(0, tried - len(known))))
         p[1, known] = CORRECTIONS[correction](family)[: len(known)]
         return p[0], p[1]
-    spread = np.maximum(draws.std(axis=0), 1e-12)
     least, draws = least / spread, draws / spread
     most, order, steps = np.full(len(draws), -np.inf), np.argsort(least, kind="stable"), []
     for number in order:
