@@ -92,6 +92,70 @@ def test_a_layer_whose_attention_was_not_seen_is_said_to_be_unseen(tmp_path):
         model(torch.randn(1, TOKENS, WIDTH))
 
 
+def by_hand(scores, values):
+    weights = scores.exp()
+    return weights / weights.sum(-1, keepdim=True) @ values
+
+
+def of_experts(queries, keys, values):
+    """Two products, whose second factors are parameters seen from the side, and attention."""
+    hidden = torch.bmm(values[:, 0], EXPERTS.transpose(1, 2)).relu()
+    hidden = torch.bmm(hidden, EXPERTS[:, :, :TOKENS])
+    return (queries @ keys.mT).softmax(-1) @ values + hidden[:, None, :, :1]
+
+
+def turned(queries, keys, values):
+    """Positions as products: an outer one of frequencies, and matrices that turn the queries."""
+    angles = torch.ones(1, 4, 1) @ torch.arange(float(TOKENS))[None, None]
+    turn = torch.eye(4).expand(1, 1, 4, 4) * angles.cos().mean()
+    return ((queries * angles.mT[:, None].cos()) @ turn @ keys.mT).softmax(-1) @ values
+
+
+EXPERTS = nn.Parameter(torch.ones(1, TOKENS, 4))
+NOT_SEEN = {
+    "softmax by hand": lambda q, k, v: by_hand(q @ k.mT, v),
+    "as an einsum": lambda q, k, v: by_hand(torch.einsum("bhqd,bhkd->bhqk", q, k), v),
+    "sigmoid": lambda q, k, v: (q @ k.mT).sigmoid() @ v,
+    "linear": lambda q, k, v: q.softmax(-1) @ (k.softmax(-2).mT @ v),
+    "with something added": lambda q, k, v: torch.baddbmm(v[0], (q @ k.mT)[0].softmax(-1), v[0]),
+}
+
+
+class Own(Attention):
+    """Attention that computes what it is given."""
+
+    def __init__(self, context):
+        super().__init__("own")
+        self.context = context
+        if context is of_experts:
+            self.experts = EXPERTS
+
+    def forward(self, states):
+        q, k, v = (part(states).unflatten(-1, (2, 4)).transpose(1, 2) for part in self.parts)
+        return self.output(self.context(q, k, v).view(1, 2, TOKENS, 4).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("form", NOT_SEEN)
+def test_attention_in_another_form_is_named_beside_attention_that_is_seen(form):
+    model = model_of("softmax", "softmax")
+    model.pool = Own(NOT_SEEN[form])
+    layers, pool = model.forward, model.pool
+    model.forward = lambda states: pool(layers(states))
+    with pytest.warns(UserWarning, match="record leaves them out: pool "):
+        assert record_of(model).unseen == "pool"
+    model = model_of("softmax", "none", "softmax")
+    model.blocks[1].mixer = Own(NOT_SEEN[form])
+    with pytest.warns(UserWarning, match="record leaves them out: layer 1 "):
+        assert record_of(model)["self"].unseen == (1,)
+
+
+@pytest.mark.parametrize("context", [of_experts, turned])
+def test_products_that_are_no_attention_are_not_named(context):
+    model = model_of("softmax")
+    model.blocks[0].mixer = Own(context)
+    assert record_of(model).unseen == ""
+
+
 def test_real_hybrids_say_what_their_other_layers_are():
     tokenizer = tiny_tokenizer()
     for family, others in {

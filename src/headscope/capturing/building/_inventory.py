@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -17,7 +17,7 @@ from torch import nn
 from headscope.capturing.building.layers import SeenLayer, SeenStack, stacks_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import ChosenHeads
-from headscope.capturing.walk import BlockPlace, arguments_of, block_of, place_of
+from headscope.capturing.walk import arguments_of, block_of, place_of
 from headscope.errors import CaptureError
 from headscope.record import Record, Tokens
 
@@ -26,7 +26,7 @@ MIXER = re.compile(
     re.IGNORECASE,
 )
 MASK = "attention_mask"
-LINEAR = re.compile(r"linear|delta|retention", re.IGNORECASE)
+LINEAR = re.compile(r"linear|delta|retention|lightning", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Inventory:
     @property
     def is_whole(self) -> bool:
         """Whether all attention is kept."""
-        return not self.unseen and not any(map(_unseen_in, self.others))
+        described = chain(*(each.values() for each in self.others))
+        return not self.unseen and not any(what.startswith("unseen") for what in described)
 
 
 def inventory_of(
@@ -78,12 +79,13 @@ def inventory_of(
             f"{len(seen)} attentions were seen, of which the stacks {', '.join(kept)} would hold "
             f"{sum(kept.values())}; the others would be lost, so that none are kept"
         )
-    others = [_others(stack, model, seen) for stack in stacks]
+    places = {name: block_of(model, name) for name in left_out}
+    others = [_others(stack, model, seen, places.values()) for stack in stacks]
     named = set()
     for stack, of_stack in zip(stacks, others, strict=True):
-        named |= {(stack.group.path, number) for number in _unseen_in(of_stack)}
-    unseen = ", ".join(name for name in left_out if block_of(model, name) not in named)
-    return Inventory(tuple(stacks), tuple(others), unseen)
+        named |= {(stack.group.path, number) for number in of_stack}
+    rest = [name or type(model).__name__ for name in left_out if places[name] not in named]
+    return Inventory(tuple(stacks), tuple(others), ", ".join(rest))
 
 
 def warn_of_gaps(
@@ -161,64 +163,39 @@ def _real_words(tokens: Tokens, mask: Any, example: int) -> Counter[str]:
     return Counter(piece for piece, special, real in marked if real and not special)
 
 
-def _unseen_in(others: dict[int, str]) -> list[int]:
-    return [number for number, what in others.items() if what.startswith("unseen")]
-
-
-def _others(stack: SeenStack, model: nn.Module, seen: Iterable[SeenLayer]) -> dict[int, str]:
+def _others(
+    stack: SeenStack, model: nn.Module, seen: Iterable[SeenLayer], left_out: Collection[Any]
+) -> dict[int, str]:
     """The blocks of a stack's list whose softmax attention was not seen, by number.
 
-    A block with the same attention module as the others is ``unseen``; so is a block of the same
-    class as the others, if these compute attention themselves. Any other layer is described by what
-    it computes instead; cross-attention a block may well lack.
+    A block where some ran is ``unseen``; any other layer is described by what it computes instead;
+    cross-attention a block may well lack.
     """
     place, cross = place_of(model, stack.first.made.name), stack.group.cross
     if place is None:
         return {}
     # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
-    numbers, names = set(stack.layers), []
+    numbers = set(stack.layers)
     for layer in seen:
         if layer.block and layer.block[0] == place.path and layer.made.cross == cross:
             numbers.add(layer.block[1])
-            names.append(layer.made.name)
     blocks = list(place.blocks.values())
     missing = sorted(set(range(len(blocks))) - numbers)
     # Numbers beyond the list were counted in some other way, and do not refer to its blocks.
     if not missing or max(numbers) >= len(blocks):
         return {}
-    kinds, others = dict.fromkeys(_kinds_of(model, place, names)), {}
+    others = {}
     for number in missing:
-        unseen = _unseen(blocks[number], kinds)
-        if unseen or (place.is_list and not cross):
-            others[number] = unseen or _described(blocks[number])
+        if (place.path, number) in left_out:
+            others[number] = _described(blocks[number], "unseen")
+        elif place.is_list and not cross:
+            others[number] = _described(blocks[number], "none")
     return others
 
 
-def _kinds_of(
-    model: nn.Module, place: BlockPlace, seen: Sequence[str]
-) -> Iterator[tuple[str, type]]:
-    """Path of each module inside its block, and its class."""
-    for name in seen:
-        for block in place.blocks:
-            if f"{name}.".startswith(f"{block}."):
-                yield name.removeprefix(block).removeprefix("."), type(model.get_submodule(name))
-
-
-def _unseen(block: nn.Module, kinds: Iterable[tuple[str, type]]) -> str:
-    """A description if a block has the module in which others compute attention, else empty."""
-    for inside, kind in kinds:
-        try:
-            own = block.get_submodule(inside)
-        except AttributeError:
-            continue
-        if type(own) is kind:
-            return f"unseen ({kind.__name__})"
-    return ""
-
-
-def _described(block: nn.Module) -> str:
+def _described(block: nn.Module, kind: str) -> str:
     mixers = [
         type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
     ]
     name = mixers[0] if mixers else type(block).__name__
-    return f"{'linear' if LINEAR.search(name) else 'none'} ({name})"
+    return f"{'linear' if LINEAR.search(name) else kind} ({name})"

@@ -108,6 +108,8 @@ class ScoreTrace(NamedTuple):
         steps: from the one product to the scores; None where there are several, or more was done
             than multiplying with numbers, adding, and laying out otherwise.
         added: tensors that were added; held, so that no others come to lie where they do.
+        adds_up: whether the first product is no outer one, as of positions and frequencies.
+        unread: name of the module that made the product out of another one; None where it did not.
     """
 
     products: tuple[Product, ...] = ()
@@ -117,6 +119,8 @@ class ScoreTrace(NamedTuple):
     turned: bool = False
     steps: tuple[Step, ...] | None = None
     added: tuple[torch.Tensor, ...] = ()
+    adds_up: bool = False
+    unread: str | None = None
 
     @property
     def is_weights(self) -> bool:
@@ -270,9 +274,8 @@ def _version(tensor: torch.Tensor) -> int:
 def _with_step(known: ScoreTrace, step: Step | None, added: tuple[torch.Tensor, ...]) -> ScoreTrace:
     """What is known of scores after a step; no steps where it was more than one."""
     if step is None or known.steps is None:
-        return ScoreTrace(known.products, sizes=known.sizes, steps=None)
-    steps, held = (*known.steps, step), (*known.added, *added)
-    return ScoreTrace(known.products, sizes=known.sizes, steps=steps, added=held)
+        return known._replace(steps=None, added=())
+    return known._replace(steps=(*known.steps, step), added=(*known.added, *added))
 
 
 def _together(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn import functional
+from torch.nn import Parameter, functional
 
 from headscope.capturing.calls.call import Call, layout_of, split
 from headscope.capturing.observers import WatchMode, looking_away, observers
@@ -59,8 +59,9 @@ class OperatorWatch(WatchMode):
         batch: number of texts, which some models fold into the heads.
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
-    that multiply a softmax with values in a form that is not known; while it is ``idle`` no
-    attention is seen.
+    whose attention is in a form that is not known: they multiply a softmax with values in another
+    way, or a product of activations once more without a softmax; while it is ``idle`` no attention
+    is seen.
     """
 
     def __init__(
@@ -169,7 +170,12 @@ class OperatorWatch(WatchMode):
             factors = product.exchanged() if is_exchanged else product
             return self._weighted(trace, factors, result, exchanged=is_exchanged)
         if are_activations:
-            self._traces.remember(result, self._scores_of(product, result))
+            scores = self._scores_of(product, result)
+            is_chained = any(trace is not None and trace.adds_up for trace in (left, right))
+            # The parameters of experts may be laid out otherwise.
+            if is_chained and not any(isinstance(each._base, Parameter) for each in product[:2]):
+                scores = scores._replace(unread=self._unread())
+            self._traces.remember(result, scores)
             if is_matmul and not is_sum:
                 self.made[id(self._tape.innermost())] += 1
         return result
@@ -181,7 +187,9 @@ class OperatorWatch(WatchMode):
         be weights, and the module is refused and not silently passed over.
         """
         size = (result.shape[-2], result.shape[-1])
-        unread = ScoreTrace(sizes=(size,) if product.equation is MATMUL else ())
+        unread = ScoreTrace(adds_up=True)
+        if product.equation is MATMUL:
+            unread = ScoreTrace(sizes=(size,), adds_up=product.left.shape[-1] > 1)
         axes = product_axes(product.equation, product.axes)
         if axes is None:
             return unread
@@ -193,7 +201,7 @@ class OperatorWatch(WatchMode):
         # Neither queries nor keys need be on the last axes.
         is_turned = of_scores.is_turned
         known = (Product(query, key, product.scale, is_turned),)
-        trace = ScoreTrace(known, sizes=() if is_turned is None else (size,))
+        trace = unread._replace(products=known, sizes=() if is_turned is None else (size,))
         first = (product.equation, product.axes)
         if product.added is None:
             return trace._replace(steps=(first,))
@@ -212,17 +220,21 @@ class OperatorWatch(WatchMode):
         """Report weights times values, the weights being the first factor."""
         axes = attention_axes(product.equation, product.axes)
         if axes is None:
-            return self._unread(result)
+            self._unread()
+            return result
         of_weights, of_values, of_context = axes
         read, laid_out = of_weights.read(product.left), of_context.read(result)
         weights, context = self._split(read), self._split(laid_out)
         value = self._split(of_values.read(product.right))
         if weights is None or value is None or context is None:
-            return self._unread(result)
+            self._unread()
+            return result
         is_folded = laid_out.ndim == 3  # [batch * head query feature]
         context = context.transpose(1, 2) if is_folded else context
         layout = layout_of(read, self.batch)
         layout.exchanged = exchanged or any(each.exchanged for each in trace.products)
+        if trace.unread is not None:
+            self.unread.pop(trace.unread, None)
         known: dict[str, Any] = {"odd": _odd(trace, weights)}
         # What each key gives, as in slot attention, follows from no queries and keys.
         if exchanged or product.equation is not MATMUL or trace.key_axis != -2:
@@ -236,14 +248,16 @@ class OperatorWatch(WatchMode):
         new = changed.context.transpose(1, 2) if is_folded else changed.context
         return alike(of_context.written(new.reshape(laid_out.shape)), result)
 
-    def _unread(self, context: torch.Tensor) -> torch.Tensor:
-        """Note that the running module multiplied weights with values in a form that is not
-        known.
+    def _unread(self) -> str | None:
+        """Note, and return, the name of the running module, whose attention is in a form that is
+        not known.
         """
         module = self._tape.innermost()
-        if module is not None:
-            self.unread[self._tape.name_of(module)] = None
-        return context
+        if module is None:
+            return None
+        name = self._tape.name_of(module)
+        self.unread[name] = None
+        return name
 
     def _known(
         self,
@@ -389,7 +403,5 @@ def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:
 
 def _is_activation(tensor: Any) -> bool:
     return (
-        isinstance(tensor, torch.Tensor)
-        and tensor.ndim >= 3
-        and not isinstance(tensor, torch.nn.Parameter)
+        isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 and not isinstance(tensor, Parameter)
     )
