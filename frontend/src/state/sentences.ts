@@ -30,7 +30,7 @@ export function sentenceName(stack: PageStack, side: Side, sentence: number, len
   const [first, end] = boundsOf(stack, side, sentence);
   const { labels, continues } = stack[side];
   let text = "";
-  for (let token = first; token < end && text.length < length; token++)
+  for (let token = first; token < end && text.length < 2 * length; token++)
     text += `${continues[token] || token === first ? "" : " "}${labels[token]}`;
   return readable(text.replace(/\s+/g, " ").trim(), length).text;
 }

@@ -19,6 +19,7 @@ test("every token is in one sentence", () => {
 test("a sentence is named as it begins", () => {
   expect(sentenceName(stack, "query", 1)).toBe("It slept all day long .");
   expect(sentenceName(stack, "query", 1, 7)).toBe("It slep…");
+  expect(sentenceName(stack, "query", 1, 8)).toBe("It slept…");
 });
 
 test("an even head gives every sentence once the even share, at any number of tokens", () => {
