@@ -164,8 +164,9 @@ class DisabledHeads:
                 # None of these changes is made in torch's functions: none need be told of.
                 block.enter_context(mode_off(session.operators))
             for stack in self._sharing.passes(place, len(cells), copies):
-                for own, at in enumerate(stack.numbers):
-                    with self._sharing.sharing(place, stack.of_copy(own)):
+                for at in stack.numbers:
+                    copies.numbers = (at,)
+                    with self._sharing.sharing(place, stack):
                         yield cells[at], task.values(self.model, number)
 
 

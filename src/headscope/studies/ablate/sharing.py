@@ -4,16 +4,17 @@ layer are disabled in one pass, each in its own copy of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
 from itertools import count
 from math import ceil
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
 from headscope.capturing.observers import hook_after
 from headscope.capturing.seam import Copies, intact, level, unseen
@@ -21,24 +22,68 @@ from headscope.interventions.plan import LayerPlace
 
 MOST_TOKENS = 2048
 """Tokens of all copies of a batch together: enough for 12 copies of 152 tokens."""
+MOST_NUMBERS = 2**27
+"""Of what the model returns of all copies together: half a gigabyte."""
 LARGE = 512
 """Tokens of a batch beyond which copies gain nothing: benchmarks/ablation.py."""
 ROUNDING = 1e-5
 """How far a text may come out otherwise beside another one, relative to the largest number."""
 SCALARS = (bool, int, float, str, torch.dtype, torch.device, type(None))
+MODEL = ""
+"""The name of the model among its own modules."""
 
 Wrap = Callable[[str, Callable], Callable]
 """Makes of a module's name and forward what is called in its place."""
 
 
 @dataclass(frozen=True, eq=False)
-class LayerCall:
-    """A call of a layer: its name, the number of the call, what it was given and returned."""
+class ModuleCall:
+    """A call of a module: what it was given and returned, and how many hooks the model had."""
 
-    name: str
-    at: int
     given: Any
     returned: Any
+    hooks: int
+
+
+@dataclass(eq=False)
+class StackedPass:
+    """Several copies of a batch, each changed in its own way, which the model is given together
+    when it is asked for the first of them.
+
+    Args:
+        copies: that the changed layer is told of.
+        numbers: of the changes.
+    """
+
+    copies: Copies
+    numbers: Sequence[int]
+    made: dict[int, Any] = field(default_factory=dict)
+    times: int = 1
+
+    def returned(self, at: int, call: ModuleCall, forward: Callable) -> Any:
+        """What the model returns of the copy that is asked for, in a call of this number.
+
+        Args:
+            at: number of the call.
+            call: of the intact model, which was given the same.
+            forward: of the model.
+        """
+        asked, size, times = self.copies.numbers, batch_size(call), len(self.numbers)
+        if at not in self.made:
+            with unseen():
+                args, options = repeated(call.given, size, times)
+            self.copies.numbers, self.times = self.numbers, times
+            try:
+                self.made[at] = forward(*args, **options)
+            finally:
+                self.copies.numbers, self.times = asked, 1
+        first = self.numbers.index(asked[0]) * size
+
+        def own(tensor: torch.Tensor) -> torch.Tensor:
+            is_of_batch = tensor.ndim and len(tensor) == times * size
+            return tensor[first : first + size] if is_of_batch else tensor
+
+        return tree_map_only(torch.Tensor, own, self.made[at])
 
 
 class Sharing:
@@ -60,14 +105,12 @@ class Sharing:
         self.reason: str = ""
         """Why the model is run as a whole every time; empty where layers are passed over."""
         self._layer_of = {place.module: layer_of(model, place) for place in places}
-        self._layers = tuple(dict.fromkeys(name for name in self._layer_of.values() if name))
-        self._calls: dict[tuple[str, int], LayerCall] = {}
-        self._tried: dict[tuple, bool] = {}
-        # Now, while nobody watches the layers: hooks of one's own may do anything in a layer.
-        self._kinds = {name: _kind(model.get_submodule(name), name) for name in self._layers}
+        self._names = (MODEL, *dict.fromkeys(name for name in self._layer_of.values() if name))
+        self._calls: dict[tuple[str, int], ModuleCall] = {}
+        self._tried: dict[Any, bool] = {}
         if any(place.visit for place in places):
             self.reason = "layers share one module"
-        elif len(self._layers) < 2:
+        elif len(self._names) < 3:
             self.reason = "its layers are no list of modules that return tensors"
 
     @contextmanager
@@ -77,15 +120,19 @@ class Sharing:
         def recorded(name: str, forward: Callable) -> Callable:
             numbers = count()
 
+            @wraps(forward)
             def run(*args: Any, **options: Any) -> Any:
-                at, returned = next(numbers), forward(*args, **options)
-                self._calls[name, at] = LayerCall(name, at, (args, options), returned)
+                at, hooks = next(numbers), 0 if name else self._hooks()
+                returned = kept = forward(*args, **options)
+                if not name:  # a score may write to what the model returns
+                    kept = tree_map_only(torch.Tensor, torch.clone, returned)
+                self._calls[name, at] = ModuleCall((args, options), kept, hooks)
                 return returned
 
             return run
 
         self.forget()
-        with self._wrapped(recorded):
+        with wrapped(self.model, () if self.reason else self._names, recorded):
             yield
 
     def forget(self) -> None:
@@ -102,34 +149,35 @@ class Sharing:
             place: the changed one, whose layer is run; None for none.
             stack: copies of the batch, of which one is run now.
         """
-        changed, own_level = "" if place is None else self._layer_of[place.module], level()
-        forwards: dict[str, Callable] = {}
+        changed, own_level = place and self._layer_of[place.module], level()
 
         def passed_over(name: str, forward: Callable) -> Callable:
-            forwards[name], numbers = forward, count()
+            numbers = count()
 
+            @wraps(forward)
             def run(*args: Any, **options: Any) -> Any:
                 if level() != own_level:  # a run within the run, which finds the layers
                     return forward(*args, **options)
                 at, given = next(numbers), (args, options)
-                if stack is not None and name == changed:
-                    stack.begin(at, given, forwards)
-                calls = [None if name == changed else self._calls.get((name, at))]
-                calls += [None if stack is None else stack.call(name, at)]
+                call = None if name == changed else self._calls.get((name, at))
+                if call is None:
+                    return forward(*args, **options)
+                times, size = 1 if stack is None else stack.times, batch_size(call)
                 # Comparing runs torch functions, which the watch of attention must not see.
                 with unseen():
-                    for call in calls:
-                        if call is not None and same(call.given, given):
-                            return call.returned
+                    is_same = same(repeated(call.given, size, times), given)
+                    if is_same and name and (times == 1 or is_of_batch(call, size)):
+                        return repeated(call.returned, size, times)
+                if is_same and stack is not None and not name:
+                    return stack.returned(at, call, forward)
                 return forward(*args, **options)
 
             return run
 
-        with self._wrapped(passed_over):
+        # Nobody asks for the whole model in one go but a stack of copies.
+        names = self._names if stack is not None and len(stack.numbers) > 1 else self._names[1:]
+        with wrapped(self.model, () if self.reason else names, passed_over):
             yield
-
-    def _wrapped(self, wrap: Wrap) -> AbstractContextManager[None]:
-        return wrapped(self.model, () if self.reason else self._layers, wrap)
 
     def check(self, act: Callable[[], Any], places: Iterable[LayerPlace]) -> Any:
         """Give up passing over where the model then gives anything else than a whole run, which is
@@ -142,7 +190,7 @@ class Sharing:
         Returns:
             What the act gave in the whole run.
         """
-        self.is_checked = True
+        self.is_checked, self._hooks_before = True, self._hooks()
         with self.recording(), outputs_of(self.model) as whole:
             given = act()
         # One layer runs and all others are passed over. The last comes first: what a layer below
@@ -161,156 +209,86 @@ class Sharing:
         """So many changes of a place in as few passes as is worth it: copies of large batches gain
         nothing.
         """
-        name = self._layer_of[place.module]
-        own = [call for call in self._calls.values() if call.name == name]
-        states = next(tensors_of(own[0].returned), None) if own else None
+        layer, whole = (
+            [call for (own, _), call in self._calls.items() if own == name]
+            for name in (self._layer_of[place.module], MODEL)
+        )
+        states = next(iter(tensors_of(layer[0].returned)), None) if layer else None
         size = 1
-        if not self.reason and states is not None and states.ndim == 3:
-            tokens = states.shape[0] * states.shape[1]
-            most = min(number, MOST_TOKENS // max(1, tokens)) if tokens <= LARGE else 1
-            if most > 1 and all(self._may_be_copied(call) for call in own):
+        if not self.reason and whole and states is not None and states.ndim == 3:
+            tokens = max(1, states.shape[0] * states.shape[1])
+            numbers = sum(tensor.numel() for tensor in tensors_of(whole[0].returned))
+            most = min(number, MOST_TOKENS // tokens, MOST_NUMBERS // max(1, numbers))
+            if tokens <= LARGE and most > 1 and all(map(self._may_be_copied, whole)):
                 size = most
         size = ceil(number / ceil(number / size))  # as even as it goes
-        chains = [self._from(call) for call in own] if size > 1 else []
-        return [
-            StackedPass(copies, range(first, min(first + size, number)), chains)
-            for first in range(0, number, size)
-        ]
+        firsts = range(0, number, size)
+        return [StackedPass(copies, range(at, min(at + size, number))) for at in firsts]
 
-    def _from(self, first: LayerCall) -> list[LayerCall]:
-        """The recorded calls from one on, as far as layers take copies of a batch."""
-        calls = list(self._calls.values())
-        chain = [first]
-        for call in calls[calls.index(first) + 1 :]:
-            if call.name == first.name or not self._may_be_copied(call):
-                break
-            chain.append(call)
-        return chain
-
-    def _may_be_copied(self, call: LayerCall) -> bool:
-        """Whether a layer computes of a batch beside another one what it computes of it alone; that
-        is tried once for each class of layers and size of what they are given.
+    def _may_be_copied(self, call: ModuleCall) -> bool:
+        """Whether the model computes of a batch beside another one what it computes of it alone;
+        that is tried once for each size of what it is given.
         """
-        module = self.model.get_submodule(call.name)
-        key = self._kinds[call.name], _sizes(call.given)
+        if call.hooks > self._hooks_before:
+            return False  # the score looks at what happens inside of the model
+        leaves, spec = tree_flatten(call.given)
+        sizes = [(x.shape, x.dtype) if isinstance(x, torch.Tensor) else str(x) for x in leaves]
+        key = str(spec), *sizes
         if key not in self._tried:
             with intact(), unseen():
                 try:
-                    self._tried[key] = _is_alone(module.forward, call)
+                    self._tried[key] = _is_alone(self.model.forward, call)
                 # Copies were taken of an axis that is not that of the batch, and sizes do not fit.
                 except (RuntimeError, ValueError, IndexError):
                     self._tried[key] = False
         return self._tried[key]
 
+    def _hooks(self) -> int:
+        inner = [*self.model.modules()][1:]
+        return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in inner)
 
-class StackedPass:
-    """The layers from a changed one on, run with several copies of a batch, each changed in its own
-    way. The model is then run for every copy, and its layers return what they computed of it.
+
+def batch_size(call: ModuleCall) -> int:
+    """How many examples a module was given."""
+    return next((len(tensor) for tensor in tensors_of(call.returned) if tensor.ndim), 0)
+
+
+def is_of_batch(call: ModuleCall, size: int) -> bool:
+    """Whether everything that a module returns has an axis of examples."""
+    return all(tensor.ndim > 1 and len(tensor) == size for tensor in tensors_of(call.returned))
+
+
+def repeated(value: Any, size: int, times: int, other: Callable | None = None) -> Any:
+    """A batch of this size several times over, in all tensors that have an axis of examples.
 
     Args:
-        copies: that the changed layer is told of.
-        numbers: of the changes.
-        chains: for each recorded call of the changed layer it and those after it.
+        value: lists, tuples and dictionaries of tensors.
+        size: of the batch.
+        times: how often.
+        other: makes of a tensor what stands in the place of the later ones.
     """
 
-    def __init__(
-        self, copies: Copies, numbers: Sequence[int], chains: Sequence[list[LayerCall]]
-    ) -> None:
-        self.numbers = numbers
-        self._copies, self._chains, self._own = copies, chains, 0
-        self._made: dict[tuple[str, int], list[LayerCall]] = {}
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        # A single axis is that of tokens, as of positions.
+        if tensor.ndim < 2 or len(tensor) != size:
+            return tensor
+        later = tensor if other is None else other(tensor)
+        return torch.cat([tensor, *[later] * (times - 1)])
 
-    def of_copy(self, own: int) -> StackedPass:
-        """The same, of one of the copies from now on."""
-        self._own, self._copies.numbers = own, self.numbers[own : own + 1]
-        return self
-
-    def call(self, name: str, at: int) -> LayerCall | None:
-        """What a layer is given and returns of the copy; None where it was not run with copies."""
-        calls = self._made.get((name, at))
-        return calls[self._own] if calls else None
-
-    def begin(self, at: int, given: Any, forwards: Mapping[str, Callable[..., Any]]) -> None:
-        """The changed layer is called: run all copies, unless that was done."""
-        if at >= len(self._chains) or (self._chains[at][0].name, at) in self._made:
-            return
-        with unseen():
-            if not same(self._chains[at][0].given, given):
-                return
-        self._copies.numbers = self.numbers
-        try:
-            self._run(self._chains[at], forwards)
-        finally:
-            self._copies.numbers = self.numbers[self._own : self._own + 1]
-
-    def _run(self, calls: Sequence[LayerCall], forwards: Mapping[str, Callable]) -> None:
-        """Run layers with all copies, as far as each is given what one before it returned."""
-        times, twins = len(self.numbers), {}
-        for call in calls:
-            if twins and not any(id(tensor) in twins for tensor in tensors_of(call.given)):
-                break
-            size = len(next(tensors_of(call.returned)))
-            args, options = mapped(call.given, partial(_together, twins, size, times))
-            returned = forwards[call.name](*args, **options)
-            self._made[call.name, call.at] = [
-                LayerCall(
-                    call.name,
-                    call.at,
-                    mapped(call.given, partial(_given_of, twins, size, number)),
-                    mapped(returned, partial(_chunk, size, times, number)),
-                )
-                for number in range(times)
-            ]
-            pairs = zip(tensors_of(call.returned), tensors_of(returned), strict=True)
-            twins |= {id(own): made for own, made in pairs if len(made) == times * size}
+    return value if times == 1 else tree_map_only(torch.Tensor, copied, value)
 
 
-def _together(
-    twins: Mapping[int, torch.Tensor], size: int, times: int, tensor: torch.Tensor
-) -> torch.Tensor:
-    """What all copies are given in the place of a tensor."""
-    return twins[id(tensor)] if id(tensor) in twins else _repeated(tensor, size, times)
-
-
-def _given_of(
-    twins: Mapping[int, torch.Tensor], size: int, number: int, tensor: torch.Tensor
-) -> torch.Tensor:
-    """What one copy is given in the place of a tensor."""
-    twin = twins.get(id(tensor))
-    return tensor if twin is None else twin[number * size : (number + 1) * size]
-
-
-def _chunk(size: int, times: int, number: int, tensor: torch.Tensor) -> torch.Tensor:
-    """The part of one copy; the tensor itself where it has no batch axis."""
-    is_of_batch = tensor.ndim and len(tensor) == times * size
-    return tensor[number * size : (number + 1) * size] if is_of_batch else tensor
-
-
-def _repeated(tensor: torch.Tensor, size: int, times: int) -> torch.Tensor:
-    """Copies behind each other in the batch axis, where a tensor has one."""
-    # A single axis is that of tokens, as of positions.
-    if tensor.ndim < 2 or len(tensor) != size:
-        return tensor
-    return tensor.repeat(times, *[1] * (tensor.ndim - 1))
-
-
-def _beside(size: int, tensor: torch.Tensor) -> torch.Tensor:
-    """A batch and another one beside it."""
-    both = _repeated(tensor, size, 2)
-    if both is not tensor and both.ndim == 3 and both.is_floating_point():
-        both[size:] = both[size:].flip(-1)
-    return both
-
-
-def _is_alone(forward: Callable, call: LayerCall) -> bool:
-    """Whether a layer computes the same of a batch beside another one, but for rounding."""
+def _is_alone(forward: Callable, call: ModuleCall) -> bool:
+    """Whether a model computes the same of a batch beside another one, but for rounding."""
     if not same(call.given, call.given) or not same(call.returned, call.returned):
         return False  # it keeps a state, such as a cache
-    args, options = mapped(call.given, partial(_beside, len(next(tensors_of(call.returned)))))
+    # The same tokens in another order are another text, of another mask where that has zeros.
+    args, options = repeated(call.given, batch_size(call), 2, lambda tensor: tensor.roll(1, 1))
     pairs = zip(tensors_of(forward(*args, **options)), tensors_of(call.returned), strict=True)
     return all(
         torch.allclose(ours[: len(own)], own, rtol=0, atol=ROUNDING * own.abs().max().item())
         for ours, own in pairs
+        if own.ndim
     )
 
 
@@ -360,54 +338,21 @@ def outputs_of(model: nn.Module) -> Generator[list[Any]]:
         handle.remove()
 
 
-def tensors_of(value: Any) -> Iterator[torch.Tensor]:
+def tensors_of(value: Any) -> list[torch.Tensor]:
     """The tensors in lists, tuples and dictionaries, in their order."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, tuple | list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from tensors_of(part)
-
-
-def mapped(value: Any, leaf: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same lists, tuples and dictionaries with other tensors."""
-    if isinstance(value, torch.Tensor):
-        return leaf(value)
-    if type(value) is dict:
-        return {name: mapped(own, leaf) for name, own in value.items()}
-    if type(value) in (tuple, list):
-        return type(value)(mapped(own, leaf) for own in value)
-    return value
-
-
-def _kind(module: nn.Module, name: str) -> tuple[type, str]:
-    """What the computation of a layer depends on beside its numbers."""
-    is_hooked = any(own._forward_hooks or own._forward_pre_hooks for own in module.modules())
-    return type(module), name if is_hooked else ""
-
-
-def _sizes(given: Any) -> Any:
-    """Sizes of tensors, and all other arguments."""
-    if isinstance(given, torch.Tensor):
-        return tuple(given.shape), given.dtype
-    if isinstance(given, dict):
-        return (*given, _sizes(list(given.values())))
-    if isinstance(given, tuple | list):
-        return tuple(map(_sizes, given))
-    return given if isinstance(given, SCALARS) else type(given)
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def same(one: Any, two: Any) -> bool:
     """Whether two arguments are equal to the last bit; False for anything that keeps a state, such
     as a cache.
     """
-    if type(one) is not type(two):
-        return False
-    if isinstance(one, torch.Tensor):
+    (ours, spec), (theirs, other) = tree_flatten(one), tree_flatten(two)
+    return spec == other and all(map(_is_same, ours, theirs))
+
+
+def _is_same(one: Any, two: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor):
         alike = (one.shape, one.dtype, one.device) == (two.shape, two.dtype, two.device)
         return one is two or (alike and torch.equal(one, two))
-    if type(one) is dict:
-        return same(list(one.items()), list(two.items()))
-    if type(one) in (tuple, list):
-        return len(one) == len(two) and all(map(same, one, two))
-    return isinstance(one, SCALARS) and one == two
+    return isinstance(one, SCALARS) and type(one) is type(two) and one == two
