@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from headscope.cli._records import EXAMPLES, tables_of, try_every_type
-from headscope.testing import Support
+from headscope.testing import Support, every_type, examine_types, support_tables
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"
+BATCH = 2
 INTRODUCTION = """\
 # What can be captured
 
@@ -64,8 +64,8 @@ def introduction(rows: Sequence[Support], size: int) -> str:
 
 def main() -> None:
     """Write the page."""
-    rows = try_every_type(EXAMPLES, os.cpu_count() or 1)
-    PAGE.write_text(f"{introduction(rows, EXAMPLES)}\n{tables_of(rows)}\n", encoding="utf-8")
+    rows = list(examine_types(every_type(), batch_size=BATCH, workers=os.cpu_count() or 1))
+    PAGE.write_text(f"{introduction(rows, BATCH)}\n{support_tables(rows)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

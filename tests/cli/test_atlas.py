@@ -67,7 +67,7 @@ def test_two_atlases_are_compared(texts, here, capsys):
     assert run(["compare", "step1", "step2", "--out", "changes"]) == 0
     assert (here / "changes" / "data" / "b-head-2-1.js").exists()
     assert run(["compare", "step1", "step2", "--min-overlap", "0.2"]) != 0
-    assert "--min-overlap is for records; leave it out" in capsys.readouterr().err
+    assert "least=0.2 is for records" in capsys.readouterr().err
     for command in ("compare", "serve"):
         assert run([command, "step1", "tiny"]) != 0
         assert "has no result.safetensors" in capsys.readouterr().err

@@ -216,10 +216,10 @@ def test_a_folder_without_write_permission_is_said(tmp_path):
 import os
 from pathlib import Path
 import headscope.storage  # while Python may still be read
-from headscope.cli._files import check_writable
+from headscope.cli._files import check_file
 if os.geteuid() == 0:
     os.setuid(65534)
-check_writable(Path({str(closed)!r}) / "page.html")
+check_file("--out", Path({str(closed)!r}) / "page.html", (".html",))
 """
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -253,14 +253,6 @@ def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):
     monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         run(["view", "a.safetensors"])
-
-
-@pytest.mark.parametrize(
-    "command", ["view", "capture", "heads", "ablate", "effect", "figure", "align", "norms"]
-)
-def test_the_help_of_a_command_that_writes_names_force(command, capsys):
-    run([command, "--help"])
-    assert "Add --force to replace an existing file" in capsys.readouterr().out
 
 
 def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):

@@ -103,4 +103,4 @@ def test_two_results_are_compared(here, capsys):
     assert run(["compare", files[0], files[0], "--stack", "self"]) == 1
     err = capsys.readouterr().err
     assert "two results of one kind, got Heads and Relations" in err
-    assert "--stack, --match and --min-overlap is for records" in err
+    assert "stack='self' is for records" in err

@@ -85,10 +85,10 @@ def test_studies_of_texts_go_on_in_a_folder(texts, here, folder, capsys, command
     assert "Going on: 1 parts are finished, 1 are left" in err
 
 
-def test_a_layer_alone_is_refused_in_a_run(texts, folder, capsys):
-    given = ["mechanism", "--texts", texts, "--model", folder, "--workers", "1"]
-    assert run([*given, "--at", "0"]) == 1
-    assert "such as 0-0,1, got layer 0 alone" in capsys.readouterr().err
+def test_a_layer_alone_is_all_its_heads_in_a_run(texts, folder, capsys):
+    given = ["mechanism", "--texts", texts, "--model", folder, "--out", "run"]
+    assert run([*given, "--at", "1"]) == 3
+    assert "tiny: 3 heads" in capsys.readouterr().out
 
 
 def test_capture_of_a_file_goes_to_a_folder_of_records(texts, here, folder, capsys):
@@ -105,7 +105,7 @@ def test_capture_of_a_file_goes_to_a_folder_of_records(texts, here, folder, caps
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("--out a.safetensors", "Expected a folder for --out with --texts"),
+        ("--out a.safetensors", "Expected a folder for --out, got a.safetensors"),
         ("--out run 'a text'", "Expected --texts alone, got a text"),
         ("--out run --target a", "Expected --texts alone, got --target"),
     ],
@@ -127,8 +127,6 @@ def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
     (here / "run" / "result.safetensors").unlink()
     assert run(given) == 0
     assert capsys.readouterr().out == out
-    assert run([*given, "--threads", "2"]) == 1
-    assert "not for runs in parts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("most", "more"), [(3, ""), (2, "--batch-size 2")])

@@ -98,8 +98,6 @@ def test_a_folder_keeps_what_a_probe_learns_from(folder, here, capsys):
     again, err = capsys.readouterr()
     assert again == out
     assert "Going on: 1 parts are finished, 1 are left" in err
-    assert run([*given, "--layer", "-1"]) == 1
-    assert "Expected a layer from 0 on for --layer in a run" in capsys.readouterr().err
 
 
 def test_relations_are_evidence_of_a_view(folder, here, capsys):

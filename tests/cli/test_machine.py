@@ -103,7 +103,7 @@ REFUSED_BY_COMMAND = [
     ("generate x --texts a.txt --model a/b --out r", 1, "Expected one or more prompts, or a file"),
     ("generate --texts gone.txt --model a/b --out r", 1, "gone.txt does not exist"),
     ("generate --texts empty.txt --model a/b --out r", 1, "empty.txt holds no example"),
-    ("generate x y --model a/b --out a.txt", 1, "Expected a folder for --out, got the file a.txt"),
+    ("generate x y --model a/b --out a.txt", 1, "Expected a folder for --out, got a.txt"),
     ("generate x ' ' --model a/b --out r", 1, "The prompt is empty"),
     ("support --batch-size 0", 2, "Must be >= 1"),
     ("support --out table.csv", 1, "Expected .md, .json for --out"),
@@ -263,7 +263,7 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
         ("'a cat' --texts a.txt", "--texts replaces a text"),
         (
             "--texts a.txt --out a.txt",
-            "Expected a folder for --out, got the file a.txt",
+            "Expected a folder for --out, got a.txt",
         ),
         ("--texts gone.txt", "gone.txt does not exist"),
     ],

@@ -25,13 +25,6 @@ COMMANDS = {
 """The commands of each module: the function of that name, with its docstring as the help."""
 if find_spec("headscope.headvis") is not None:  # of an extra
     COMMANDS["_headvis"] = "headvis"
-READS = ("check", "serve")
-"""Commands that write no file."""
-FORCE = "Add --force to replace an existing file of another kind."
-"""Note below the options of every command that writes a file; `headscope.cli._main` reads this
-option for all of them.
-"""
-
 OFF = ("False", "()", "None")
 """Defaults that are not shown, because a reader expects them of a switch or a list."""
 
@@ -62,8 +55,7 @@ def _plain(entry: HelpEntry) -> HelpEntry:
 
 app = App(
     name="headscope",
-    help="See what every attention head of a transformer does.\n\n"
-    "Every command that writes a file takes --force, to replace an existing file of another kind.",
+    help="See what every attention head of a transformer does.",
     version=__version__,
     help_format="plaintext",
     help_formatter=HelpFormatter(),
@@ -72,7 +64,6 @@ app = App(
 )
 for module, names in COMMANDS.items():
     for name in names.split():
-        more = {} if name in READS else {"help_epilogue": FORCE}
         # Named by its path, so that the module of a command is imported only when it is needed.
         # The examples of a command stand where its usage would.
-        app.command(f"headscope.cli.{module}:{name}", name=name, usage="", **more)
+        app.command(f"headscope.cli.{module}:{name}", name=name, usage="")

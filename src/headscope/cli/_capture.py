@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,8 +36,28 @@ ENDED = {
 KEPT = "precision routers"
 WRITTEN = "max_new_tokens sample=do_sample temperature top_p seed"
 """How a model writes."""
-SINGLY = Parameter(consume_multiple=False)
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Kept:
+    """What a record holds."""
+
+    keep: Annotated[tuple[KeepName, ...], Parameter(consume_multiple=False)] = ("auto",)
+    """What to store; may be given several times. weights; qk for queries and keys, from which
+    weights follow exactly; values; before for queries and keys before positions are applied;
+    statistics for numbers about every row without the row; norms for the norms of contributions.
+    auto stores queries, keys and values, and weights as long as these stay below 256 MiB.
+    """
+    keep_heads: tuple[str, ...] = ()
+    """Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by default all."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As options of `headscope.capture`."""
+        what = "auto" if self.keep == ("auto",) else self.keep
+        return {"keep": what, "heads": files.parse_heads(self.keep_heads)}
 
 
 @made_from("headscope.capturing.options:KeepOptions", takes=f"{KEPT} rows top")
@@ -45,8 +66,7 @@ def capture(
     *,
     out: Path,
     texts: Path | None = None,
-    keep: Annotated[tuple[KeepName, ...], SINGLY] = ("auto",),
-    keep_heads: tuple[str, ...] = (),
+    kept: Kept = Kept(),
     corpus: CorpusOptions = CorpusOptions(),
     **options: Any,
 ) -> None:
@@ -62,49 +82,32 @@ def capture(
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
-        keep: What to store; may be given several times. weights; qk for queries and keys, from
-            which weights follow exactly; values; before for queries and keys before positions are
-            applied; statistics for numbers about every row without the row; norms for the norms of
-            contributions. auto stores queries, keys and values, and weights as long as these stay
-            below 256 MiB.
-        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
-            default all.
+        kept: What is stored.
         corpus: Who captures the texts of --texts.
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.capture`.
     """
-    options |= _kept(keep, keep_heads)
+    options |= kept.options
     hs.capturing.parse_keep(**options)
-    text, model = asked.written(texts), asked.model
-    if texts is not None:
-        beside: dict[str, Any] = {"--target": model.target}
-        beside |= {"--target-tokenizer": model.target_tokenizer, "a text": text}
-        beside |= {"a picture or sound": asked.media}
-        files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
-        if not files.is_folder(out):
-            raise FileError(
-                f"Expected a folder for --out with --texts, got {out}; leave the suffix out"
+    model = asked.model
+    if texts is None:
+        if corpus != CorpusOptions():
+            raise RunError(
+                "--workers, --dask and --part-size are for the texts of a file: give --texts"
             )
-        given = alone_or_all(hs.capturing.parse_texts(texts))
-        with Study(RunResults(out), corpus, model).reading(given) as (source, how):
-            options["max_unknown"] = 1.0 if how.pop("allow_unfit") else hs.capturing.MOST_UNKNOWN
-            options |= how | {"progress": True}
-            records = hs.capturing.capture_many(*source, given, **options)
-        say(f"Wrote {len(records):,} records to {out.resolve()}")
+        files.check_file("--out", out, (files.RECORD,))
+        run.say_what(run.captured(asked.parsed(), model, out, **options))
+        files.say_written(out)
         return
-    if corpus != CorpusOptions():
-        raise RunError(
-            "--workers, --dask and --part-size are for the texts of a file: give --texts"
-        )
-    files.check_suffix("--out", out, (files.RECORD,))
-    run.say_what(run.captured(asked.parsed(), model, out, **options))
-    files.say_written(out)
-
-
-def _kept(keep: tuple[str, ...], keep_heads: tuple[str, ...]) -> dict[str, Any]:
-    """What is kept, as options of `headscope.capture`."""
-    what = "auto" if keep == ("auto",) else keep
-    return {"keep": what, "heads": files.parse_heads(keep_heads)}
+    beside: dict[str, Any] = {"--target": model.target, "a text": asked.written(texts)}
+    beside |= {"--target-tokenizer": model.target_tokenizer, "a picture or sound": asked.media}
+    files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
+    files.check_folder(out)
+    given = alone_or_all(hs.capturing.parse_texts(texts))
+    with Study(RunResults(out), corpus, model).reading() as (source, how):
+        options["max_unknown"] = 1.0 if how.pop("allow_unfit") else hs.capturing.MOST_UNKNOWN
+        records = hs.capturing.capture_many(*source, given, progress=True, **options, **how)
+    say(f"Wrote {len(records):,} records to {out.resolve()}")
 
 
 @made_from("headscope.capturing.options:KeepOptions", takes=f"{WRITTEN} {KEPT}")
@@ -115,8 +118,7 @@ def generate(
     model: str,
     out: Path,
     target_tokenizer: str | None = None,
-    keep: Annotated[tuple[Literal["auto", "weights", "qk", "values"], ...], SINGLY] = ("auto",),
-    keep_heads: tuple[str, ...] = (),
+    kept: Kept = Kept(),
     machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
@@ -136,23 +138,20 @@ def generate(
         out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
             with 1.safetensors, 2.safetensors ...
         target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
-        keep: What to store, as in headscope capture; may be given several times.
-        keep_heads: Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by
-            default all.
+        kept: What is stored.
         machine: Where and how the model runs.
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.generate`.
     """
-    options |= _kept(keep, keep_heads) | machine.for_many()
+    options |= kept.options | machine.reading
+    in_folder = texts is not None or len(prompts) > 1
     given = _prompts_of(prompts, texts, chat)
-    in_folder = texts is not None or len(given) > 1
     if in_folder:
         files.check_folder(out)
     else:
-        files.check_suffix("--out", out, (files.RECORD,))
+        files.check_file("--out", out, (files.RECORD,))
     named = ModelOptions(**vars(machine), model=model, target_tokenizer=target_tokenizer)
     named.check()
-    left_out.begin("prompt", len(given))
     loaded = load("load_model", model, writes=True, **machine.fitting)
     if target_tokenizer is not None:
         options["target_tokenizer"] = named.tokenizer_of_target()
@@ -173,12 +172,12 @@ def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None)
         FileError: where the file cannot be read.
     """
     if chat is not None:
-        return [hs.capturing.parse_prompt(run.text_or_chat(None, chat, prompts, texts))]
-    if bool(prompts) == (texts is not None):
+        prompts = (run.text_or_chat(None, chat, prompts, texts),)
+    elif bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
-    if texts is None:
-        return [hs.capturing.parse_prompt(prompt, "prompt") for prompt in prompts]
-    return alone_or_all(hs.capturing.parse_prompts(texts))
+    if texts is not None:
+        return alone_or_all(hs.capturing.parse_prompts(texts), "prompt")
+    return alone_or_all([hs.capturing.parse_prompt(each, "prompt") for each in prompts], "prompt")
 
 
 def _write(record: Record, out: Path) -> None:
@@ -201,7 +200,7 @@ def answer(
     question: str,
     /,
     *,
-    image: Annotated[tuple[Path, ...], SINGLY],
+    image: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)],
     model: str,
     heads: tuple[int, ...] = (),
     at: tuple[str, ...] = (),
@@ -328,7 +327,6 @@ def ablate(
         Parameter(converter=hyphenated),
     ] = "zero",
     limit: int | None = None,
-    threads: int | None = None,
     masked: Annotated[bool | None, Parameter(negative="--causal")] = None,
     **options: Any,
 ) -> None:
@@ -356,7 +354,6 @@ def ablate(
         single_heads: Disable each head on its own.
         whole_layers: Disable each layer as a whole.
         limit: Maximum number of examples to read.
-        threads: Number of threads that PyTorch uses.
         share: Compute the layers below the disabled one only once.
         masked: For minimal pairs: whether the model predicts masked words (--masked) or the next
             word (--causal).
@@ -371,23 +368,16 @@ def ablate(
         if data is not None:
             hs.storage.read_rows(data)
     asked.model.check()
+    left_out.begin("example")
     options["by"] = by.replace("-", " ")
     if not asked.in_parts:
-        if threads is not None:
-            import torch
-
-            torch.set_num_threads(threads)
         network, made = _whole_task(task, asked.model, data, limit=limit, masked=masked)
         options |= {"allow_unfit": asked.model.allow_unfit, "on_error": left_out.losing(0)[0]}
         result = hs.studies.ablate(network, made, progress=True, **options)
-    elif threads is not None or asked.model.target_tokenizer is not None:
-        raise RunError(
-            "--threads and --target-tokenizer are not for runs in parts, whose workers have one "
-            "thread each; leave them out, or --out FOLDER, --workers and --dask"
-        )
     else:
         rows = _rows_of(task, data, limit)
-        with asked.reading(rows, what="example") as (source, how):
+        left_out.of = len(rows)
+        with asked.reading() as (source, how):
             how.pop("batch_size", None)
             result = hs.studies.ablate(source[0], task, masked=masked, texts=rows, **how, **options)
     asked.tell(result)
@@ -416,7 +406,6 @@ def _whole_task(
     if task in hs.tasks.NAMES and task != "repeats":
         reads |= {"truncate": model.truncate, "allow_unfit": model.allow_unfit}
         reads["on_error"] = left_out.losing(0)[0]
-    left_out.begin("example")
     made = hs.tasks.named_task(task, network, tokenizer, data, limit=limit, **reads)
     left_out.of = len(made.order or ()) + len(made.left_out)
     return network, made

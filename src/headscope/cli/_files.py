@@ -1,8 +1,8 @@
 """What commands print and write; and heads, layers and tokens as they are written on the command
 line.
 
-Files are checked before any long work, and never take the place of a file of another kind: a page
-must not replace a record that took an hour by a mistyped name.
+Files are checked before any long work. The suffix says what is written, so that a page never takes
+the place of a record by a mistyped name.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import re
 import sys
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,18 +32,11 @@ from headscope.errors import (
     TextError,
 )
 
-FORCE = "--force"
-overwriting: ContextVar[bool] = ContextVar("overwriting", default=False)
-"""Whether a file of another kind may be replaced, in the command that runs."""
-STARTS = {b"%PDF": ".pdf", b"\x89PNG": ".png", b"PK\x03\x04": ".npz", b"PAR1": ".parquet"}
-"""First bytes of files of known kinds."""
 RECORD = ".safetensors"
 PAGE = ".html"
 PAGES = (PAGE, ".htm", ".xhtml")
 TABLES = (".csv", ".json", ".parquet")
 PICTURES = (".svg", ".pdf", ".png")
-KINDS = {RECORD: "a record", PAGE: "a page", "": "a file of another kind"}
-READ = 512
 
 
 class Packages:
@@ -213,9 +204,9 @@ class Results:
             FileError: saying why.
             FigureError: where figures cannot be drawn.
         """
-        check_suffix("--out", self.file if folder else self.out, (*TABLES, PAGE))
-        check_suffix("--plot", self.plot, PICTURES)
-        check_suffix("--save", self.save, (RECORD,))
+        check_file("--out", self.file if folder else self.out, (*TABLES, PAGE))
+        check_file("--plot", self.plot, PICTURES)
+        check_file("--save", self.save, (RECORD,))
         if str(self.file).endswith(".parquet") and find_spec("pyarrow") is None:
             raise FileError(
                 f"{self.file} needs pyarrow, which is not installed: pip install "
@@ -287,28 +278,28 @@ def _plain(value: Any) -> Any:
     return None if math.isnan(value) else str(value)
 
 
-def without_force(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The arguments without ``--force``, and whether it was among them; after ``--`` all are
-    values.
-    """
-    listed = list(arguments)
-    end = listed.index("--") if "--" in listed else len(listed)
-    kept = [each for each in listed[:end] if each != FORCE]
-    return kept + listed[end:], len(kept) < end
-
-
-def check_suffix(option: str, out: Path | None, kinds: Sequence[str]) -> None:
+def check_file(option: str, out: Path | None, kinds: Sequence[str]) -> None:
     """Raise where a file of one of these kinds could not be written, before any long work.
 
     Raises:
         FileError: saying why.
     """
-    if out is not None:
-        check_writable(out, PAGE if kinds == PAGES else None)
-    if out is not None and out.suffix.lower() not in kinds:
+    if out is None:
+        return
+    if out.is_dir():
+        raise FileError(f"Expected a file for {option}, got the folder {out}")
+    if out.suffix.lower() not in kinds:
         use = f"; use {out.with_suffix(kinds[0])}" if kinds in ((RECORD,), PAGES) else ""
         wanted = f"a {kinds[0]} file" if use else ", ".join(kinds)
         raise FileError(f"Expected {wanted} for {option}, got {out}{use}")
+    hs.storage.check_parent(out)
+    # A .safetensors file begins with the length of its header, in eight bytes, and the header is
+    # JSON; the limit excludes a text whose ninth character is a brace.
+    if out.is_file() and RECORD not in kinds:
+        with out.open("rb") as file:
+            start = file.read(9)
+        if start[8:] == b"{" and int.from_bytes(start[:8], "little") < 2**40:
+            raise FileError(f"{out} holds a record or a result; choose another name for {option}")
 
 
 def check_absent(given: Mapping[str, object], refusal: str) -> None:
@@ -328,63 +319,12 @@ def check_folder(folder: Path) -> None:
     Raises:
         FileError: saying why.
     """
-    if folder.suffix == RECORD:
-        raise FileError(f"Expected a folder for --out of several, got the name of a file, {folder}")
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"Expected a folder for --out, got the file {folder}")
-    if not folder.exists():
-        check_writable(folder)
-    elif not os.access(folder, os.W_OK):
-        raise FileError(f"Cannot write {folder}: no permission to write to the folder")
+    if not is_folder(folder) or folder.is_file():
+        raise FileError(f"Expected a folder for --out, got {folder}; give a name without a suffix")
+    hs.storage.check_parent(folder / "records" if folder.is_dir() else folder)
 
 
-def check_writable(out: Path, kind: str | None = None) -> None:
-    """Raise where a file could not be written, or would replace one of another kind, before any
-    long work.
-
-    Args:
-        out: the file.
-        kind: its kind, as a suffix; by default that of its name.
-
-    Raises:
-        FileError: saying why.
-    """
-    if out.is_dir():
-        raise FileError(f"Expected a file for --out, got the folder {out}")
-    hs.storage.check_parent(out)
-    there, kind = kind_of(out), out.suffix.lower() if kind is None else kind
-    if not overwriting.get() and there not in (None, kind):
-        old, new = (KINDS.get(each, f"a file {each}") for each in (there or "", kind))
-        raise FileError(
-            f"{out} already exists and is {old}; add {FORCE} to replace it with {new}, or choose "
-            "another name"
-        )
-
-
-def kind_of(path: Path) -> str | None:
-    """The kind of a file, as a suffix, by its first bytes or else by its name; None where it does
-    not exist or is empty.
-    """
-    try:
-        with path.open("rb") as file:
-            start = file.read(READ)
-    except OSError:
-        return None
-    if not start or not path.is_file():
-        return None
-    for mark, kind in STARTS.items():
-        if start.startswith(mark):
-            return kind
-    # A .safetensors file begins with the length of its header in eight bytes, and the header is
-    # JSON. The limit excludes text whose ninth character happens to be a brace.
-    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40:
-        return RECORD
-    is_page = start.lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    return PAGE if is_page else path.suffix.lower()
-
-
-LAYER_AND_HEADS = re.compile(r"(\d+)(?:-(\d+(?:,\d+)*))?")
-HEAD = re.compile(r"(?:(.+):)?(\d+)-(\d+)")
+PLACE = re.compile(r"(?:(.+):)?(\d+)(?:-(\d+(?:,\d+)*))?")
 
 
 def parse_places(written: Iterable[str], option: str = "") -> list[tuple[int, list[int]]]:
@@ -399,33 +339,32 @@ def parse_places(written: Iterable[str], option: str = "") -> list[tuple[int, li
     """
     places = []
     for each in written:
-        match = LAYER_AND_HEADS.fullmatch(each.strip())
-        if match is None:
+        match = PLACE.fullmatch(each.strip())
+        if match is None or match[1]:
             where = f" for {option}" if option else ""
             raise RecordError(
                 f"Expected layer and heads{where}, such as 2-0, 2-0,3,5, or 2 for all heads, "
                 f"got {each!r}"
             )
-        layer, heads = match.groups()
-        places.append((int(layer), [int(head) for head in heads.split(",")] if heads else []))
+        places.append((int(match[2]), list(map(int, match[3].split(","))) if match[3] else []))
     return places
 
 
 def parse_heads(written: Iterable[str]) -> list[tuple] | None:
-    """Heads as they are given for ``--keep-heads``: 12-7, or cross:3-0; None for all.
+    """Heads as they are given for ``--keep-heads``: 12-7, 12-7,8, or cross:3-0; None for all.
 
     Raises:
         CaptureError: where one is no head.
     """
     heads: list[tuple] = []
     for each in written:
-        match = HEAD.fullmatch(each)
-        if match is None:
+        match = PLACE.fullmatch(each)
+        if match is None or match[3] is None:
             raise CaptureError(
                 f"Expected layer and head for --keep-heads, such as 12-7 or cross:3-0, got {each!r}"
             )
-        stack, layer, head = match.groups()
-        heads.append((*([stack] if stack else []), int(layer), int(head)))
+        stack = [match[1]] if match[1] else []
+        heads += [(*stack, int(match[2]), int(head)) for head in match[3].split(",")]
     return heads or None
 
 

@@ -27,7 +27,7 @@ def headvis(
     """
     hs.headvis.check_tree_folder(out)
     given = parse_texts(None, None, texts)
-    with Study(model=model).reading(given) as (source, how):
+    with Study(model=model).reading() as (source, how):
         how |= {"dataset": texts.stem, "stack": stack}
         folder = hs.headvis.write_headvis(out, *source, given, **how)
     say(hs.headvis.read_headvis(folder).summary)

@@ -19,7 +19,7 @@ import cyclopts
 
 from headscope._missing_packages import missing_package
 from headscope.cli._app import app
-from headscope.cli._files import left_out, overwriting, without_force
+from headscope.cli._files import left_out
 from headscope.cli._run import ran
 from headscope.errors import HeadscopeError
 
@@ -80,11 +80,9 @@ def _run(arguments: Sequence[str]) -> int:
     # A process may run several commands one after the other, as tests do.
     left_out.begin()
     ran.set("")
-    arguments, force = without_force(arguments)
     if not arguments or arguments[0] in ("--help", "-h"):
         # Their docstrings are read for the list of commands.
         _ = [app[name] for name in app]
-    token = overwriting.set(force)
     try:
         with warnings.catch_warnings():
             shown = partial(_show_warning, warnings.showwarning, set())
@@ -107,8 +105,6 @@ def _run(arguments: Sequence[str]) -> int:
             raise
         what = f"unexpected {type(error).__name__}: {_one_line(error)}; this is a bug in headscope"
         return _complain(f"{what}, set {DEBUG}=1 to see where", 1)
-    finally:
-        overwriting.reset(token)
     return left_out.end()
 
 

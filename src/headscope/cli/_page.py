@@ -245,8 +245,8 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
         return kept
     asked = Study(model=replace(options, target=None, target_tokenizer=None))
     if file.suffix == TREEBANK:
-        with asked.reading(what="sentence") as (source, how):
-            return hs.studies.relations(*source, file, trees=False, **how).as_heads()
+        bank = hs.linguistics.read_treebank(file)
+        return asked.run("relations", bank, trees=False, on_error=None).as_heads()
 
     def lose(index: int, error: HeadscopeError) -> None:
         left_out.note(f"{index + 1} of the evidence", error)
@@ -255,9 +255,8 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
     # Beside those that were left out of the pages themselves.
     left_out.of += len(texts)
     cells = sum(layer.heads for stack in record.stacks.values() for layer in stack)
-    with asked.reading() as (source, how):
-        how |= {"on_error": lose, "battery": False, "distances": cells <= MOST_COMPARED}
-        return hs.studies.heads(*source, texts, **how)
+    how: dict[str, Any] = {"on_error": lose, "battery": False}
+    return asked.run("heads", texts, distances=cells <= MOST_COMPARED, **how)
 
 
 def read_quantities(file: Path) -> dict[str, Any]:
@@ -356,10 +355,11 @@ def view(
     if texts is not None:
         if text is not None or asked.media or open_:
             raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
-        _write_pages(texts, out or Path("headscope-pages"), asked.model, keep, page or {}, shown)
+        given = parse_texts(None, None, texts)
+        _write_pages(given, out or Path("headscope-pages"), (asked.model, keep), page or {}, shown)
         return
     out = out or Path("headscope.html")
-    files.check_suffix("--out", out, files.PAGES)
+    files.check_file("--out", out, files.PAGES)
     if text is None and shown.gold is not None:
         asked = replace(asked, text=shown.gold.text)
     if str(text).endswith(RECORD):
@@ -384,23 +384,18 @@ def view(
 
 
 def _write_pages(
-    texts: Path,
-    folder: Path,
-    model: ModelOptions,
-    keep: str,
-    page: Mapping[str, Any],
-    shown: PageFiles,
+    given: Any, folder: Path, reads: tuple[ModelOptions, str], page: Any, shown: PageFiles
 ) -> None:
-    """Write a page for each text of a file, named by its number, with the model loaded once.
+    """Write a page for each text, named by its number, with the model loaded once.
 
     Raises:
-        HeadscopeError: errors of the file, the folder or the model.
+        HeadscopeError: errors of the folder or the model.
     """
     files.check_folder(folder)
     of_one = {name: getattr(shown, name) is not None for name in OF_ONE}
     files.check_absent(of_one, "--{} is of one text; leave --texts out")
-    given = parse_texts(None, None, texts)
-    with Study(model=model).reading(given) as (source, reading):
+    model, keep = reads
+    with Study(model=model).reading() as (source, reading):
         folder.mkdir(exist_ok=True)
         reading.pop("allow_unfit")
         reading["on_error"], numbers = left_out.losing(len(given))
@@ -443,7 +438,7 @@ def figure(
     from headscope.views.figures.fonts import missing_words
 
     options = _figure_options(choices or {})
-    files.check_suffix("--out", out, files.PICTURES)
+    files.check_file("--out", out, files.PICTURES)
     shown.check()
     if (shown.evidence or shown.evidence_of) and options["view"] != "scatter":
         raise FigureError(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headscope._progress import counted
 from headscope.cli import _files as files
@@ -19,30 +18,8 @@ from headscope.cli._run import Count, MachineOptions
 from headscope.cli._signature import made_from
 from headscope.errors import FileError, HeadscopeError, RecordError
 
-if TYPE_CHECKING:
-    from headscope.atlases import AtlasComparison
-    from headscope.testing import Support
-
-UNTRIED = """\
-## Not tried
-
-No tiny model of these could be made, or nothing made up could be read by it. That says nothing of
-the real model: `headscope support MODEL` tries it.
-
-| family | model type | why |
-| --- | --- | --- |"""
-REFUSED = """\
-## Refused
-
-| family | model type | class | reason |
-| --- | --- | --- | --- |"""
 EXAMPLES = 2
 """Default for how many made-up texts each model is given at once."""
-HEADER = """\
-| family | model type | class | stacks: layers x heads, kind | route | layer output | weights |
-| --- | --- | --- | --- | --- | ---: | ---: |"""
-MOST_OF_A_REASON = 200
-"""Characters of a reason: some libraries explain at length how a missing package is installed."""
 
 
 def check(*files: Path) -> None:
@@ -115,7 +92,7 @@ def export(record: str, /, *, out: Path, **options: Any) -> None:
     """
     import numpy as np
 
-    files.check_suffix("--out", out, (".csv", ".parquet", ".nc", ".npz"))
+    files.check_file("--out", out, (".csv", ".parquet", ".nc", ".npz"))
     loaded = hs.storage.load(record)
     chosen = loaded[options.get("stack") or next(iter(loaded.stacks))]
     layer = files.layer_number(options.get("layer"), [each.layer for each in chosen])
@@ -176,52 +153,38 @@ def compare(
         **options: Of `headscope.compare`.
     """
     results.check(folder=a.is_dir())
-    if a.is_dir() or b.is_dir():
-        given = {"--stack": "stack" in options, "--spread": spread}
-        given["--min-overlap"] = "least" in options
-        files.check_absent(given, "{} is for records; leave it out to compare two atlases")
-        match = options.get("heads", "auto")
-        comparison: Any = compared_atlases(a, b, "best" if match == "auto" else match)
-        run.tell(comparison, results)
-        if results.folder is not None:
-            with status("Writing the page"):
-                say(f"Wrote {comparison.view().save(results.folder).resolve()}")
-        return
     for path in (a, b, *spread):
-        if path.suffix != files.RECORD:
+        if path.suffix != files.RECORD and not path.is_dir():
             raise FileError(
                 f"{path} is not a record or result; expected a {files.RECORD} file that headscope "
                 "wrote"
             )
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
-    first, second, *others = map(hs.results.load, (a, b, *spread))
-    if not isinstance(first, hs.record.Record):
-        given = {"--spread": spread, "One of --stack, --match and --min-overlap": options}
-        files.check_absent(given, "{} is for records; leave it out to compare two results")
     if spread:
         # Files in pairs: the first and second, the third and fourth ...
+        others = list(map(hs.results.load, spread))
         options["spread"] = list(zip(others[::2], others[1::2], strict=True))
     with status("Comparing"):
-        comparison = hs.comparison.compare(first, second, **options)
+        comparison = compared(a, b, **options)
     run.tell(comparison, results)
+    if results.folder is not None:
+        with status("Writing the page"):
+            say(f"Wrote {comparison.view().save(results.folder).resolve()}")
 
 
-def compared_atlases(a: Path, b: Path, match: Any = "best") -> AtlasComparison:
-    """The atlases of two folders side by side, called as their folders are.
+def compared(a: Path, b: Path, **options: Any) -> Any:
+    """Two records, results or atlases side by side; atlases are called as their folders are.
 
     Raises:
-        HeadscopeError: where one of them holds something else, or they cannot be compared.
+        HeadscopeError: where one cannot be read, or they cannot be compared.
     """
-    first, second = atlases = hs.results.load(a), hs.results.load(b)
-    for path, atlas in zip((a, b), atlases, strict=True):
-        if not isinstance(atlas, hs.atlases.Atlas):
-            raise HeadscopeError(
-                f"Expected two atlases, and {path} holds {atlas!r}; make one with headscope atlas"
-            )
-    # Folders of one name, such as step1/atlas and step2/atlas, say nothing by it.
-    names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
-    return first.compare(second, heads=match, names=names)
+    comparison = hs.comparison.compare(hs.results.load(a), hs.results.load(b), **options)
+    if comparison.KIND == "atlas comparison":
+        # Folders of one name, such as step1/atlas and step2/atlas, say nothing by it.
+        names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
+        return dataclasses.replace(comparison, names=names)
+    return comparison
 
 
 def support(
@@ -244,16 +207,20 @@ def support(
         workers: Number of processes that run at once.
         machine: Where and how the model runs.
     """
-    files.check_suffix("--out", out, (".md", ".json"))
+    files.check_file("--out", out, (".md", ".json"))
     size = machine.batch_size or EXAMPLES
     if model is None:
-        rows = try_every_type(size, workers or os.cpu_count() or 1)
+        names = hs.testing.every_type()
+        workers = workers or os.cpu_count() or 1
+        tried = hs.testing.examine_types(names, batch_size=size, workers=workers)
+        rows = list(counted(tried, "Trying", "model type", total=len(names), shows=True))
+        rows.sort(key=lambda row: names.index(row.name))
     else:
         run.check_model(model, machine.revision)
         loaded = run.load("load_bare_model", model, **machine.loading)
         with files.status(f"Trying {model}"), files.quiet():
             rows = [hs.testing.examine(loaded, batch_size=size)]
-    text = tables_of(rows)
+    text = hs.testing.support_tables(rows)
     say(text)
     if out is not None:
         if out.suffix == ".json":
@@ -261,41 +228,3 @@ def support(
         with hs.storage.written_whole(out) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
         say(f"Wrote {out.resolve()}")
-
-
-def try_every_type(size: int, workers: int) -> list[Support]:
-    names = hs.testing.every_type()
-    tried = hs.testing.examine_types(names, batch_size=size, workers=workers)
-    shown = counted(tried, "Trying", "model type", total=len(names), shows=True)
-    return sorted(shown, key=lambda row: names.index(row.name))
-
-
-def tables_of(rows: Sequence[Support]) -> str:
-    """The tables of what is captured by what it reads, then what is refused, then what could not be
-    tried; a single model has one row without a heading.
-    """
-    family_of = hs.testing.family_of
-    if len(rows) == 1 and not rows[0].refused:
-        return f"{HEADER}\n{_row(rows[0])}"
-    by_head: dict[str, list[Support]] = {f"## {kind}\n\n{HEADER}": [] for kind in hs.testing.KINDS}
-    by_head |= {REFUSED: [], UNTRIED: []}
-    for row in sorted(rows, key=lambda row: (family_of(row.name).lower(), row.name.lower())):
-        failed = REFUSED if row.refused else ""
-        head = UNTRIED if row.unbuilt else failed
-        by_head.setdefault(head or f"## {row.reads}\n\n{HEADER}", []).append(row)
-    return "\n\n".join("\n".join([head, *map(_row, own)]) for head, own in by_head.items() if own)
-
-
-def _row(row: Support) -> str:
-    cells = [hs.testing.family_of(row.name), row.name]
-    if row.unbuilt or row.refused:
-        # A bar would end the cell of the table.
-        why = " ".join((row.unbuilt or row.refused).replace("|", "/").split())
-        short = why if len(why) <= MOST_OF_A_REASON else f"{why[:MOST_OF_A_REASON]} ..."
-        cells += [short] if row.unbuilt else [row.class_name, short]
-    else:
-        cells += [row.class_name, "; ".join(row.stacks), ", ".join(row.routes)]
-        for number in (row.output_difference, row.weights_difference):
-            cells.append("-" if number is None else f"{number:.0e}")
-        cells[-1] += f" ({row.remark})" if row.remark else ""
-    return f"| {' | '.join(cells)} |"

@@ -77,11 +77,10 @@ def check_model(name: str | None, revision: str | None = None) -> None:
     Raises:
         ModelError: naming the form of a model's name, or what could not be reached.
     """
-    if name is not None:
-        hs.capturing.check_name(name)
     if revision is not None:
         hs.capturing.check_revision(name, revision)
     if name is not None:
+        hs.capturing.check_name(name)
         hs.capturing.reached(name, revision)
 
 
@@ -100,7 +99,8 @@ class FitOptions(MachineOptions):
         """The options of loading, and whether an unfit model is taken."""
         return self.loading | {"allow_unfit": self.allow_unfit}
 
-    def for_many(self) -> dict[str, Any]:
+    @property
+    def reading(self) -> dict[str, Any]:
         """How many texts are read, as `headscope.capture_many` and studies take it."""
         many = {} if self.batch_size is None else {"batch_size": self.batch_size}
         return {"allow_unfit": self.allow_unfit} | many
@@ -254,15 +254,15 @@ def say_what(record: Record) -> None:
     """Print what a record holds, whether some of its positions have no names, whether some layers
     were not seen, and what it was checked against.
     """
-    say(record.summary)
-    if record.model.ran:
-        say(f"Ran on {record.model.ran}")
-    if record.numbered:
-        say(f"Some positions have no token and are numbered: {record.numbered}")
-    if record.unseen:
-        say(f"Layers whose attention could not be captured are left out: {record.unseen}")
-    if record.verification:
-        say(record.verification)
+    for before, told in (
+        ("", record.summary),
+        ("Ran on ", record.model.ran),
+        ("Some positions have no token and are numbered: ", record.numbered),
+        ("Layers whose attention could not be captured are left out: ", record.unseen),
+        ("", record.verification),
+    ):
+        if told:
+            say(f"{before}{told}")
 
 
 def load(how: str, name: str | None, *given: Any, **options: Any) -> Any:
@@ -331,9 +331,7 @@ class CorpusOptions:
         options: dict[str, Any] = {"part_size": self.part_size, "out": folder}
         options["on_error"] = lambda _, error: reasons.append(error)
         if self.dask is None:
-            # Without a folder, one that goes with the command; one worker is this process.
-            is_alone = self.workers is None and folder is None
-            yield options | {"workers": 1 if is_alone else self.workers}
+            yield options | {"workers": self.workers}
         elif self.workers is not None and self.dask != "local":
             raise RunError(
                 "--workers is for this machine or --dask local; a cluster has its own workers"
@@ -368,27 +366,22 @@ class Study:
 
     @contextmanager
     def reading(
-        self, given: Any = (), groups: Any = None, *, what: str = TEXT, classifies: bool = False
+        self, groups: Any = None, *, classifies: bool = False
     ) -> Generator[tuple[tuple[Any, Any], dict[str, Any]]]:
         """What a study reads with, for a ``with`` block: the model and its tokenizer, or the name
         of the model where the study runs in parts; and how it reads.
 
         Args:
-            given: what it reads; empty where that is not known yet.
             groups: the documents of the texts, where these are known.
-            what: one of them is called; a text that cannot be read is reported here, and else by
-                the result.
             classifies: whether the model must have a trained classifier.
         """
-        if given:
-            left_out.begin(what, len(given))
         model = self.model
         if model.target is not None or model.target_tokenizer is not None:
             raise TextError(
                 "--target and --target-tokenizer are for commands that read one text; remove them"
             )
         model.check()
-        how: dict[str, Any] = {"truncate": model.truncate} | model.for_many()
+        how: dict[str, Any] = {"truncate": model.truncate} | model.reading
         how |= {} if groups is None else {"groups": groups}
         if self.in_parts:
             with self.corpus.running(self.results.folder) as more:
@@ -399,19 +392,25 @@ class Study:
         if classifies:
             source = source, load("load_tokenizer", model.model, **model.loading)
         how["progress"] = True
-        if what == TEXT:
+        if left_out.what == TEXT:
             # One of many texts may be left out; a single one that cannot be read is an error.
-            how["on_error"] = left_out.losing(len(given))[0]
+            # What is not a plain text is reported by the result.
+            how["on_error"] = left_out.losing(left_out.of)[0]
         yield source, how
 
-    def run(self, study: str, *given: Any, what: str = TEXT, **options: Any) -> Any:
-        """What the function of `headscope.studies` of this name finds; see `reading`."""
-        classifies = study == "faithfulness"
-        with self.reading(*given, what=what, classifies=classifies) as (source, how):
-            return getattr(hs.studies, study)(*source, given[0], **how | options)
+    def run(
+        self, study: str, given: Any, groups: Any = None, *, what: str = "", **options: Any
+    ) -> Any:
+        """What the function of `headscope.studies` of this name finds in what is given, each of
+        which is called ``what`` where it is not a plain text; see `reading`.
+        """
+        if what:
+            left_out.begin(what, len(given))
+        with self.reading(groups, classifies=study == "faithfulness") as (source, how):
+            return getattr(hs.studies, study)(*source, given, **how | options)
 
     def tell(self, result: Any, **look: Any) -> None:
-        """Print a result, and write its files.
+        """Print a result, and where the model ran; and write its files.
 
         Args:
             result: a `headscope.results.Result`.
@@ -421,6 +420,12 @@ class Study:
         if not self.in_parts and left_out.what != TEXT:
             left_out.names |= getattr(result, "left_out", None) or {}
         tell(result, self.results, **look)
+
+    def config(self) -> Any:
+        """The configuration of the model, or of the part of it that reads text."""
+        self.model.check()
+        config = hs.capturing.loading.config_of(self.model.model, **self.model.loading)
+        return getattr(config, "get_text_config", lambda: config)()
 
 
 @dataclass(frozen=True)
@@ -462,18 +467,23 @@ def parse_texts(
             "with --chat"
         )
     if texts is None:
-        return [hs.capturing.parse_call(text or "", text_b)]
+        return alone_or_all([hs.capturing.parse_call(text or "", text_b)])
     return alone_or_all(hs.capturing.parse_texts(texts))
 
 
-def alone_or_all(outcomes: Any) -> list[Outcome]:
-    """Parsed texts of a file; where there are many, one that cannot be read is left out later, with
-    its number.
+def alone_or_all(outcomes: Any, what: str = TEXT) -> list[Outcome]:
+    """Parsed texts, which are counted; where there are many, one that cannot be read is left out
+    later, with its number.
+
+    Args:
+        outcomes: of reading them.
+        what: one of them is called.
 
     Raises:
         HeadscopeError: why a single text cannot be read.
     """
     listed = list(outcomes)
+    left_out.begin(what, len(listed))
     if len(listed) == 1 and isinstance(listed[0], HeadscopeError):
         raise listed[0]
     return listed

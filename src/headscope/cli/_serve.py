@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from headscope.cli import _run as run
 from headscope.cli._files import RECORD, hs, quiet, say, status
 from headscope.cli._page import PageChoices, PageFiles, shown_page
-from headscope.cli._records import compared_atlases
+from headscope.cli._records import compared
 from headscope.cli._run import ModelOptions
 from headscope.cli._signature import made_from
 from headscope.errors import HeadscopeError
@@ -61,8 +61,7 @@ def serve(
         open_: Open the page in the browser.
         **options: Of the page of a model.
     """
-    from headscope.views import listening as ports
-    from headscope.views.server import application
+    from headscope.views.listening import listening_on
 
     # With --model a file's name is still a record; any other text is what the page begins with, and
     # without it several words are.
@@ -82,7 +81,7 @@ def serve(
             f"{options['atlas']}"
         )
     # The port is opened first: if it is taken, that is reported before the model is loaded.
-    with ports.listening_on(port) as listening:
+    with listening_on(port) as listening:
         if is_folder:
             _serve_atlas(Path(record or ""), other, listening, opens=open_)
         elif is_file:
@@ -90,9 +89,7 @@ def serve(
             loaded = hs.storage.load(Path(record or ""))
             view = shown_page(loaded, page or {}, shown.given(loaded, model))
             run.say_what(loaded)
-            token = ports.new_token()
-            _say_listening(ports.address_of(listening, token), opens=open_)
-            ports.quiet_server(application(view, token)).run(sockets=[listening])
+            _listen(view, listening, opens=open_)
         elif page or replace(shown, beside=()) != PageFiles():
             raise HeadscopeError(
                 "Options of a page are for a record file; in the page of a model choose them there"
@@ -121,11 +118,12 @@ def _serve_model(
     from headscope.live.serving import UnloadedModel, serve_named
     from headscope.views.listening import address_of
 
+    limits = {name.removeprefix("max_"): limit for name, limit in limits.items()}
+    named = UnloadedModel(model.model, text, limits, second, atlas)
+
     def announce(token: str) -> None:
         _say_listening(address_of(listening, token), opens=opens)
 
-    limits = {name.removeprefix("max_"): limit for name, limit in limits.items()}
-    named = UnloadedModel(model.model, text, limits, second, atlas)
     told = partial(print, flush=True)
     with quiet():
         serve_named(named, listening, announce=announce, say=told, **model.loading)
@@ -135,20 +133,28 @@ def _serve_atlas(folder: Path, other: Path | None, listening: socket, *, opens: 
     """Serve the atlas of a run, compared with another or alone, or a tree of HeadVis; its page is
     written again, so that it fits this version.
     """
-    from headscope.views import listening as ports
-    from headscope.views.server import atlas_application
-
-    atlas = hs.results.load(folder) if other is None else compared_atlases(folder, other)
+    atlas = hs.results.load(folder) if other is None else compared(folder, other)
     if getattr(atlas, "KIND", "") not in ("atlas", "atlas comparison", "headvis"):
         raise HeadscopeError(f"{folder} holds {atlas!r} and no atlas; print it, or view() it")
     say(atlas.summary)
     with tempfile.TemporaryDirectory(prefix="headscope-") as page:
         with status("Writing the page"):
             atlas.view().save(page)
-        token = ports.new_token()
-        host, port = listening.getsockname()[:2]
-        _say_listening(f"http://{host}:{port}/{token}/", opens=opens)
-        ports.quiet_server(atlas_application(Path(page), token)).run(sockets=[listening])
+        _listen(Path(page), listening, opens=opens)
+
+
+def _listen(shown: Any, listening: socket, *, opens: bool) -> None:
+    """Serve a view, or the folder of a page, until it is interrupted."""
+    from headscope.views.listening import address_of, new_token, quiet_server
+    from headscope.views.server import application, atlas_application
+
+    token = new_token()
+    make, address = application, address_of(listening, token)
+    if isinstance(shown, Path):
+        # Scripts of a folder can send no header: the token is a part of the path.
+        make, address = atlas_application, f"{address.replace('?token=', '')}/"
+    _say_listening(address, opens=opens)
+    quiet_server(make(shown, token)).run(sockets=[listening])
 
 
 def _say_listening(address: str, *, opens: bool) -> None:

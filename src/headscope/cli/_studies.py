@@ -108,24 +108,17 @@ def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> 
             first"; by default the most attended ones.
         **options: Of `headscope.mechanism`.
     """
-    by_layer = files.parse_places(at, "--at")
-    whole = [layer for layer, numbers in by_layer if not numbers]
-    count = sum(len(numbers) for _, numbers in by_layer)
     given, groups = asked.given()
-    if asked.results.plot is not None and (whole or not 0 < count <= MOST_DRAWN):
+    cells = []
+    for layer, numbers in files.parse_places(at, "--at"):
+        heads = numbers or range(asked.config().num_attention_heads)
+        cells += [(layer, head) for head in heads]
+    if asked.results.plot is not None and not 0 < len(cells) <= MOST_DRAWN:
         raise RecordError(
             f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
             f"{' '.join(at) or 'none'}"
         )
-    if asked.in_parts and whole:
-        raise RecordError(
-            f"Expected layer and heads for --at, such as {whole[0]}-0,1, got layer {whole[0]} "
-            "alone; a run names its heads before a model is loaded"
-        )
-    with asked.reading(given, groups) as (source, how):
-        cells = []
-        for layer, numbers in by_layer:
-            cells += [(layer, head) for head in numbers or _heads_of_a_layer(source[0])]
+    with asked.reading(groups) as (source, how):
         result = hs.studies.mechanism(*source, given, at=cells or None, **options, **how)
     asked.tell(result)
     if not cells and len(given) > 1 and not asked.in_parts:
@@ -135,12 +128,6 @@ def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> 
             labels = hs.studies.heads(*source, given, stack=options.get("stack"), **how).by_label()
         if result.grouped(labels).all:
             say(f"\n{result.grouped(labels)}")
-
-
-def _heads_of_a_layer(model: Any) -> range:
-    # A model of pictures and text has a configuration for each part.
-    config = getattr(model.config, "get_text_config", lambda: model.config)()
-    return range(config.num_attention_heads)
 
 
 @made_from(
@@ -288,20 +275,18 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
             embeddings; by default all layers, and the best is reported.
         **options: Of `headscope.probe`.
     """
-    layer = options.get("layer")
     if asked.model.truncate:
         raise TextError("--truncate does not apply to a treebank; remove it")
     bank = hs.linguistics.read_treebank(treebank)
-    if asked.in_parts and layer is not None and layer < 0:
-        raise RecordError(f"Expected a layer from 0 on for --layer in a run, got {layer}")
+    layer = options.get("layer")
+    if layer is not None and layer < 0:
+        # Layer 0 is the embeddings, so that there is one more than the model has layers.
+        numbers = range(asked.config().num_hidden_layers + 1)
+        options["layer"] = files.layer_number(layer, numbers)
     left_out.begin("sentence")
-    with asked.reading(what="sentence") as (source, how):
+    with asked.reading() as (source, how):
         del how["truncate"]
         how.pop("batch_size", None)
-        # Layer 0 is the embeddings, so that there is one more than the model has layers.
-        if layer is not None and not asked.in_parts:
-            numbers = range(source[0].config.num_hidden_layers + 1)
-            options["layer"] = files.layer_number(layer, numbers)
         noted: dict[str, Any] = {"on_error": left_out.note, "progress": True}
         result = hs.studies.probe(*source, bank, **(noted | how), **options)
     asked.tell(result)
@@ -368,7 +353,6 @@ def _aligned(asked: Study, listed: list[Any], **options: Any) -> Any:
     model.check()
     target = model.target_tokenizer if asked.in_parts else model.tokenizer_of_target()
     asked = replace(asked, model=replace(model, target_tokenizer=None))
-    with asked.reading(what="sentence") as (source, how):
-        reads = how if asked.in_parts else {"allow_unfit": model.allow_unfit}
-        options |= {"progress": True, "target_tokenizer": target}
-        return hs.studies.alignment_study(*source, listed, **(options | reads))
+    with asked.reading() as (source, how):
+        how["target_tokenizer"] = target
+        return hs.studies.alignment_study(*source, listed, **options, **how)

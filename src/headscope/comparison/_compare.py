@@ -15,7 +15,6 @@ from headscope.comparison._grid import (
     Grid,
     MatchedHeads,
     best_partners,
-    by_number,
     by_partners,
     cells_of,
     matching_of,
@@ -194,7 +193,8 @@ def compare(
     number that both have is set side by side, with the difference and, where both have an interval,
     that of the difference: ``d - sqrt((b - b_low)^2 + (a_high - a)^2)`` to ``d + sqrt((b_high -
     b)^2 + (a - a_low)^2)`` (MOVER; Zou and Donner 2008), which holds for different texts and is too
-    wide where both read the same. Options are for records. `Atlas.compare` compares two atlases.
+    wide where both read the same. Options are for records, but ``heads`` of two atlases, which
+    `Atlas.compare` compares.
 
     Tokens are aligned as `headscope.comparison.align` says: the same ones one by one; one model's
     two texts by edit distance; two tokenizers of one text by characters, weights summed over the
@@ -236,20 +236,23 @@ def compare(
         <Comparison: 6 heads, 1 text, ranking only>
     """
     of_results = isinstance(a, Result) and isinstance(b, Result)
+    # An atlas knows how its heads are matched.
+    own = getattr(a, "compare", None) if of_results else None
     nulls = _nulls(spread)
     given: dict[str, Any] = {"stack": stack, "heads": heads, "least": least, "spread": tuple(nulls)}
     for name, value in (given | over).items():
         if name not in UNASKED:
             raise RecordError(f"compare has no option {name!r}; there are {', '.join(UNASKED)}")
-        if of_results and repr(value) != repr(UNASKED[name]):
+        known = own is not None and name == "heads"
+        if of_results and not known and repr(value) != repr(UNASKED[name]):
             raise RecordError(
                 f"{name}={value!r} is for records, and two results were given, whose rows are "
                 "matched by what names them; leave it out, or give records"
             )
+    if own is not None:
+        return own(b) if heads == "auto" else own(b, heads=heads)
     if of_results:
-        # An atlas knows how its heads are matched.
-        own = getattr(a, "compare", None)
-        return compare_results(a, b) if own is None else own(b)
+        return compare_results(a, b)
     pairs = _pairs(a, b)
     options = UNASKED | given | over
     check_confidence(options["confidence"])
@@ -337,10 +340,8 @@ def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = ""
 
 
 def _matched(grids: list[Grid], how: str) -> tuple[MatchedHeads, ...]:
-    if how == "number":
-        return tuple(map(by_number, grids))
     # Chosen over all texts together: a head has one partner, and not another in every text.
-    partners = best_partners(grids)
+    partners = cells_of(grids[0].a) if how == "number" else best_partners(grids)
     return tuple(by_partners(grid, partners) for grid in grids)
 
 

@@ -90,14 +90,6 @@ class Grid:
             [weights[:, :, there], alone, np.where(lost > rounding, lost, 0.0)], axis=-1
         )
 
-    def distances(self, layer: int, other: int) -> Float[np.ndarray, "head row"]:
-        """Jensen-Shannon distance of each head of a layer of A and the same head of one of B, row
-        by row, in nats.
-        """
-        return jensen_shannon_parts(self.compared("a", layer), self.compared("b", other)).sum(
-            axis=-1
-        )
-
     def rounding(self, layer: int, other: int) -> Float[np.ndarray, " head"]:
         """Distance that rounding alone may make, of each head of a layer of A, in nats; see
         `rounding_distance`.
@@ -239,13 +231,6 @@ def matching_of(
     if wanted != "auto":
         return "number" if wanted == "number" else "best"
     return "number" if same and models[0].model_type == models[1].model_type else "best"
-
-
-def by_number(grid: Grid) -> MatchedHeads:
-    """Every head and the one of the same layer and number."""
-    distances = [grid.distances(layer.layer, layer.layer) for layer in grid.a]
-    cells = cells_of(grid.a)
-    return MatchedHeads(cells, cells, np.concatenate(distances))
 
 
 def by_partners(grid: Grid, partners: tuple[Cell, ...]) -> MatchedHeads:

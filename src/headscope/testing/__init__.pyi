@@ -1,9 +1,9 @@
 """The public names, each once: where it is defined."""
 
-from ._architectures import ARCHITECTURES as ARCHITECTURES
-from ._architectures import KINDS as KINDS
 from ._examine import Support as Support
 from ._examine import examine as examine
+from ._models import ARCHITECTURES as ARCHITECTURES
+from ._models import KINDS as KINDS
 from ._models import cipher_pairs as cipher_pairs
 from ._models import cipher_tokenizer as cipher_tokenizer
 from ._models import cipher_translator as cipher_translator
@@ -15,3 +15,4 @@ from ._type_process import every_type as every_type
 from ._type_process import examine_type as examine_type
 from ._type_process import examine_types as examine_types
 from ._type_process import family_of as family_of
+from ._type_process import support_tables as support_tables

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from headscope.capturing.walk import reads_target
-from headscope.testing._architectures import VOCABULARY
+from headscope.testing._models import VOCABULARY
 
 TOKENS, TARGETS, PADDED = 12, 7, 3
 SAMPLES, SAMPLES_OF_SHORT, LONG_WAVE, FRAMES = 400, 300, 4000, 64

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -10,12 +12,41 @@ from jaxtyping import Float
 
 from headscope.errors import ModelError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
-from headscope.testing._architectures import ARCHITECTURES, VOCABULARY
 
 if TYPE_CHECKING:
     from headscope.studies import AlignedPair
 
 
+Sizes = dict[str, Any]
+VOCABULARY = 64
+_WRITTEN = json.loads(Path(__file__).with_name("architectures.json").read_text(encoding="utf-8"))
+SHARED: Sizes = _WRITTEN.pop("shared")
+"""Sizes of several architectures, by name: patches are three rows of five (three where an
+architecture knows no others), frames of a video four; rotary positions need an even head size.
+"""
+
+
+def _sizes_of(written: Any) -> Any:
+    """A configuration: of a list that of its parts, which are sizes or names of shared ones."""
+    if isinstance(written, dict):
+        return {name: _sizes_of(value) for name, value in written.items()}
+    listed = written if isinstance(written, list) else []
+    if not listed or not all(isinstance(part, dict) or str(part) in SHARED for part in listed):
+        return written
+    sizes: Sizes = {}
+    for part in listed:
+        sizes |= _sizes_of(SHARED[part] if isinstance(part, str) else part)
+    return sizes
+
+
+KINDS: dict[str, dict[str, Sizes]] = _sizes_of(_WRITTEN)
+"""The architectures by what they read."""
+ARCHITECTURES: dict[str, Sizes] = {
+    name: sizes for kind in KINDS.values() for name, sizes in kind.items()
+}
+"""By model type (and variant), what the configuration says: sizes that differ, so that no mixed-up
+axis goes unseen.
+"""
 SHARPNESS = 1.6
 UNSUITED = (
     AttributeError,

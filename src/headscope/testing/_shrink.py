@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.testing._architectures import VOCABULARY
+from headscope.testing._models import VOCABULARY
 
 MOST_LAYERS = 4
 MOST = {

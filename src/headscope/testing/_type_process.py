@@ -22,9 +22,8 @@ from dataclasses import replace
 from typing import Any
 
 from headscope.errors import ModelError
-from headscope.testing._architectures import ARCHITECTURES, KINDS
 from headscope.testing._examine import READS_NOTHING, UNREADABLE, Support, examine
-from headscope.testing._models import sharpen, tiny_model
+from headscope.testing._models import ARCHITECTURES, KINDS, sharpen, tiny_model
 from headscope.testing._shrink import Shrinking
 
 SECONDS = 120.0
@@ -250,3 +249,56 @@ def _first_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     # Without the folder of this environment, so that the table is the same on every machine.
     return FOLDER.sub("", lines[0].strip()) if lines else ""
+
+
+UNTRIED = """\
+## Not tried
+
+No tiny model of these could be made, or nothing made up could be read by it. That says nothing of
+the real model: `headscope support MODEL` tries it.
+
+| family | model type | why |
+| --- | --- | --- |"""
+REFUSED = """\
+## Refused
+
+| family | model type | class | reason |
+| --- | --- | --- | --- |"""
+HEADER = """\
+| family | model type | class | stacks: layers x heads, kind | route | layer output | weights |
+| --- | --- | --- | --- | --- | ---: | ---: |"""
+MOST_OF_A_REASON = 200
+"""Characters of a reason: some libraries explain at length how a missing package is installed."""
+
+
+def support_tables(rows: Sequence[Support]) -> str:
+    """The tables of what is captured by what it reads, then what is refused, then what could not be
+    tried; a single model has one row without a heading.
+
+    Args:
+        rows: of `examine_types`, in any order; or one, of `examine`.
+    """
+    if len(rows) == 1 and not rows[0].refused:
+        return f"{HEADER}\n{_row(rows[0])}"
+    by_head: dict[str, list[Support]] = {f"## {kind}\n\n{HEADER}": [] for kind in KINDS}
+    by_head |= {REFUSED: [], UNTRIED: []}
+    for row in sorted(rows, key=lambda row: (family_of(row.name).lower(), row.name.lower())):
+        failed = REFUSED if row.refused else ""
+        head = UNTRIED if row.unbuilt else failed
+        by_head.setdefault(head or f"## {row.reads}\n\n{HEADER}", []).append(row)
+    return "\n\n".join("\n".join([head, *map(_row, own)]) for head, own in by_head.items() if own)
+
+
+def _row(row: Support) -> str:
+    cells = [family_of(row.name), row.name]
+    if row.unbuilt or row.refused:
+        # A bar would end the cell of the table.
+        why = " ".join((row.unbuilt or row.refused).replace("|", "/").split())
+        short = why if len(why) <= MOST_OF_A_REASON else f"{why[:MOST_OF_A_REASON]} ..."
+        cells += [short] if row.unbuilt else [row.class_name, short]
+    else:
+        cells += [row.class_name, "; ".join(row.stacks), ", ".join(row.routes)]
+        for number in (row.output_difference, row.weights_difference):
+            cells.append("-" if number is None else f"{number:.0e}")
+        cells[-1] += f" ({row.remark})" if row.remark else ""
+    return f"| {' | '.join(cells)} |"
