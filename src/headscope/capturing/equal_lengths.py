@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -26,10 +27,10 @@ from headscope.capturing.inputs.tokens import SpecialTokens, once
 from headscope.capturing.keep import check_count
 from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
-from headscope.capturing.run import at_rest, run, run_together
+from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, HeadscopeError
+from headscope.errors import CaptureError, HeadscopeError, RecordError
 from headscope.record import Record, TextBatch
 from headscope.results import check_conserved
 
@@ -252,34 +253,28 @@ class _Batches:
         try:
             if sessions() or reads_target(self.model):
                 raise CaptureError("such a model is run on one text at a time")
-            if "keep" in self.options:
-                outcomes = self._records(texts)
-                self.bytes_of_pair = MORE_THAN_WEIGHTS * _bytes_of_pair(outcomes[0].batch)
-                yield from outcomes
-                return
-            batch = self._batch(texts)
-        except OF_ONE_INPUT:
-            # One text may have spoilt it, or none of them can stand in one array with others.
+            with at_rest(self.model):
+                keeping = keeping_of(self._kept)
+                records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
+        except OF_ONE_INPUT:  # one text may have spoilt it
             for text in texts:
                 yield from self._record(text)
             return
-        self.bytes_of_pair = _bytes_of_pair(batch)
-        numbers, readable = (text.number for text in texts), (text.readable for text in texts)
-        yield BatchOutcome(tuple(numbers), tuple(readable), batch)
+        records = records[: len(texts)]  # those of copies come last
+        of_pair = 4 * sum(layer.heads for stack in records[0].stacks.values() for layer in stack)
+        self.bytes_of_pair = of_pair * (MORE_THAN_WEIGHTS if "keep" in self.options else 1)
+        if "keep" not in self.options and not records[0].unseen:
+            with suppress(RecordError):  # these texts see differently
+                batch = TextBatch.of(records)
+                numbers = tuple(text.number for text in texts)
+                yield BatchOutcome(numbers, tuple(text.readable for text in texts), batch)
+                return
+        for text, record in zip(texts, records, strict=True):
+            yield BatchOutcome((text.number,), (text.readable,), record)
 
-    def _batch(self, texts: list[EncodedText]) -> TextBatch:
-        with at_rest(self.model):
-            inputs = self._inputs(texts)
-            return run_together(self.model, inputs, len(texts))
-
-    def _records(self, texts: list[EncodedText]) -> list[BatchOutcome]:
-        """The records of texts that were run together."""
-        keeping = keeping_of(self.options)
-        with at_rest(self.model):
-            records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
-        # Those of copies come last.
-        pairs = zip(texts, records, strict=False)
-        return [BatchOutcome((text.number,), (text.readable,), record) for text, record in pairs]
+    @property
+    def _kept(self) -> dict[str, Any]:
+        return {"keep": "weights"} | kept_of(self.options)
 
     def _inputs(self, texts: list[EncodedText]) -> Inputs:
         """Texts of one length, filled up with copies of the first where they are few tokens."""
@@ -290,16 +285,8 @@ class _Batches:
 
     def _record(self, text: EncodedText) -> list[BatchOutcome]:
         """The record of a text that is run alone; none if that cannot be."""
-        kept: dict[str, Any] = {"keep": "weights"} | kept_of(self.options)
         cut = self.options.get("truncate", False)
         with leaving_out(text.number, self.report):
-            record = capture(self.model, self.tokenizer, text.item, truncate=cut, **kept)
+            record = capture(self.model, self.tokenizer, text.item, truncate=cut, **self._kept)
             return [BatchOutcome((text.number,), (text.readable,), record)]
         return []
-
-
-def _bytes_of_pair(batch: TextBatch | Record) -> int:
-    """Bytes of the weights of one query and key in all heads."""
-    if isinstance(batch, TextBatch):
-        return 4 * sum(len(stack.cells) for stack in batch.stacks.values())
-    return 4 * sum(layer.heads for stack in batch.stacks.values() for layer in stack.layers)

@@ -27,7 +27,7 @@ from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.tape import ModuleUses, check_routers, router_scores
 from headscope.errors import CaptureError, ModelError
-from headscope.record import Record, TextBatch
+from headscope.record import Record
 
 Noting = Callable[[Call], None] | None
 
@@ -68,22 +68,6 @@ def run(
             changed.enter_context(one_pass(anew=True))
             modules = ModelModules.of(model)
         return _run(modules, inputs, keeping, note, numbers=numbers)
-
-
-def run_together(model: nn.Module, inputs: Inputs, count: int) -> TextBatch:
-    """Run a model once on texts of equal length, and keep their weights in common arrays.
-
-    Args:
-        model: the model to run.
-        inputs: texts without padding.
-        count: how many of them to keep, from the first; the others only make the batch larger.
-
-    Raises:
-        CaptureError: if these texts cannot share arrays; `run` may still capture each of them.
-    """
-    with one_pass(), one_at_a_time(model), needing(model, inputs.arguments), uncompiled(model):
-        keeping = KeepChoice(frozenset({"weights"}), auto=False)
-        return _passed(model, inputs, keeping).batch(facts_of(model), count)
 
 
 def _run(

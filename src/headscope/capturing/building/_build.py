@@ -54,15 +54,11 @@ from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     STATISTICS,
-    BatchLayer,
-    BatchStack,
     Contributions,
     HeldHeads,
-    Mask,
     ModelFacts,
     Record,
     Stack,
-    TextBatch,
     Tokens,
 )
 
@@ -199,35 +195,6 @@ class Builder:
         self.unattended = self._sides.unattended()
         return self._records_of(stacks, replace(facts, unseen=inventory.unseen))
 
-    def batch(self, facts: ModelFacts, count: int) -> TextBatch:
-        """The weights of the first texts side by side, as they were computed.
-
-        Raises:
-            CaptureError: where some attention was not seen, or texts see differently: records could
-                say so, an array cannot.
-            RecordError: where texts differ in length.
-        """
-        inventory = self._inventory()
-        if not inventory.is_whole:
-            raise CaptureError("Some attention was not seen")
-        stacks = {}
-        for stack in sorted(inventory.stacks, key=lambda stack: order_of(stack.name)):
-            query, key = (side.tokens[:count] for side in stack.first.sides)
-            layers = []
-            for number, seen in stack.layers.items():
-                visible, *others = [layer["visible"] for layer in seen.layers[:count]]
-                if any(other != visible for other in others):
-                    raise CaptureError(f"{seen.made.name}: texts of one length see differently")
-                visible = visible or Mask.full(*seen.weights.shape[2:])
-                heads, weights = tuple(range(seen.heads)), seen.weights[:count]
-                layers.append(
-                    BatchLayer(layer=number, heads=heads, visible=visible, weights=weights)
-                )
-            stacks[stack.name] = BatchStack(
-                name=stack.name, query=query, key=key, layers=tuple(layers)
-            )
-        return TextBatch(stacks=stacks, model=facts)
-
     def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
         """A record of the stacks of each example, in their usual order."""
         layers = (layer for stack in stacks[0].values() for layer in stack)
@@ -353,7 +320,6 @@ class Builder:
         arrays = self._arrays(call, held)
         if weights is not None:
             arrays["weights"] = self._stored(weights, copy=False)
-            seen.weights = arrays["weights"] if self._keeping.put is None else None
         sinks = None if call.sinks is None else self._put(plain(call.sinks.reshape(-1)))
         for example, layer in enumerate(seen.layers):
             layer |= {"held_heads": held, "sinks": sinks}

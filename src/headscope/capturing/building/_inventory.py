@@ -43,12 +43,6 @@ class Inventory:
     others: tuple[dict[int, str], ...]
     unseen: str
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all attention is kept."""
-        described = chain(*(each.values() for each in self.others))
-        return not self.unseen and not any(what.startswith("unseen") for what in described)
-
 
 def inventory_of(
     model: nn.Module,

@@ -68,7 +68,6 @@ class SeenLayer:
         block: path of the list that holds its block, and the number of the block.
         layers: arguments of a `Layer` for each text.
         proved: more of them, once the call was checked.
-        weights: ``[text head query key]``, padding included, where they are kept in memory.
         chosen: the heads whose arrays are kept, where not all are.
     """
 
@@ -90,7 +89,6 @@ class SeenLayer:
         self.block: tuple[str, int] | None = call.block
         self.layers: list[dict[str, Any]] = []
         self.proved: list[dict[str, Any]] = []
-        self.weights: Any = None  # of np.ndarray
         self.kv_heads: int = call.value.shape[1]
         self.chosen: tuple[int, ...] = ()
 
@@ -113,7 +111,7 @@ class SeenLayer:
         """Hold no weights where they follow from queries and keys."""
         for layer in self.layers:
             if "queries" in layer:
-                layer["weights"] = self.weights = None
+                layer["weights"] = None
 
     def arguments(self, example: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
         """The arguments of the `Layer` of a text that it is: with all heads, or with these."""
