@@ -25,7 +25,7 @@ from headscope.capturing.seam import InterventionLike, sessions
 from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
-from headscope.capturing.watching.tape import ModuleUses, check_routers, router_scores
+from headscope.capturing.watching.running import ModuleUses, check_routers, router_scores
 from headscope.errors import CaptureError, ModelError
 from headscope.record import Record
 

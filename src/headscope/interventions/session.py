@@ -28,7 +28,7 @@ from headscope.capturing.seam import CallPositions, LayerChange, changing, read_
 from headscope.capturing.walk import ModelModules, reads_target
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch
-from headscope.capturing.watching.tape import Tape
+from headscope.capturing.watching.running import RunningModules
 from headscope.errors import InterventionError
 from headscope.interventions._intervention import Intervention
 from headscope.interventions.plan import LayerPlace, ModelPlan, plan_of
@@ -81,11 +81,10 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
         # Blocks that nest share the watch of the outermost, so that each call is seen once.
         models = [other.model for other in sessions() if isinstance(other, ModelSession)]
         if not any(other is model for other in models):
-            tape = undo.enter_context(Tape(modules, attention_only=True))
-            operators = OperatorWatch(tape, None, 1)
+            running = RunningModules(modules)
+            session.operators = operators = OperatorWatch(running, None, 1)
             operators.idle = True  # until there is something to change on this route
-            session.operators, session.tape = operators, tape
-            undo.enter_context(InterfaceWatch(tape, None, inside=looking_away))
+            undo.enter_context(InterfaceWatch(running, None, inside=looking_away))
             undo.enter_context(operators)
             undo.enter_context(observing(operators=operators))
         undo.enter_context(session.hooked())
@@ -126,7 +125,6 @@ class ModelSession:
         self.model: nn.Module = modules.model
         self.done: set[Any] = set()
         self.operators: OperatorWatch | None = None
-        self.tape: Tape | None = None
         self.interventions: Sequence[Intervention] = interventions
         self._hooks, self._modules = ExitStack(), modules
         self._parts: dict[tuple[str, int], list[LayerChange]] = {}
@@ -287,8 +285,6 @@ class ModelSession:
             if is_ours and other.operators is not None:
                 other.operators.idle = False
                 other._away.close()
-                if other.tape is not None:
-                    other.tape.follow_all()
 
 
 def _looked_at(call: Call) -> torch.Tensor | None:

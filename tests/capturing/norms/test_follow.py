@@ -14,7 +14,7 @@ from headscope.capturing.contributions._path import (
     follow,
 )
 from headscope.capturing.contributions._watch import known_norm_of
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 
 from ...close import assert_close
 

@@ -15,7 +15,7 @@ from headscope.capturing.contributions._modules import (
     remembered,
     value_columns_of,
 )
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 
 NORMS = {
     "LayerNorm": nn.LayerNorm(25),

@@ -49,7 +49,7 @@ from headscope.capturing.keep import (
 from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching._projection import check_joined
-from headscope.capturing.watching.tape import routers_of
+from headscope.capturing.watching.running import routers_of
 from headscope.errors import CaptureError
 from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (

@@ -23,7 +23,7 @@ from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.walk import block_of, is_affine, modules_of, names_of
 from headscope.capturing.watching._watch import Watch
-from headscope.capturing.watching.tape import ModuleUse, ModuleUses
+from headscope.capturing.watching.running import ModuleUse, ModuleUses
 from headscope.errors import CaptureError
 
 RETURNED = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")

@@ -14,7 +14,7 @@ from torch import nn
 
 from headscope.capturing.device import full_precision, in_memory
 from headscope.capturing.walk import once_a_pass
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 from headscope.norms import Norm
 
 PROBES = 4

@@ -18,7 +18,7 @@ from torch import nn
 from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.walk import is_affine
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 from headscope.norms import Norm
 
 SCALED_WITHIN = 2e-6

@@ -32,7 +32,7 @@ from headscope.capturing.observers import (
 )
 from headscope.capturing.seam import level, unseen
 from headscope.capturing.walk import ModelModules, is_affine
-from headscope.capturing.watching.tape import ModuleUse, first_tensor
+from headscope.capturing.watching.running import ModuleUse, first_tensor
 from headscope.norms import Norm
 from headscope.record import CONTRIBUTIONS
 

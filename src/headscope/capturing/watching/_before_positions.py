@@ -17,7 +17,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.watching._score_trace import storage_of
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 
 TOKENS_COMPARED = 64
 HEADS_COMPARED = 4

@@ -18,7 +18,7 @@ from torch import nn
 
 from headscope.capturing.calls.call import Call, with_heads_first
 from headscope.capturing.walk import block_of, names_of
-from headscope.capturing.watching.tape import ModuleUse
+from headscope.capturing.watching.running import ModuleUse
 from headscope.errors import CaptureError
 
 REMEMBERED = 8

@@ -168,6 +168,9 @@ class ScoreTraces:
     def __init__(self) -> None:
         self._known: dict[int, KnownTensor] = {}
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def of(self, tensor: Any, *, written: bool = False) -> ScoreTrace | None:
         """What is known of a tensor.
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
+import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from headscope.capturing.calls.call import Call
-from headscope.capturing.observers import observing
-from headscope.capturing.walk import ModelModules, block_of
+from headscope.capturing.observers import hook_after, hook_before, observing
+from headscope.capturing.seam import unseen
+from headscope.capturing.walk import ModelModules, block_of, has_weight, is_affine
 from headscope.capturing.watching._before_positions import NextPiece, note_before
 from headscope.capturing.watching._projection import find_projected, too_many, with_projection
+from headscope.capturing.watching._score_trace import storage_of
 from headscope.capturing.watching.interface import InterfaceWatch
 from headscope.capturing.watching.operators import OperatorWatch, looking_away
-from headscope.capturing.watching.tape import ModuleUse, Tape
+from headscope.capturing.watching.running import (
+    ModuleUse,
+    RunningModules,
+    first_tensor,
+    is_attention,
+)
+
+USES_REMEMBERED = 8
 
 
 class Watch:
@@ -41,18 +54,24 @@ class Watch:
         self.count = 0
         self._take, self._join = take, join
         self._modules = ModelModules.of(model)
-        self._tape = Tape(self._modules, self._used)
+        running = RunningModules(self._modules)
         self._waiting: list[Call] = []
         self._piece: NextPiece = None, 0
-        self._operators = OperatorWatch(self._tape, self._note, batch)
-        self._interface = InterfaceWatch(self._tape, self._note, inside=looking_away)
+        self._operators = OperatorWatch(running, self._note, batch)
+        self._interface = InterfaceWatch(running, self._note, inside=looking_away)
         self._called: dict[nn.Module, None] = {}
+        self._ran: dict[nn.Module, None] = {}
+        self._kinds: set[type[nn.Module]] = set()
+        self._uses: deque[ModuleUse] = deque(maxlen=USES_REMEMBERED)
+        self._handles: list[RemovableHandle] = []
         self._exit = ExitStack()
 
     def __enter__(self) -> Watch:
         with ExitStack() as undo:
             undo.callback(self._waiting.clear)
-            undo.enter_context(self._tape)
+            undo.callback(self._uses.clear)
+            undo.callback(self._unhook)
+            self._hook()
             undo.enter_context(self._interface)
             undo.enter_context(self._operators)
             undo.enter_context(observing(away=False))
@@ -72,7 +91,7 @@ class Watch:
         names, called = self._modules.names, self._called
         kinds = {type(module) for module in called}
         left_out = list(self._operators.unread)
-        for module in self._tape.ran:
+        for module in self._ran:
             if type(module) not in kinds or module in called:
                 continue
             own = names[id(module)]
@@ -80,6 +99,48 @@ class Watch:
             if not any(_is_within(own, names[id(one)]) for one in called):
                 left_out.append(own)
         return list(dict.fromkeys(left_out))
+
+    def _hook(self) -> None:
+        """Hook all matrices, and the norms in attention."""
+        inside = None
+        for module in self._modules.all:
+            name = self._modules.names[id(module)]
+            if inside is None or not f"{name}.".startswith(inside):
+                inside = f"{name}." if is_attention(module) else None
+            if is_attention(module):
+                self._follow(type(module))
+            if not has_weight(module):
+                continue
+            if is_affine(module):
+                # What hooks of others make of its output (steering) is not what it computed.
+                self._handles.append(hook_after(module, self._gave, first=True))
+            if inside is not None:
+                self._handles.append(hook_after(module, self._made))
+
+    def _unhook(self) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+    def _follow(self, kind: type[nn.Module]) -> None:
+        """From now on note which modules of a class run."""
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            same = (module for module in self._modules.all if type(module) is kind)
+            self._handles += [hook_before(module, self._begun) for module in same]
+
+    def _begun(self, module: nn.Module, *_: object) -> None:
+        self._ran[module] = None
+
+    def _made(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
+        """A matrix or a norm in attention gave what may be queries or keys."""
+        if not isinstance(output, torch.Tensor):
+            return
+        given = first_tensor(args, options) if module.weight.ndim == 1 else None
+        if given is not None:
+            with unseen():  # what no use before has given would stay in memory in vain
+                made = [storage_of(use.output) for use in self._uses]
+                given = given if storage_of(given) in made else None
+        self._uses.append(ModuleUse(module, given, output))
 
     def _note(self, call: Call) -> None:
         """A call was made; whoever tells of it looks away."""
@@ -103,13 +164,17 @@ class Watch:
         them.
         """
         call.block = block_of(self._modules.model, call.name)
-        self._piece = note_before(call, self._tape.uses, self._piece)
+        self._follow(type(call.module))
+        self._piece = note_before(call, self._uses, self._piece)
         if self._piece[0] is None:
-            self._tape.uses.clear()
+            self._uses.clear()
 
-    def _used(self, use: ModuleUse) -> None:
+    def _gave(self, module: nn.Module, args: tuple, options: dict, output: Any) -> None:
         """A matrix was used, which may be the projection of calls that wait."""
-        projected = find_projected(use, self._waiting) if self._waiting else None
+        if not self._waiting or not isinstance(output, torch.Tensor):
+            return
+        use = ModuleUse(module, first_tensor(args, options), output)
+        projected = find_projected(use, self._waiting)
         if projected is not None:
             for call in projected.calls:
                 self._waiting.remove(call)

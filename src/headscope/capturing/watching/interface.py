@@ -19,7 +19,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.observers import SharedPatch, observers, observing
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of
 from headscope.capturing.watching._whole_attention import dense_mask, is_block_mask
-from headscope.capturing.watching.tape import Tape
+from headscope.capturing.watching.running import RunningModules
 from headscope.errors import CaptureError, ModelError
 
 ADDING = ("eager", "flex_attention")
@@ -33,7 +33,7 @@ class InterfaceWatch:
     open.
 
     Args:
-        tape: the model's modules, and which of them is running.
+        running: the model's modules, and which of them is running.
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
         inside: a block to be opened around the model's own attention function and all that is done
@@ -46,11 +46,11 @@ class InterfaceWatch:
 
     def __init__(
         self,
-        tape: Tape,
+        running: RunningModules,
         tell: Callable[[Call], None] | None,
         inside: Callable[[], Any] = nullcontext,
     ) -> None:
-        self._tape, self._tell, self._inside = tape, tell, inside
+        self._running, self._tell, self._inside = running, tell, inside
         self._outer: InterfaceWatch | None = None
         self._exit = ExitStack()
         self._block_masks: dict[int, tuple[Any, torch.Tensor]] = {}
@@ -79,7 +79,7 @@ class InterfaceWatch:
             *args: Any,
             **options: Any,
         ) -> tuple:
-            if module not in self._tape:
+            if module not in self._running:
                 with self._inside():
                     return others(module, query, key, value, attention_mask, *args, **options)
             tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
@@ -131,7 +131,7 @@ class InterfaceWatch:
         self, module: nn.Module, tensors: tuple, options: dict, result: tuple, *, adds: bool
     ) -> Call:
         query, key, value, mask = tensors
-        name = self._tape.name_of(module)
+        name = self._running.name_of(module)
         if is_block_mask(mask):
             mask = self._dense(mask, query.device, name)
         elif adds and isinstance(mask, torch.Tensor) and not mask.is_floating_point():
@@ -158,7 +158,7 @@ class InterfaceWatch:
             module=module,
             name=name,
             route="interface",
-            cross=self._tape.is_cross(module, query.shape[-2], key.shape[-2]),
+            cross=self._running.is_cross(module, query.shape[-2], key.shape[-2]),
             query=query,
             key=key,
             value=value,

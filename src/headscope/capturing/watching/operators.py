@@ -42,18 +42,20 @@ from headscope.capturing.watching._whole_attention import (
     seen_in_multi_head,
     with_operands,
 )
-from headscope.capturing.watching.tape import Tape
+from headscope.capturing.watching.running import RunningModules
 from headscope.errors import CaptureError
 
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
+BEGINNINGS: set[Any] = HOLD_OPERANDS | {functional.multi_head_attention_forward}
+"""Functions that attention begins with."""
 
 
 class OperatorWatch(WatchMode):
     """Reports every attention that a model computes with torch's operators while the block is open.
 
     Args:
-        tape: knows the model's modules, and which of them is running.
+        running: knows the model's modules, and which of them is running.
         tell: is called with each `Call`; None if calls are not reported and attention is only
             changed.
         batch: number of texts, which some models fold into the heads.
@@ -66,12 +68,12 @@ class OperatorWatch(WatchMode):
 
     def __init__(
         self,
-        tape: Tape,
+        running: RunningModules,
         tell: Callable[[Call], None] | None,
         batch: int,
     ) -> None:
         super().__init__()
-        self._tape, self._tell = tape, tell
+        self._running, self._tell = running, tell
         self.batch: int = batch
         self._outer: OperatorWatch | None = None
         self._level = 0
@@ -94,12 +96,15 @@ class OperatorWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        options, now = kwargs or {}, observers()
+        options, flex = kwargs or {}, is_flex(func)
+        is_first = flex or func in BEGINNINGS
+        if self._outer is None and not is_first and not self._traces:
+            return func(*args, **options)
+        now = observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
         # attention.
         if now.level != self._level or self.idle:
             return func(*args, **options)
-        flex = is_flex(func)
         # These compute scores and weights in one function, so that queries, keys and values must be
         # changed before it runs.
         if now.sessions and (flex or func in HOLD_OPERANDS):
@@ -120,13 +125,13 @@ class OperatorWatch(WatchMode):
         """The function's own result; a watch further out that would change it too does not see
         it.
         """
-        if self._outer is None or not (observers().away or self._tape.innermost() is not None):
+        if self._outer is None or not (observers().away or self._running.innermost() is not None):
             return func(*args, **options)
         with looking_away():
             return func(*args, **options)
 
     def _edit(self) -> Edit | None:
-        return None if observers().away else edit_of(self._tape.innermost(), "operators")
+        return None if observers().away else edit_of(self._running.innermost(), "operators")
 
     def _edited(self, func: Callable, args: tuple, options: dict) -> tuple[tuple, dict]:
         edit = self._edit()
@@ -177,7 +182,7 @@ class OperatorWatch(WatchMode):
                 scores = scores._replace(unread=self._unread())
             self._traces.remember(result, scores)
             if is_matmul and not is_sum:
-                self.made[id(self._tape.innermost())] += 1
+                self.made[id(self._running.innermost())] += 1
         return result
 
     def _scores_of(self, product: MatrixProduct, result: torch.Tensor) -> ScoreTrace:
@@ -252,10 +257,10 @@ class OperatorWatch(WatchMode):
         """Note, and return, the name of the running module, whose attention is in a form that is
         not known.
         """
-        module = self._tape.innermost()
+        module = self._running.innermost()
         if module is None:
             return None
-        name = self._tape.name_of(module)
+        name = self._running.name_of(module)
         self.unread[name] = None
         return name
 
@@ -280,7 +285,7 @@ class OperatorWatch(WatchMode):
             softmax = ScoresAndWeights(scores, weights, steps, trace.added)
             if self._tell is not None:
                 known |= queries_and_keys(trace.products, softmax, self._added)
-            is_edited = sessions() and edit_of(self._tape.innermost(), "operators") is not None
+            is_edited = sessions() and edit_of(self._running.innermost(), "operators") is not None
             if is_edited and known.get("mask") is None:
                 known["mask"] = visible_in(softmax)
         return known
@@ -293,11 +298,11 @@ class OperatorWatch(WatchMode):
         query, key, value, context = map(self._split, (*tensors, result))
         is_wide = mask is not None and mask.ndim > max(4, result.ndim)
         if query is None or key is None or value is None or context is None or is_wide:
-            module = self._tape.innermost()
+            module = self._running.innermost()
             if module is None or self._tell is None:
                 return result
             raise CaptureError(
-                f"{self._tape.name_of(module)} computes attention on "
+                f"{self._running.name_of(module)} computes attention on "
                 f"{list(tensors[0].shape)}, expected [batch head query feature]; "
                 "attention within windows or blocks of its own cannot be captured yet"
             )
@@ -325,11 +330,11 @@ class OperatorWatch(WatchMode):
         return mask if mask.ndim == 4 else mask[(None,) * (4 - mask.ndim)]
 
     def _flex(self, args: tuple, result: tuple) -> tuple:
-        module = self._tape.innermost()
+        module = self._running.innermost()
         if module is None or (self._tell is None and self._edit() is None):
             return result
         with looking_away():
-            seen = seen_in_flex(args, self._tape.name_of(module))
+            seen = seen_in_flex(args, self._running.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
         return (
@@ -345,13 +350,13 @@ class OperatorWatch(WatchMode):
         with looking_away():
             seen = seen_in_multi_head(args, options, result[0])
             weight, shift = seen.pop("weight"), seen.pop("shift")
-            projection = self._tape.owner_of(weight)
+            projection = self._running.owner_of(weight)
             seen |= {} if edit is None else operands_of_multi_head(edit, seen)
 
         def projected(call: Call) -> torch.Tensor:
             return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
 
-        name = "" if projection is None else self._tape.name_of(projection)
+        name = "" if projection is None else self._running.name_of(projection)
         changed = self._report(
             projection=projection, projection_name=name, projected=projected, **seen
         )
@@ -372,14 +377,14 @@ class OperatorWatch(WatchMode):
         **seen: Any,
     ) -> Call | None:
         """Report a call; returned is how a session changed it, or None where none did."""
-        module = self._tape.innermost()
+        module = self._running.innermost()
         edit = edit_of(module, "operators")
         if module is None or (edit is None and self._tell is None):
             return None
         with looking_away():
-            name = self._tape.name_of(module)
+            name = self._running.name_of(module)
             call = Call(module=module, name=name, route="operators", cross=cross, **seen)
-            call.cross = cross or self._tape.is_cross(module, *call.size[2:])
+            call.cross = cross or self._running.is_cross(module, *call.size[2:])
             if edit is not None:
                 call = edit.changed(call, with_weights=self._tell is not None)
                 if projected is not None:
