@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import nn
 
 from headscope.capturing.calls.attention import visible_of, weights_of
-from headscope.capturing.calls.call import Call, Visibility, visibility_of
+from headscope.capturing.calls.call import Call, of_heads, visibility_of
 from headscope.capturing.device import full_precision
 from headscope.capturing.media.position_marks import MARK
 from headscope.capturing.observers import observers, observing
@@ -299,12 +298,9 @@ class _Changing:
     def __init__(self, edit: Edit, call: Call, with_weights: bool, at: CallPositions) -> None:
         self._edit, self._call, self._at = edit, call, at
         self._context = call.context.clone()
-        self._every = self._weights(tuple(range(call.size[1]))) if with_weights else None
+        self._visibility = visibility_of(call)
+        self._every = weights_of(call, self._visibility) if with_weights else None
         self._added: torch.Tensor | None = None
-
-    @cached_property
-    def _visibility(self) -> Visibility:
-        return visibility_of(self._call)
 
     def call(self) -> Call:
         """The call as it is now."""
@@ -328,7 +324,8 @@ class _Changing:
     def _reweigh(self, parts: list[LayerChange]) -> None:
         heads = tuple(sorted({head for part in parts for head in part.heads}))
         index = _index(heads, self._context)
-        own = self._weights(heads) if self._every is None else self._every[:, index]
+        some = of_heads(self._call, self._visibility, heads)
+        own = weights_of(*some) if self._every is None else self._every[:, index]
         new, touched = own, torch.zeros(own.shape[:3], dtype=torch.bool, device=own.device)
         for part in parts:
             at = replace(self._at, visible=self._visible(part.heads))
@@ -337,10 +334,8 @@ class _Changing:
             old, new = new[:, chosen], new.clone()
             new[:, chosen] = part.make(old, at).to(old.dtype).where(rows[..., None], old)
             touched[:, chosen] |= rows
-        alive = visible_of(self._call, self._visibility, heads=index)
-        touched &= (
-            True if alive is None else alive.any(-1)
-        )  # rows that may look at nothing stay what they are
+        if some[1].alive is not None:  # rows that may look at nothing stay what they are
+            touched &= some[1].alive[..., 0]
         # Grouped heads read the value of the head that they share.
         shared = index // (self._call.size[1] // self._call.value.shape[1])
         with full_precision():
@@ -371,20 +366,13 @@ class _Changing:
             rows[..., None], self._added[:, :, index]
         )
 
-    def _weights(self, heads: tuple[int, ...]) -> torch.Tensor:
-        """Weights ``[batch head query key]`` of some heads before they are changed, in float32 or
-        better.
-        """
-        return weights_of(self._call, self._visibility, heads=_index(heads, self._call.context))
-
     def _visible(self, heads: tuple[int, ...]) -> torch.Tensor:
         """True for the real keys that a query may look at, broadcast to ``[batch head query
         key]``.
         """
         batch, _, queries, keys = self._call.size
-        index = _index(heads, self._context)
-        real = rows_of(None, self._at, keys, index.device, of_keys=True)[:, None, None]
-        visible = visible_of(self._call, self._visibility, heads=index)
+        real = rows_of(None, self._at, keys, self._context.device, of_keys=True)[:, None, None]
+        visible = visible_of(*of_heads(self._call, self._visibility, heads))
         real = real if visible is None else real & visible
         return real.expand(batch, -1, queries, keys)
 

@@ -36,13 +36,12 @@ from headscope.capturing.building.layers import (
 from headscope.capturing.building.padding import Masks, SideTokens, cut, padding_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
-from headscope.capturing.calls.call import Call, Visibility, state_of, visibility_of
+from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of, visibility_of
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import (
     WEIGHTS_KEPT_BELOW,
     KeepChoice,
-    call_of_heads,
     each_once,
     held_heads,
 )
@@ -129,11 +128,10 @@ class Builder:
         if self._keeping.heads is None:
             weights = self._keep(call, visibility, seen)
         elif seen.choose(self._keeping.heads, self.seen.values()):
-            held = held_heads(call, seen.chosen)
-            some = call if held is None else call_of_heads(call, held)
-            # Which keys a query may see is a fact about all heads, where it is read from weights.
-            some = replace(some, causal=visibility.causal)
-            self._keep(some, self._visibility_of(some), seen, held)
+            held, some = held_heads(call, seen.chosen), (call, visibility)
+            if held is not None:
+                some = of_heads(call, visibility, held.numbers)
+            self._keep(*some, seen, held)
         checked = weights_of(call, visibility, rows) if weights is None else rows.of(weights)
         turns, facts = self._rotations.of(call, sides), facts_of_call(call)
         for example, layer in enumerate(seen.layers):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from headscope.capturing.calls.attention import (
     WeightsBlock,
     blocks_of,
     check_lost,
-    visible_of,
+    of_rows,
 )
 from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.device import full_precision
@@ -158,15 +158,7 @@ def statistics_of_call(
         CaptureError: where real tokens attend to padding, so that it cannot be cut off.
     """
     if marks.rows is not None:
-        rows = QueryRows(marks.rows)
-        bias = None if visibility.bias is None else rows.of(visibility.bias)
-        visibility = Visibility(visible_of(call, visibility, rows), bias=bias)
-        call = replace(
-            call,
-            query=None if call.query is None else rows.of(call.query),
-            weights=None if call.weights is None else rows.of(call.weights),
-            context=rows.of(call.context, axis=1),
-        )
+        call, visibility = of_rows(call, visibility, QueryRows(marks.rows))
     statistics = RowStatistics(call, marks, top)
     for block in blocks_of(call, visibility, measured=True):
         statistics.enter(block)

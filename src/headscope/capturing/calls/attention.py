@@ -131,9 +131,7 @@ class WeightsBlock(NamedTuple):
 Place = tuple[slice, slice, slice]
 
 
-def weights_of(
-    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
-) -> torch.Tensor:
+def weights_of(call: Call, visibility: Visibility, rows: QueryRows = ALL) -> torch.Tensor:
     """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
 
     Otherwise they are recomputed from queries and keys. Rows in which every key is masked are
@@ -143,32 +141,32 @@ def weights_of(
         call: with weights, or with queries and keys.
         visibility: which keys the queries may attend to.
         rows: which queries.
-        heads: numbers ``[head]`` of the chosen ones; None for all.
     """
+    call, visibility = of_rows(call, visibility, rows)
+    batch, heads, queries, _ = call.size
+    every = slice(0, batch), slice(0, heads), slice(0, queries)
     if call.weights is None:
-        return recomputed(call, visibility, rows, heads)
-    own = call.weights if heads is None else call.weights[:, heads]
-    own = rows.of(own).to(torch.promote_types(own.dtype, torch.float32))
-    alive = _alive(visibility, rows, heads)
-    return own if alive is None else own * alive
+        return _computed(call, visibility, every, measured=False)[0]
+    return _given(call.weights, visibility, every, measured=False)[0]
 
 
-def recomputed(
-    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
-) -> torch.Tensor:
+def recomputed(call: Call, visibility: Visibility, rows: QueryRows = ALL) -> torch.Tensor:
     """As `weights_of`, from queries and keys."""
-    if call.query is None or call.key is None:
-        raise ValueError(f"{call.name}: neither weights nor queries and keys were seen")
-    query, key, sinks = call.query, call.key, call.sinks
-    if heads is not None:
-        query, key = query[:, heads], key[:, heads // (query.shape[1] // key.shape[1])]
-        sinks = None if sinks is None else sinks.reshape(-1)[heads]
-    scores = scores_of(rows.of(query), key, call)
-    if visibility.bias is not None:
-        bias = rows.of(_of_heads(visibility.bias, heads))[..., : key.shape[2]]
-        scores = scores + bias.to(scores.dtype)
-    visible, alive = visible_of(call, visibility, rows, heads), _alive(visibility, rows, heads)
-    return _softmax(scores, visible, alive, sinks)[0]
+    return weights_of(replace(call, weights=None), visibility, rows)
+
+
+def of_rows(call: Call, visibility: Visibility, rows: QueryRows) -> tuple[Call, Visibility]:
+    """The call as if it had no other queries than these."""
+    bias, alive = (
+        None if part is None else rows.of(part) for part in (visibility.bias, visibility.alive)
+    )
+    seen = Visibility(visible_of(call, visibility, rows), bias=bias, alive=alive)
+    if rows.at is None:
+        return call, seen
+    query, weights = (
+        None if part is None else rows.of(part) for part in (call.query, call.weights)
+    )
+    return replace(call, query=query, weights=weights, context=rows.of(call.context, axis=1)), seen
 
 
 @torch.no_grad()
@@ -290,20 +288,15 @@ def _softmax(
     return weights * left, measures
 
 
-def visible_of(
-    call: Call, visibility: Visibility, rows: QueryRows = ALL, heads: torch.Tensor | None = None
-) -> torch.Tensor | None:
+def visible_of(call: Call, visibility: Visibility, rows: QueryRows = ALL) -> torch.Tensor | None:
     """True where a query may attend to a key, broadcast to ``[text head row key]``; None if nothing
     is masked.
     """
     _, _, queries, keys = call.size
-    device = call.context.device
     if visibility.causal:
-        positions = rows.positions(queries, device)[:, None, :, None]
-        return torch.arange(keys, device=device) <= positions
-    if visibility.visible is None:
-        return None
-    return rows.of(_of_heads(visibility.visible, heads)[..., :keys])
+        positions = rows.positions(queries, call.context.device)[:, None, :, None]
+        return torch.arange(keys, device=call.context.device) <= positions
+    return None if visibility.visible is None else rows.of(visibility.visible[..., :keys])
 
 
 def scores_of(query: torch.Tensor, key: torch.Tensor, call: Call) -> torch.Tensor:
@@ -373,19 +366,6 @@ def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     for rows, columns, into in zip(left, right, products, strict=True):
         torch.bmm(rows, columns, out=into)
     return products
-
-
-def _of_heads(tensor: torch.Tensor, heads: torch.Tensor | None) -> torch.Tensor:
-    """The chosen heads of ``[text head query key]``; one may stand for all."""
-    return tensor if heads is None or tensor.shape[1] == 1 else tensor[:, heads]
-
-
-def _alive(
-    visibility: Visibility, rows: QueryRows, heads: torch.Tensor | None
-) -> torch.Tensor | None:
-    """`Visibility.alive` of some rows and heads."""
-    alive = visibility.alive
-    return None if alive is None else rows.of(_of_heads(alive, heads))
 
 
 def _numbers(call: Call, shared: int) -> int:

@@ -10,8 +10,8 @@ proves it, a batch is refused, and its texts are captured one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -155,21 +155,14 @@ class Visibility:
         causal: whether instead each query attends to the keys up to its own position, counted from
             the first.
         bias: added to the scores, broadcast likewise.
+        alive: ``[text head query 1]``, where text and head may be 1: False for queries that may
+            attend to nothing; None where all may attend to something.
     """
 
     visible: torch.Tensor | None = None
     causal: bool = False
     bias: torch.Tensor | None = None
-
-    @cached_property
-    def alive(self) -> torch.Tensor | None:
-        """``[text head query 1]``, where text and head may be 1: False for queries that may attend
-        to nothing; None where all may attend to something.
-        """
-        if self.visible is None:
-            return None
-        alive = _any_of(self.visible, -1).unsqueeze(-1) > 0
-        return None if bool(alive.all()) else alive
+    alive: torch.Tensor | None = None
 
 
 def visibility_of(call: Call) -> Visibility:
@@ -179,13 +172,47 @@ def visibility_of(call: Call) -> Visibility:
         hidden, bias = _read(mask, call.bias)
         if not _any(hidden):
             return Visibility(bias=bias)
-        return Visibility(visible=mask if mask.dtype == torch.bool else ~hidden, bias=bias)
+        visible = mask if mask.dtype == torch.bool else ~hidden
+        alive = _any_of(visible, -1).unsqueeze(-1) > 0
+        return Visibility(visible, bias=bias, alive=None if bool(alive.all()) else alive)
     causal = call.causal
     if not causal and call.query is None and call.weights is not None:
         # Given weights alone, the triangle above the diagonal is the only evidence: exact zeros
         # there.
         causal = not call.weights.triu(1).any()
     return Visibility(causal=bool(causal), bias=call.bias)
+
+
+def of_heads(call: Call, visibility: Visibility, heads: Sequence[int]) -> tuple[Call, Visibility]:
+    """The call as if the model had no other heads than these.
+
+    It holds key/value heads once where the heads share them evenly, else once for each head.
+    """
+    every, shared = list(heads), [head * call.value.shape[1] // call.size[1] for head in heads]
+    once = list(dict.fromkeys(shared))
+    many = len(shared) // len(once)
+    # Code that reads the call repeats every key/value head equally often. That is right for some
+    # choices of heads only: not for two heads of one group and one of another.
+    if shared == [number for number in once for _ in range(many)]:
+        shared = once
+
+    def some(tensor: torch.Tensor | None, numbers: list[int]) -> torch.Tensor | None:
+        # An axis of one head is the same for all heads, and stays as it is.
+        return tensor if tensor is None or tensor.shape[1] == 1 else tensor[:, numbers]
+
+    of_each = ("query", "query_before", "weights", "mask", "bias")
+    parts = {name: some(getattr(call, name), every) for name in of_each}
+    parts |= {name: some(getattr(call, name), shared) for name in ("key", "key_before", "value")}
+    fewer = replace(
+        call,
+        **parts,
+        context=call.context[:, :, every],
+        sinks=None if call.sinks is None else call.sinks.reshape(-1)[every],
+        added=None if call.added is None else call.added[:, :, every],
+    )
+    seen = (visibility.visible, visibility.bias, visibility.alive)
+    visible, bias, alive = (some(part, every) for part in seen)
+    return fewer, replace(visibility, visible=visible, bias=bias, alive=alive)
 
 
 def _read(
