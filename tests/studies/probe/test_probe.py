@@ -12,8 +12,9 @@ from headscope import FileError, RecordError, TextError
 from headscope.cli import run
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probe import KINDS
-from headscope.studies.probe._probe import _plan, with_table
-from headscope.studies.probe._read import mapped, with_embeddings, with_states
+from headscope.studies.probe._data import ProbeItem
+from headscope.studies.probe._probe import vectors_in
+from headscope.studies.probe._read import MAPS, STATES, WORDS
 from headscope.testing import tiny_model, tiny_tokenizer
 
 QUICK = {"epochs": 1, "least": 2, "layers": False, "rank": 3}
@@ -42,6 +43,17 @@ def fails(number, error):
     raise error
 
 
+def items_of(fold, tiny, sentences, failed=fails):
+    """What a model made of sentences, by number."""
+    texts = [sentence.text for sentence in sentences]
+    reading = {"on_error": failed, "max_unknown": 1.0}
+    items = {}
+    for number, counted in fold.counts(tiny, texts, sentences, how={}, reading=reading):
+        arrays = {name.removeprefix("each/"): array for name, array in counted.counts.items()}
+        items[number] = ProbeItem(sentence=sentences[number], **arrays)
+    return items
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_probe_has_all_its_controls(kind, tiny, sentences):
     found = hs.probe(*tiny, sentences[:30], kind=kind, random_weights=True, **QUICK)
@@ -56,7 +68,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
     sentence = Sentence(
         words=("cat", "a", "tree"), heads=(0, 3, 1), relations=("root", "det", "obj")
     )
-    item = mapped(sentence, hs.capture(*tiny, sentence.text))
+    item = items_of(MAPS, tiny, [sentence])[0]
     stack = hs.capture(*tiny, "cat a tree")["self"]
     weights = np.concatenate([layer.weights_of() for layer in stack]).astype(np.float64)
     words = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -78,7 +90,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
     given = sentences[:5]
-    items = dict(with_states(model, tokenizer, given, fails))
+    items = items_of(STATES, tiny, given)
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():
@@ -97,19 +109,18 @@ def test_states_are_those_that_the_model_returns(tiny, sentences):
 
 def test_vectors_are_input_embeddings_or_a_table(tiny, tmp_path):
     sentence = Sentence(words=("Cat", "a"), heads=(0, 1), relations=("root", "det"))
-    item = mapped(sentence, hs.capture(*tiny, sentence.text))
     table = tiny[0].get_input_embeddings().weight.detach().numpy()
     ids = tiny[1]("cat a")["input_ids"]
-    found = with_embeddings(*tiny, item).vectors
+    found = items_of(WORDS, tiny, [sentence])[0].vectors
     assert found == pytest.approx(np.stack([table[ids[1:4]].mean(0), table[ids[4]]]), abs=1e-6)
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2 3\ncat 4 5 6\n", encoding="utf-8")
-    assert with_table(path, [item])[0].vectors.tolist() == [[4, 5, 6], [0, 0, 0]]
+    assert vectors_in(path, [sentence])[0].tolist() == [[4, 5, 6], [0, 0, 0]]
     path.write_text("the 1 2 3\n", encoding="utf-8")
     with pytest.raises(FileError, match="has a vector for none of the 2 words"):
-        with_table(path, [item])
+        vectors_in(path, [sentence])
     with pytest.raises(FileError, match="Cannot read the word vectors"):
-        with_table(tmp_path / "none.txt", [item])
+        vectors_in(tmp_path / "none.txt", [sentence])
 
 
 def test_a_sentence_that_cannot_be_read_is_named_and_left_out(tiny, sentences):
@@ -165,7 +176,7 @@ def test_what_cannot_be_is_said(options, said, tiny, sentences):
 
 def test_a_probe_there_is_not_is_said():
     with pytest.raises(RecordError, match="no probe 'heads'; there are attention, attention-words"):
-        _plan("heads", {})
+        hs.probe(None, None, [], kind="heads")
 
 
 def test_a_treebank_without_a_short_sentence_is_refused(tiny, sentences):
@@ -230,16 +241,10 @@ def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
     assert "for --plot, got" in capsys.readouterr().err
 
 
-def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
+def test_a_sentence_that_a_model_cannot_take_costs_itself(tiny, sentences):
     model, tokenizer = tiny
     token = tokenizer("z cat")["input_ids"][1]
-    given = [
-        sentences[0],
-        Sentence(words=("z", "cat"), heads=(0, 1), relations=("root", "obj")),
-        sentences[1],
-    ]
-    assert [token in tokenizer(each.text)["input_ids"] for each in given] == [False, True, False]
-    wanted = dict(with_states(model, tokenizer, given, fails))
+    bad = Sentence(words=("z", "cat"), heads=(0, 1), relations=("root", "obj"))
 
     def stop(_, args, more):
         if (more["input_ids"] == token).any():
@@ -248,15 +253,12 @@ def test_a_sentence_that_spoils_its_batch_costs_itself(tiny, sentences):
     told = {}
     handle = model.register_forward_pre_hook(stop, with_kwargs=True)
     try:
-        read = with_states(model, tokenizer, given, told.__setitem__)
-        found = dict(read)
+        found = items_of(STATES, tiny, [sentences[0], bad, sentences[1]], told.__setitem__)
     finally:
         handle.remove()
     assert set(found) == {0, 2}
     assert "no kernel for this one" in str(told.pop(1))
     assert not told
-    for number, item in found.items():
-        np.testing.assert_allclose(item.states, wanted[number].states, atol=2e-3)
 
 
 @pytest.mark.parametrize("kind", ["attention", "structural"])

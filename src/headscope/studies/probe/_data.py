@@ -23,8 +23,6 @@ from headscope.record import Array, array_field, held, part_of
 HELD = 2**29
 """Bytes of batches and of what sentences are read as that are held; the rest stays in files."""
 LEAST_GAIN = 1e-4
-ARRAYS = ("maps", "ends", "states", "pieces", "vectors")
-"""What a model made of a sentence, of which there is what a probe asks for."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,11 +81,6 @@ class ProbeItem:
     def states_shape(self) -> tuple[int, ...]:
         """Sizes of `states`, which are not read."""
         return held(self, "states").shape
-
-    def with_arrays(self, **arrays: Any) -> ProbeItem:
-        """The same with other arrays, by name; the rest is not read from its file."""
-        own = {name: held(self, name) for name in ARRAYS}
-        return ProbeItem(sentence=self.sentence, **(own | arrays))
 
 
 @dataclass(frozen=True)

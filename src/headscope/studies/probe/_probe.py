@@ -25,12 +25,12 @@ from headscope.errors import (
 )
 from headscope.evidence.groups import check_confidence
 from headscope.linguistics import Sentence, read_vectors
-from headscope.record import held
+from headscope.record import held, part_of
 from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
-from headscope.studies.probe._read import READ, items_of
-from headscope.studies.probe._result import Probing, Score
+from headscope.studies.probe._read import MAPS, STATES, WORDS
+from headscope.studies.probe._result import Probing
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
 from headscope.studies.shared._fold import FoldSums
@@ -41,7 +41,10 @@ from headscope.studies.shared._source import passed, taken
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)
-READS = {"structural": "states", "edge": "states"}
+FOLDS = {"maps": MAPS, "words": WORDS, "states": STATES}
+"""What a model makes of a sentence."""
+READS = {"attention-words": "words", "structural": "states", "edge": "states"}
+"""Which of these is learnt from; else maps."""
 
 
 class ProbeOptions(LoadOptions, RunOptions, total=False):
@@ -163,7 +166,8 @@ def probe(
         TextError: too few sentences, or most of their tokens are unknown to the tokenizer.
         RunError: of a run, see `headscope.corpus.run`: sentences are read in parts, and learnt from
             when all are.
-        CaptureError: a model whose attention, or hidden states, cannot be read.
+        CaptureError: a model whose attention cannot be captured.
+        ModelError: a model without hidden states, where these are learnt from.
         FileError: a treebank or table of vectors that cannot be read.
 
     Example:
@@ -180,54 +184,77 @@ def probe(
         bank.sort(key=lambda sentence: sentence.name)
     why = f"words are more than most_words={plan.most_words}"
     left_out = {each.name: f"{len(each)} {why}" for each in bank if len(each) > plan.most_words}
-    sentences = _drawn([sentence for sentence in bank if sentence.name not in left_out], plan)
+    sentences = [sentence for sentence in bank if sentence.name not in left_out]
+    if not sentences:
+        raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
+    # The first so many of one permutation, so that a larger number holds the sentences of a smaller
+    # one, in the order of the treebank.
+    drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
+    sentences = [sentences[number] for number in sorted(drawn)]
     asked = len(left_out) + len(sentences)
     reading |= {"progress": plan.progress, "allow_unfit": plan.allow_unfit}
     if plan.on_error is not None or not asks_for_run(reading):
         # They are named one by one when all are read, and in the result.
         reading["on_error"] = passed
-    has_embeddings = kind == "attention-words" and plan.vectors is None
-    how = {"reads": READS.get(kind, "maps"), "embeddings": has_embeddings}
+    how = {"reads": READS.get(kind, "maps")}
+    if kind == "attention-words" and plan.vectors is not None:
+        how["reads"] = "maps"
+    fold = FOLDS[how["reads"]]
     texts = (CorpusText(given_of(each), each.document or None) for each in sentences)
-    with texts_in_parts(READ, (model, tokenizer), texts, reading) as parts:
-        own, twin = parts.folded(READ, how, {}), None
-        left_out |= own.left_out
+    with texts_in_parts(fold, (model, tokenizer), texts, reading) as parts:
+        both = [parts.folded(fold, how, {})]
         if random_weights:
-            twin = parts.folded(READ, how, {}, random=True, place=RANDOM)
-            left_out |= twin.left_out
+            both.append(parts.folded(fold, how, {}, random=True, place=RANDOM))
+        for read in both:
+            left_out |= read.left_out
         for name, why in left_out.items():
             (plan.on_error or passed)(name, RecordError(why))
         read = [each for each in sentences if each.name not in left_out]
         check_conserved(asked, len(read), len(left_out), "sentences")
-        result = replace(_learnt(kind, plan, (own, twin), read), left_out=left_out)
+        result = replace(_learnt(kind, plan, both, read), left_out=left_out)
         if out is not None:
             result.save(Path(out) / RESULT)
     return result
 
 
 def _learnt(
-    kind: str,
-    plan: SimpleNamespace,
-    both: tuple[FoldSums, FoldSums | None],
-    sentences: Sequence[Sentence],
+    kind: str, plan: SimpleNamespace, both: Sequence[FoldSums], sentences: Sequence[Sentence]
 ) -> Probing:
-    """What is learnt of what was read."""
-    has_words = kind == "attention-words"
-    items = items_of(both[0], sentences)
-    twin = None if both[1] is None else items_of(both[1], sentences)
-    if has_words and plan.vectors is not None:
-        items = with_table(Path(plan.vectors), items)
-    if has_words and twin is not None:
-        # The vectors are those of the model's words: the twin lacks nothing but its attention.
-        pairs = zip(twin, items, strict=True)
-        twin = [own.with_arrays(vectors=held(item, "vectors")) for own, item in pairs]
-    parts = parts_of([item.sentence for item in items], plan.split, plan.seeds[0])
-    data = ProbeData(items, twin, parts)
-    scores, facts = _trained(kind, data, plan)
+    """What is learnt of what was read: mean scores of the seeds, and facts of the first."""
+    vectors, sides = None, []
+    if kind == "attention-words" and plan.vectors is not None:
+        vectors = vectors_in(Path(plan.vectors), sentences)
+    for read in both:
+        sides.append(_items_of(read, sentences, vectors))
+        if kind == "attention-words":
+            # Random weights have the vectors of the model: nothing but its attention is lacking.
+            vectors = [held(item, "vectors") for item in sides[0]]
+    parts = parts_of(sentences, plan.split, plan.seeds[0])
+    data = ProbeData(sides[0], sides[1] if sides[1:] else None, parts)
+    how = TRAININGS[kind]
+    how = replace(how, epochs=plan.epochs or how.epochs, rate=plan.rate or how.rate)
+    train: Callable[..., Any] = {
+        "relation": partial(relation_scores, least=plan.least),
+        "structural": partial(structural_scores, layer=plan.layer, rank=plan.rank),
+        "edge": partial(edge_scores, layers=plan.layers, least=plan.least),
+    }.get(kind, head_scores)
+    runs = [train(data, replace(how, seed=seed, progress=plan.progress)) for seed in plan.seeds]
+    facts = runs[0][1]
+    if len(runs) > 1 and "layer" in facts:
+        facts["layers of the seeds"] = tuple(own["layer"] for _, own in runs)
+    documents = [each.sentence.document for each in data.part(2)]
+    groups = tuple(name or None for name in documents) if any(documents) else None
+    scores = []
+    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
+    # in the same order of scores.
+    for same in zip(*(of_seed for of_seed, _ in runs), strict=True):
+        hits = np.mean([score.hits for score in same], axis=0)
+        seeds = tuple(score.value for score in same)
+        scores.append(replace(same[0], hits=hits, seeds=seeds, groups=groups))
     return Probing(
         kind=kind,
         model=both[0].sums.facts["model"],
-        scores=scores,
+        scores=tuple(scores),
         sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
         seeds=plan.seeds,
         confidence=plan.confidence,
@@ -236,15 +263,33 @@ def _learnt(
     )
 
 
-def with_table(path: Path, items: Sequence[ProbeItem]) -> list[ProbeItem]:
-    """The same with word vectors of a file in GloVe's text format; zeros for words that are not in
-    it.
+def _items_of(
+    read: FoldSums, sentences: Sequence[Sentence], vectors: Sequence[Any] | None
+) -> list[ProbeItem]:
+    """Sentences with what the model made of them, whose arrays are in the files of a run."""
+    arrays = {name: own for (name, _), own in read.sums.each.items()}
+    items = []
+    for number, sentence in enumerate(sentences):
+        own = dict(arrays[sentence.name])
+        # Small, and asked for word by word.
+        if "pieces" in own:
+            own["pieces"] = part_of(own["pieces"])
+        if vectors is not None:
+            own["vectors"] = vectors[number]
+        items.append(ProbeItem(sentence=sentence, **own))
+    return items
+
+
+def vectors_in(path: Path, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+    """The vectors of the words of sentences from a file in GloVe's text format; zeros for words
+    that are not in it.
 
     Raises:
         FileError: where it cannot be read, or holds none of the words.
         RecordError: where it is malformed.
     """
-    wanted = {form for item in items for form in item.forms}
+    forms = [[word.lower() for word in sentence.words] for sentence in sentences]
+    wanted = {form for own in forms for form in own}
     try:
         with path.open(encoding="utf-8") as lines:
             table = read_vectors(lines, wanted)
@@ -256,8 +301,7 @@ def with_table(path: Path, items: Sequence[ProbeItem]) -> list[ProbeItem]:
             "lower case"
         )
     none = np.zeros_like(next(iter(table.values())))
-    vectors = [np.stack([table.get(form, none) for form in item.forms]) for item in items]
-    return [item.with_arrays(vectors=own) for item, own in zip(items, vectors, strict=True)]
+    return [np.stack([table.get(form, none) for form in own]) for own in forms]
 
 
 def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
@@ -275,11 +319,6 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
     if len(split) != 3 or not np.isclose(sum(split), 1):
         raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
-    _check_numbers(plan)
-    return plan
-
-
-def _check_numbers(plan: SimpleNamespace) -> None:
     seeds = listed(plan.seeds, "numbers as seeds")
     plan.seeds = tuple(check_count("a seed", seed, 0) for seed in seeds)
     if not seeds:
@@ -289,44 +328,4 @@ def _check_numbers(plan: SimpleNamespace) -> None:
     for name in ("sentences", "most_words", "epochs", "rank", "least"):
         if getattr(plan, name) is not None or DEFAULTS.get(name) is not None:
             check_count(name, getattr(plan, name))
-
-
-def _drawn(sentences: list[Sentence], plan: SimpleNamespace) -> list[Sentence]:
-    if not sentences:
-        raise TextError(f"The treebank has no sentence of at most {plan.most_words} words")
-    if plan.sentences is None or plan.sentences >= len(sentences):
-        return sentences
-    # The first so many of one permutation, so that a larger number holds the sentences of a smaller
-    # one, in the order of the treebank.
-    drawn = np.random.default_rng(plan.seeds[0]).permutation(len(sentences))[: plan.sentences]
-    return [sentences[number] for number in sorted(drawn)]
-
-
-def _trained(
-    kind: str, data: ProbeData, plan: SimpleNamespace
-) -> tuple[tuple[Score, ...], dict[str, Any]]:
-    """The scores, means over the seeds, and the facts of the first seed."""
-    how = TRAININGS[kind]
-    how = replace(how, epochs=plan.epochs or how.epochs, rate=plan.rate or how.rate)
-    train: Callable[..., Any] = {
-        "relation": partial(relation_scores, least=plan.least),
-        "structural": partial(structural_scores, layer=plan.layer, rank=plan.rank),
-        "edge": partial(edge_scores, layers=plan.layers, least=plan.least),
-    }.get(kind, head_scores)
-    runs = [train(data, replace(how, seed=seed, progress=plan.progress)) for seed in plan.seeds]
-    facts = runs[0][1]
-    if len(runs) > 1 and "layer" in facts:
-        facts["layers of the seeds"] = tuple(own["layer"] for _, own in runs)
-    documents = tuple(each.sentence.document for each in data.part(2))
-    # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
-    # in the same order of scores.
-    same = zip(*(of_seed for of_seed, _ in runs), strict=True)
-    return tuple(_mean_of(own, documents) for own in same), facts
-
-
-def _mean_of(scores: Sequence[Score], documents: tuple[str, ...]) -> Score:
-    """The mean over seeds of one score, with the document of each sentence where any has one."""
-    groups = tuple(name or None for name in documents) if any(documents) else None
-    hits = np.mean([score.hits for score in scores], axis=0)
-    seeds = tuple(score.value for score in scores)
-    return replace(scores[0], hits=hits, seeds=seeds, groups=groups)
+    return plan
