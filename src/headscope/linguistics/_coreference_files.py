@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from headscope.errors import FileError, HeadscopeError
@@ -52,14 +52,24 @@ def read_coreference(
     path = Path(path)
     if window < 1:
         raise FileError(f"A window of {window} words has none")
+    passages: list[Passage] = []
     if path.is_dir() or path.suffix == ".ann":
-        return _annotated(path, window, every_window)
+        files = sorted(path.glob("*.ann")) if path.is_dir() else [path]
+        if not files:
+            raise FileError(
+                f"The folder {path} has no .ann files; texts with mentions are {FORMATS}"
+            )
+        for file in files:
+            with reading(file, "texts with mentions"):
+                passages += _litbank(file, window, every_window)
+        return tuple(passages)
     lines = read_whole(path).splitlines()
+    read = _reader_of(path, lines)
     with reading(path, "texts with mentions"):
-        passages = tuple(_reader_of(path, lines)(path, lines))
+        passages += read(path, lines)
     if not passages:
         raise FileError(f"{path} holds no question that has an answer")
-    return passages
+    return tuple(passages)
 
 
 def _reader_of(path: Path, lines: list[str]) -> Callable[[Path, list[str]], Iterator[Passage]]:
@@ -72,18 +82,6 @@ def _reader_of(path: Path, lines: list[str]) -> Callable[[Path, list[str]], Iter
     if any(BRACKETS.search(line) for line in lines):
         return _winobias
     raise FileError(f"{path} is none of {FORMATS}")
-
-
-def _annotated(path: Path, window: int, every_window: bool) -> tuple[Passage, ...]:
-    """The texts of a file of LitBank's, or of all of a folder."""
-    files = sorted(path.glob("*.ann")) if path.is_dir() else [path]
-    if not files:
-        raise FileError(f"The folder {path} has no .ann files; texts with mentions are {FORMATS}")
-    passages: list[Passage] = []
-    for file in files:
-        with reading(file, "texts with mentions"):
-            passages += _litbank(file, window, every_window)
-    return tuple(passages)
 
 
 def _litbank(path: Path, window: int, every_window: bool) -> Iterator[Passage]:
@@ -120,19 +118,14 @@ def _litbank_mentions(path: Path, starts: list[int]) -> list[Mention]:
     mentions = []
     for number, row in rows:
         try:
-            mentions.append(_litbank_mention(row, starts, entities))
+            # Columns 2 and 3 are the sentence of the first word and its place there, 4 and 5 those
+            # of the last word, which is part of the mention.
+            start, last = (starts[int(row[at])] + int(row[at + 1]) for at in (2, 4))
+            known = {"entity": entities.get(row[1]), "kind": LITBANK_KINDS[row[8]]}
+            mentions.append(Mention(start=start, stop=last + 1, **known))
         except (HeadscopeError, ValueError, IndexError, KeyError) as error:
             raise FileError(f"{path}, line {number}: no mention of LitBank's, {error!r}") from None
     return mentions
-
-
-def _litbank_mention(row: list[str], starts: list[int], entities: dict[str, str]) -> Mention:
-    # Columns 2 and 3 are the sentence of the first word and its place there, 4 and 5 those of the
-    # last word, which is part of the mention.
-    first = starts[int(row[2])] + int(row[3])
-    last = starts[int(row[4])] + int(row[5])
-    entity, kind = entities.get(row[1]), LITBANK_KINDS[row[8]]
-    return Mention(start=first, stop=last + 1, entity=entity, kind=kind)
 
 
 def _gap(path: Path, lines: list[str]) -> Iterator[Passage]:
@@ -169,7 +162,8 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
             )
         text = parts[1]
         # The question is always about he, she or they; an "it" in the sentence means a thing.
-        pronouns = _of_words(text, PRONOUNS.keys() - {"it"})
+        asking = PRONOUNS.keys() - {"it"}
+        pronouns = [each.span() for each in WORD.finditer(text) if each[0].lower() in asking]
         first, second = _noun(text, facts[0]), _noun(text, facts[1])
         if len(pronouns) != 1 or first is None or second is None:
             raise FileError(
@@ -182,24 +176,31 @@ def _winogender(path: Path, lines: list[str]) -> Iterator[Passage]:
         yield _asking(parts[0].removesuffix(".txt"), text, spans, right, kind="nominal", **known)
 
 
-def _of_words(text: str, words: Set[str]) -> list[Span]:
-    return [each.span() for each in WORD.finditer(text) if each.group().lower() in words]
-
-
 def _winobias(path: Path, lines: list[str]) -> Iterator[Passage]:
     # Lines of the release are numbered, "1 The developer argued ...".
     lines = [re.sub(r"^\d+ ", "", line) for line in lines]
-    nouns = _bracketed_nouns(lines)
+    inside = [match[1].lower() for line in lines for match in BRACKETS.finditer(line)]
+    # What stands in brackets anywhere in the file and is no pronoun, without its article.
+    nouns = {re.sub(r"^(?:the|an?)\s+", "", noun) for noun in inside if noun not in PRONOUNS}
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _winobias_passage(path, number, line, nouns)
 
 
 def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Passage:
-    text, spans = _without_brackets(line)
+    text, spans = BRACKETS.sub(r"\1", line), []
+    for before, match in enumerate(BRACKETS.finditer(line)):
+        # Two brackets of every pair before it, and the one that opens its own, are gone.
+        moved = 2 * before + 1
+        spans.append((match.start(1) - moved, match.end(1) - moved))
     pronouns = [span for span in spans if text[slice(*span)].lower() in PRONOUNS]
     bracketed = [span for span in spans if span not in pronouns]
-    others = _other_nouns(text, nouns, spans)
+    others = []
+    # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
+    for noun in sorted(nouns, key=len, reverse=True):
+        span = _noun(text, noun)
+        if span and all(span[1] <= start or stop <= span[0] for start, stop in [*spans, *others]):
+            others.append(span)
     if not pronouns or len(bracketed) != 1 or not others:
         raise FileError(
             f"{path}, line {number}: expected one entity and a pronoun in brackets and "
@@ -210,41 +211,6 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
     pair = f"{path.stem}, pair {(number + 1) // 2}"
     name = f"{path.stem} {number}"
     return _passage(name, text, pronouns, candidates, kind="nominal", document=pair)
-
-
-def _bracketed_nouns(lines: list[str]) -> set[str]:
-    """What stands in brackets anywhere in a file and is no pronoun, without articles."""
-    inside = [match.group(1) for line in lines for match in BRACKETS.finditer(line)]
-    return {_bare(noun) for noun in inside if noun.lower() not in PRONOUNS}
-
-
-def _without_brackets(line: str) -> tuple[str, list[Span]]:
-    """A line without its brackets, and where in it their contents stand."""
-    spans = []
-    for pairs_before, match in enumerate(BRACKETS.finditer(line)):
-        # Two brackets of every pair before it, and the one that opens its own, are gone.
-        moved = 2 * pairs_before + 1
-        spans.append((match.start(1) - moved, match.end(1) - moved))
-    return BRACKETS.sub(r"\1", line), spans
-
-
-def _other_nouns(text: str, nouns: set[str], bracketed: list[Span]) -> list[Span]:
-    """Where nouns of the file stand in a text, outside of what is bracketed there."""
-    spans = []
-    for noun in nouns:
-        span = _noun(text, noun)
-        if span is not None and not any(map(partial(_overlap, span), bracketed)):
-            spans.append(span)
-    # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
-    return [span for span in spans if not any(_is_inside(span, other) for other in spans)]
-
-
-def _overlap(span: Span, other: Span) -> bool:
-    return span[0] < other[1] and other[0] < span[1]
-
-
-def _is_inside(span: Span, other: Span) -> bool:
-    return span != other and other[0] <= span[0] and span[1] <= other[1]
 
 
 def _asking(
@@ -264,7 +230,11 @@ def _passage(
     kind: str,
     **known: str,
 ) -> Passage:
-    spans = _words_around(text, [*pronouns, *(span for span, _ in candidates)])
+    spans: list[Span] = []
+    # Words are cut at the ends of mentions, so that each mention is made of whole words.
+    cuts = {end for span in [*pronouns, *(span for span, _ in candidates)] for end in span}
+    for start, stop in pairwise(sorted({0, *cuts, len(text)})):
+        spans += [match.span() for match in WORD.finditer(text, start, stop)]
     mentions = []
     for span, right in candidates:
         mentions.append((_mention(spans, span, "asked" if right else None, kind), right))
@@ -277,38 +247,22 @@ def _passage(
         Question(mention=each, candidates=others, right=answers, by_start=True) for each in asking
     )
     return Passage(
-        name=name, text=text, spans=spans, mentions=(*others, *asking), questions=questions, **known
+        name=name,
+        text=text,
+        spans=tuple(spans),
+        mentions=(*others, *asking),
+        questions=questions,
+        **known,
     )
 
 
-def _words_around(text: str, mentions: list[Span]) -> tuple[Span, ...]:
-    """Where words are in a text; they are cut at the ends of mentions, so that each mention is made
-    of whole words.
-    """
-    cuts = {end for span in mentions for end in span}
-    return tuple(part for match in WORD.finditer(text) for part in _cut(match.span(), cuts))
-
-
-def _mention(spans: tuple[Span, ...], span: Span, entity: str | None, kind: str) -> Mention:
+def _mention(spans: list[Span], span: Span, entity: str | None, kind: str) -> Mention:
     """The mention that stands at some characters of a text, by the words there."""
     inside = []
     for number, (start, stop) in enumerate(spans):
         if span[0] <= start and stop <= span[1]:
             inside.append(number)
     return Mention(start=inside[0], stop=inside[-1] + 1, entity=entity, kind=kind)
-
-
-def _cut(span: Span, cuts: set[int]) -> Iterator[Span]:
-    start, stop = span
-    for cut in sorted(each for each in cuts if start < each < stop):
-        yield start, cut
-        start = cut
-    yield start, stop
-
-
-def _bare(noun: str) -> str:
-    """Without its article."""
-    return re.sub(r"^(?:the|an?)\s+", "", noun.lower())
 
 
 def _noun(text: str, noun: str) -> Span | None:

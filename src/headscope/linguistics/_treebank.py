@@ -10,7 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import FileError, HeadscopeError, TextError
+import numpy as np
+
+from headscope.errors import FileError, HeadscopeError, RecordError, TextError
+from headscope.linguistics.trees import tree_depths
 from headscope.linguistics.words import Span, read_whole, spans_of
 from headscope.storage import reading
 
@@ -74,12 +77,21 @@ class Sentence:
         empty = [number for number, word in enumerate(self.words, 1) if not word.strip()]
         if empty:
             raise TextError(f"Word {empty[0]} of sentence {self.name!r} has no letters")
-        roots = sum(head == 0 for head in self.heads)
+        for head in self.heads:
+            if not 0 <= head <= size:
+                raise TextError(
+                    f"Sentence {self.name!r}: the head {head} does not exist; it has {size} words"
+                )
+        roots = self.heads.count(0)
         if roots != 1:
             raise TextError(
                 f"Sentence {self.name!r} has {roots} roots (words whose head is 0); expected one"
             )
-        object.__setattr__(self, "depths", _depths(self.heads, self.name))
+        try:
+            depths = tree_depths(np.array(self.heads) - 1)
+        except RecordError as error:
+            raise TextError(f"Sentence {self.name!r} is not a tree: {error}") from None
+        object.__setattr__(self, "depths", tuple(depths.tolist()))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -313,64 +325,31 @@ def _words(
     path: Path, rows: list[tuple[int, Any]]
 ) -> tuple[list[Any], tuple[tuple[int, int, str], ...]]:
     """The words, and which of them are written as one."""
-    words, contractions = [], []
+    words, contractions, last = [], [], 0
     for number, row in rows:
-        word_id = row["id"]
+        at = row["id"]
         # conllu gives (3, "-", 4) for a contraction and (3, ".", 1) for an empty node.
-        if isinstance(word_id, tuple):
-            if word_id[1] == "-":
-                contractions.append((number, word_id[0] - 1, word_id[2], row["form"]))
-            continue
-        if word_id != len(words) + 1:
-            raise FileError(
-                f"{path}, line {number}: the word has number {word_id}, expected {len(words) + 1}"
-            )
-        words.append(row)
-    _check_heads(path, rows, len(words))
-    _check_contractions(path, contractions, len(words))
-    return words, tuple((first, stop, form) for _, first, stop, form in contractions)
-
-
-def _check_heads(path: Path, rows: list[tuple[int, Any]], size: int) -> None:
-    for number, row in rows:
+        if not isinstance(at, tuple):
+            words.append((number, row))
+            if at != len(words):
+                raise FileError(
+                    f"{path}, line {number}: the word has number {at}, expected {len(words)}"
+                )
+        elif at[1] == "-":
+            contractions.append((number, at[0] - 1, at[2], row["form"]))
+    size = len(words)
+    for number, row in words:
         head = row["head"]
-        is_word = not isinstance(row["id"], tuple)
-        if is_word and (head is None or not 0 <= head <= size):
+        if head is None or not 0 <= head <= size:
             raise FileError(
                 f"{path}, line {number}: the head is {head}; expected a number from 0 to {size}"
             )
-
-
-def _check_contractions(
-    path: Path, contractions: list[tuple[int, int, int, str]], size: int
-) -> None:
-    last = 0
     for number, first, stop, _ in contractions:
         if not last <= first < stop <= size:
             raise FileError(
                 f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here"
             )
         last = stop
-
-
-def _depths(heads: tuple[int, ...], name: str) -> tuple[int, ...]:
-    depths = [-1] * len(heads)
-    for word in range(len(heads)):
-        # Up to the root, or to a word whose depth is known: so each edge is walked once.
-        path = []
-        above = word
-        while depths[above] < 0 and heads[above]:
-            path.append(above)
-            if len(path) > len(heads):
-                raise TextError(f"Sentence {name!r} is not a tree: word {word + 1} is above itself")
-            above = heads[above] - 1
-            if not 0 <= above < len(heads):
-                raise TextError(
-                    f"Sentence {name!r}: the head {above + 1} does not exist; it has {len(heads)} "
-                    "words"
-                )
-        depth = depths[above] if depths[above] >= 0 else 0
-        depths[above] = depth
-        for step, each in enumerate(reversed(path), 1):
-            depths[each] = depth + step
-    return tuple(depths)
+    return [row for _, row in words], tuple(
+        (first, stop, form) for _, first, stop, form in contractions
+    )

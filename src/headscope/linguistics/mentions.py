@@ -28,46 +28,17 @@ PRONOUNS: Mapping[str, tuple[str | None, str | None, int]] = {
 }
 """Number, gender and person; None where a pronoun does not tell. ``they`` may be one or many."""
 MALE = (
-    "mr",
-    "sir",
-    "lord",
-    "king",
-    "prince",
-    "duke",
-    "count",
-    "baron",
-    "uncle",
-    "father",
-    "brother",
-    "son",
-    "husband",
+    "mr sir lord king prince duke count baron uncle father brother son husband man boy "
+    "gentleman nephew grandfather widower monsieur"
 )
-MALE += ("man", "boy", "gentleman", "nephew", "grandfather", "widower", "monsieur")
 FEMALE = (
-    "mrs",
-    "miss",
-    "ms",
-    "lady",
-    "queen",
-    "princess",
-    "duchess",
-    "countess",
-    "aunt",
-    "mother",
-    "sister",
+    "mrs miss ms lady queen princess duchess countess aunt mother sister daughter wife woman "
+    "girl gentlewoman niece grandmother widow madame"
 )
-FEMALE += (
-    "daughter",
-    "wife",
-    "woman",
-    "girl",
-    "gentlewoman",
-    "niece",
-    "grandmother",
-    "widow",
-    "madame",
-)
-GENDERS: Mapping[str, str] = {**dict.fromkeys(MALE, "male"), **dict.fromkeys(FEMALE, "female")}
+GENDERS: Mapping[str, str] = {
+    **dict.fromkeys(MALE.split(), "male"),
+    **dict.fromkeys(FEMALE.split(), "female"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
