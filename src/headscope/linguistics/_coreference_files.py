@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from headscope.errors import FileError, HeadscopeError
 from headscope.linguistics.mentions import PRONOUNS, Mention, Passage, Question, order_of
 from headscope.linguistics.words import Span, read_whole, spans_of
@@ -232,8 +234,8 @@ def _passage(
 ) -> Passage:
     spans: list[Span] = []
     # Words are cut at the ends of mentions, so that each mention is made of whole words.
-    cuts = {end for span in [*pronouns, *(span for span, _ in candidates)] for end in span}
-    for start, stop in pairwise(sorted({0, *cuts, len(text)})):
+    ends = np.ravel([*pronouns, *(span for span, _ in candidates)]).tolist()
+    for start, stop in pairwise(sorted({0, *ends, len(text)})):
         spans += [match.span() for match in WORD.finditer(text, start, stop)]
     mentions = []
     for span, right in candidates:
