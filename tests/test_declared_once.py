@@ -126,7 +126,7 @@ from headscope.patterns import heads
 from headscope.testing import random_record
 from headscope.views import _html
 from headscope.views._selection import changed_selection
-from headscope.views.figures._options import check_names
+from headscope.views.figures._plan import check_names
 
 _html.bundle = lambda name="page.js": ""
 record = random_record()

@@ -9,7 +9,7 @@ from headscope import FigureError, PageError
 from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures._numbers import numbers_of
-from headscope.views.figures._options import parse_options
+from headscope.views.figures._plan import parse_options
 from headscope.views.figures._style import short_score, style_for
 
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)

@@ -14,7 +14,7 @@ from headscope.record import Layer, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views.figures._neuron import neurons_of
 from headscope.views.figures._numbers import even_of, numbers_of
-from headscope.views.figures._options import parse_options
+from headscope.views.figures._plan import parse_options
 
 PIECES = ("[CLS]", "straw", "##berr", "##ies", "taste", "[SEP]")
 WORDS = ["[CLS]", "strawberries", "taste", "[SEP]"]

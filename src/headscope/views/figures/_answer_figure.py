@@ -13,10 +13,10 @@ from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._figure import Figure, draw_result
-from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._picture_heat import PictureHeat, veiled
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, Scale
+from headscope.views.figures.charts import colour_bar
 
 MOST_PANELS = 24
 """Number of words whose picture is drawn unless others are chosen: a page has room for no more."""

@@ -19,22 +19,23 @@ from headscope.record import Record
 from headscope.results import Result, drawing_of, no_figure
 from headscope.storage import written_whole
 from headscope.views.figure_options import FigureOptions, ResultOptions
+from headscope.views.figures._cells import draw_matrix, draw_overview, draw_pair
+from headscope.views.figures._frame import draw_tray
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
-from headscope.views.figures._matrix import draw_matrix, draw_overview, draw_pair
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._options import (
+from headscope.views.figures._plan import (
+    OF_ALL_LAYERS,
+    FigurePlan,
     check_names,
     check_values,
     parse_options,
     parse_style,
     plain_options,
 )
-from headscope.views.figures._plan import OF_ALL_LAYERS, FigurePlan
 from headscope.views.figures._sheet import Sheet, drawing_onto, size_of
 from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_input, draw_text, draw_texts
-from headscope.views.figures._tray import draw_tray
 from headscope.views.options import Default, Option
 
 Body = Callable[[Sheet, float], float]
@@ -121,7 +122,7 @@ class Recipe(TypedDict):
     versions: dict[str, str]
 
 
-def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
+def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model, combined = plan.record.model, plan.shown.combined
     short = [(name, value) for name, value in options.items() if name not in TOO_LONG]
@@ -136,7 +137,7 @@ def recipe_of(plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     return _recipe(
         plan.style,
         call=f"headscope.figure({', '.join(arguments)})",
-        view="compare" if plan.panel is not None else plan.view,
+        view=view,
         stack=plan.stack.name,
         layers=layers,
         heads=heads,
@@ -326,7 +327,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
             plan = parse_options(record, given)
             sheet = Sheet(plan.width, plan.style)
             DRAWINGS[plan.view](sheet, plan)
-    return Figure(sheet.matplotlib, recipe_of(plan, given), "".join(sorted(sheet.missing)))
+    return Figure(sheet.matplotlib, recipe_of(view, plan, given), "".join(sorted(sheet.missing)))
 
 
 def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:

@@ -1,21 +1,30 @@
-"""Parts around every view: a title above it, scale and notes below."""
+"""Around every view: a title above, notes and what the model wrote below; and view compare, up to
+six pictures in one row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from headscope.record import Generation
-from headscope.views.figures import charts
+from headscope.errors import FigureError, PageError
+from headscope.patterns import KINDS, head_kinds
+from headscope.record import Generation, Record
+from headscope.views._tray import no_record, parse_entries, records_beside
+from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
-from headscope.views.figures._plan import OF_ALL_LAYERS, OF_ONE_LAYER, FigurePlan, Panel
-from headscope.views.figures._sheet import LEADING, Sheet
-from headscope.views.figures._style import POINT, Scale, ordinal, parse_hex, percent
+from headscope.views.figures._plan import (
+    OF_ALL_LAYERS,
+    OF_ONE_LAYER,
+    FigurePlan,
+    parse_options,
+)
+from headscope.views.figures._sheet import MARGIN, Sheet
+from headscope.views.figures._style import ordinal, percent
 
-COLOUR_BAR = 2.0
-"""Height of the bar that explains colours, in millimetres."""
 CLAUSES = {
     "next": "next token",
     "previous": "previous token",
@@ -30,13 +39,21 @@ CLAUSES = {
 
 
 def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
-    """Title on the left, the model on the right or below it; give the y where the view begins."""
-    style, em = sheet.style, sheet.style.em
-    wanted = title if plan.title is None else " ".join(plan.title.split())
+    """Title on the left, the model on the right or below it, and of a picture in a row its letter
+    and the kind of its head; give the y where the view begins.
+    """
+    style, em, given = sheet.style, sheet.style.em, plan.options.get("title")
+    wanted = title if given is None else " ".join(given.split())
     if not wanted:
         return 0.35 * em
-    if plan.panel is not None:
-        return _panel_heading(sheet, plan, plan.panel, wanted)
+    if sheet.letter:
+        left, y = title_left(sheet, sheet.letter), 0.0
+        sheet.text(0, 0.6 * em, sheet.letter, bold=True)
+        if plan.kind:
+            words, look = [(left, CLAUSES[plan.kind])], {"bold": True, "colour": plan.colour}
+            y = sheet.titles(y, words, sheet.width - left, **look)
+        y = sheet.titles(y, [(left, wanted)], sheet.width - left)
+        return max(y, sheet.title_room) + 0.3 * em
     y = sheet.titles(0.0, [(0.0, wanted)], sheet.width, bold=True)
     model = plan.record.model.name.rstrip("/").rpartition("/")[2]
     if model:
@@ -50,18 +67,7 @@ def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
     return y + 0.5 * em
 
 
-def _panel_heading(sheet: Sheet, plan: FigurePlan, panel: Panel, wanted: str) -> float:
-    """The letter of a picture of a row, the kind of its head and its title; give the next y."""
-    em, left, y = sheet.style.em, panel_left(sheet, panel.letter), 0.0
-    sheet.text(0, 0.6 * em, panel.letter, bold=True)
-    if plan.kind:
-        words, colour = [(left, CLAUSES[plan.kind])], plan.colour
-        y = sheet.titles(y, words, sheet.width - left, bold=True, colour=colour)
-    y = sheet.titles(y, [(left, wanted)], sheet.width - left)
-    return max(y, panel.titles) + 0.3 * em
-
-
-def panel_left(sheet: Sheet, letter: str) -> float:
+def title_left(sheet: Sheet, letter: str) -> float:
     """Where the title of a picture of a row begins, behind its letter."""
     return sheet.width_of(letter, bold=True) + 0.7 * sheet.style.em
 
@@ -69,7 +75,7 @@ def panel_left(sheet: Sheet, letter: str) -> float:
 def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
     """Draw what the model wrote, write what the figure shows and hides, and end the sheet below."""
     notes = [plan.record.changed * (plan.view != "texts"), plan.shown.explanation, *notes]
-    if (generation := plan.generation) is not None:
+    if not sheet.letter and (generation := plan.generation) is not None:
         y = _draw_generation(sheet, generation, y)
         likely = sum(rank == 1 for rank in generation.ranks)
         notes += [
@@ -81,13 +87,11 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
     notes += [WORDS_NOTE] * (plan.shown.combined.words is not None) + list(plan.hiding)
     if plan.shown.weights and plan.view != "scatter":
         notes += _weights_notes(sheet, plan)
-    if sheet.missing:
-        notes.append("□ stands for a character that no font here can write")
-    notes = [note for note in notes if note]
-    if plan.panel is not None:
-        plan.panel.notes.extend(notes)
-        notes = []
-    sheet.finish(sheet.paragraph(y, notes) + 0.3 * sheet.style.em)
+    notes.append("□ stands for a character that no font here can write" * bool(sheet.missing))
+    sheet.notes = [note for note in notes if note]
+    # The notes of a row of pictures are written once for all of them.
+    y = sheet.paragraph(y, [] if sheet.letter else sheet.notes)
+    sheet.finish(y + 0.3 * sheet.style.em)
 
 
 def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
@@ -112,52 +116,6 @@ def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
         yield f"not kept: {percent(share)} of {of}, cut before it came here"
     elif any(layer.has("sinks") for layer in layers):
         yield "rows sum to less than 1: the rest goes to a learned sink that is not a token"
-
-
-def colour_bar(  # noqa: PLR0913 - what a bar may show
-    sheet: Sheet,
-    scale: Scale,
-    words: str,
-    *,
-    y: float,
-    span: tuple[float, float] | None = None,
-    masked: bool = False,
-    ticks: Sequence[tuple[float, str]] | None = None,
-    values: Float[np.ndarray, " column"] | None = None,
-) -> float:
-    """The bar of a scale, words on its left and numbers below; return the next y.
-
-    Args:
-        sheet: what is drawn on.
-        scale: what is explained.
-        words: on the left.
-        y: the upper edge.
-        span: the ends of its room, in millimetres; by default those of the sheet.
-        masked: whether it explains masked cells too.
-        ticks: parts of its width, and what is written there; by default the scale's.
-        values: the numbers from its left to its right end; by default the whole scale.
-    """
-    (left, right), style = span or (0.0, sheet.width), sheet.style
-    text, below = LEADING * style.small * POINT, y + COLOUR_BAR + 0.6
-    sheet.note(left, y + COLOUR_BAR / 2, words)
-    start = left + sheet.width_of(words, style.small) + style.em
-    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
-    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
-    rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
-    sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
-    ticks, numbers = ticks or scale.ticks(), {}
-    # The largest number first, which then has its room.
-    for part, number in [ticks[-1], *ticks[:-1]]:
-        x = start + part * width
-        sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
-        numbers[x] = number
-    charts.write_below(sheet, numbers, below + text / 2)
-    if masked:
-        x = start + width + 1.6 * style.em
-        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
-        sheet.cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
-        sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
-    return below + text + 0.35 * style.em
 
 
 def named_every(every: int) -> str:
@@ -198,3 +156,142 @@ def _draw_generation(sheet: Sheet, generation: Generation, y: float) -> float:
         place = (float(middles[at]), y + sheet.width_of(name, size))
         sheet.text(*place, name, size=size, upright=True)
     return y + NAMES_ROOM + 0.6 * style.em
+
+
+ROW_WIDTH = 174.0
+"""Millimetres: two columns of most journals."""
+ROW_GAP = 3.0
+"""Millimetres between two pictures."""
+SMALL_TYPE = 45.0
+"""Pictures narrower than this have smaller text, unless a size was given."""
+OF_ALL = ("theme", "font", "font_size", "colour", "words")
+"""Options that all pictures share."""
+
+
+def draw_tray(
+    record: Record,
+    options: Mapping[str, Any],
+    drawings: Mapping[str, Callable[[Sheet, FigurePlan], None]],
+) -> tuple[Sheet, FigurePlan]:
+    """Draw all pictures of a tray on one sheet; return it with the plan of the first of them.
+
+    Raises:
+        FigureError: a tray that is empty or too long, or a picture that cannot be drawn.
+        RecordError: a stack, layer or head that a record does not have, or scores that it does not
+            keep.
+    """
+    tray = options["tray"]
+    if isinstance(tray, str) and tray == "kinds":
+        tray = clearest_of_each(record)
+    entries = _entries(record, tray, options.get("beside"))
+    width = float(options.get("width", ROW_WIDTH))
+    each = (width - ROW_GAP * (len(entries) - 1)) / len(entries)
+    common = {"font_size": 5.5} if each < SMALL_TYPE else {}
+    common |= {name: options[name] for name in OF_ALL if name in options}
+    given, plans = options.get("quantities"), []
+    for of, entry in entries:
+        is_held = not isinstance(given, Mapping) or entry.get("quantity") in given
+        held = {"quantities": given} if given is not None and is_held else {}
+        plans.append(replace(parse_options(of, {**entry, **common, **held}), width=each))
+    whole, em, top = Sheet(width, plans[0].style), plans[0].style.em, 0.0
+    title = " ".join(str(options.get("title") or "").split())
+    if title:
+        top = whole.titles(top, [(0.0, title)], whole.width, bold=True) + 0.3 * em
+    # The pictures begin at one height, that of the longest title.
+    room = each - 2 * MARGIN - title_left(whole, "m")
+    lines = max(len(whole.lines(plan.where.split(" · "), room)) for plan in plans)
+    letters, models, sheets = {}, {}, []
+    for letter, plan in zip("abcdef", plans, strict=False):
+        sheet = Sheet(each, plan.style, whole, letter)
+        sheet.narrow = each < SMALL_TYPE
+        sheet.title_room = (1.2 * lines + 1.5 * any(plan.kind for plan in plans)) * em
+        drawings[plan.view](sheet, plan)
+        sheets.append(sheet)
+        for note in dict.fromkeys(sheet.notes):
+            letters.setdefault(note, []).append(letter)
+        if plan.record.model.name:
+            models.setdefault(plan.record.model.name, []).append(letter)
+    notes = (
+        [*models]
+        if len(models) < 2
+        else [f"{', '.join(of)}: {name}" for name, of in models.items()]
+    )
+    for note, of in letters.items():
+        notes.append(note if len(of) == len(plans) else f"{', '.join(of)}: {note}")
+    y = top + max(sheet.height for sheet in sheets)
+    whole.finish(whole.paragraph(y, notes) + 0.3 * em)
+    for at, sheet in enumerate(sheets):
+        sheet.put(at * (each + ROW_GAP), top + MARGIN, whole)
+        whole.missing |= sheet.missing
+    return whole, plans[0]
+
+
+def clearest_of_each(record: Record) -> list[dict[str, Any]]:
+    """The clearest head of each kind on the text of the first stack, six kinds at most, as pictures
+    of a tray.
+    """
+    stack = next(iter(record.stacks.values()))
+    kinds = head_kinds(stack)
+    of, score = kinds.number("kind"), kinds.number("score")
+    clearest: dict[str, dict[str, Any]] = {}
+    for kind, name in enumerate(KINDS):
+        if name == "none" or not (of == kind).any():
+            continue
+        row, head = np.unravel_index(np.nanargmax(np.where(of == kind, score, -np.inf)), of.shape)
+        clearest[name] = {"layer": kinds.layers[row], "heads": [int(head)]}
+    if len(clearest) > MOST_IN_TRAY:
+        clearest.pop("near", None)
+    return list(clearest.values())[:MOST_IN_TRAY]
+
+
+def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[str, Any]]]:
+    """The record of each picture, and its options as those of a figure.
+
+    A page can only name records, because its state is text in its address. A figure also takes the
+    records themselves.
+    """
+    known: dict[str | None, Record] = {None: record}
+    if isinstance(tray, Sequence) and not isinstance(tray, str):
+        tray = list(tray)
+    for at, entry in enumerate(tray if isinstance(tray, list) else ()):
+        of = entry.get("record", "") if isinstance(entry, Mapping) else ""
+        if isinstance(of, Record):
+            tray[at], known[f"#{at}"] = {**entry, "record": f"#{at}"}, of
+        elif not isinstance(of, str):
+            raise FigureError(
+                f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
+            )
+    try:
+        named, entries = records_beside(beside), parse_entries(tray)
+    except PageError as error:
+        raise FigureError(str(error)) from None
+    if not entries:
+        raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
+    known, pictures = {**named, **known}, []
+    for entry in entries:
+        name = entry.pop("record", None)
+        if name not in known:
+            raise FigureError(f"tray: record={name!r}; {no_record(named)}")
+        pictures.append((known[name], _figure_options(entry)))
+    return pictures
+
+
+def _figure_options(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a figure for a picture of a tray, which has at most one query and one key."""
+    options = {name: value for name, value in entry.items() if name != "direction"}
+    for name in ("query", "key"):
+        tokens = options.pop(name, ())
+        if len(tokens) > 1:
+            raise FigureError(
+                f"tray: a picture in print follows one {name}, not {tokens}; give one"
+            )
+        if tokens:
+            options[name] = tokens[0]
+    if options.get("neurons") == "hidden":
+        # Without its neurons the view is that of lines between words.
+        options["view"] = "head"
+    if options.get("view") != "neuron":
+        options.pop("neurons", None)
+    elif "heads" in options:
+        options["head"] = options.pop("heads")[0]
+    return options

@@ -138,7 +138,7 @@ def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, f
     em, small, most = style.em, style.small, max(map(len, sides))
     pitch = min(PITCH * em, TALLEST / most)
     (size, _), gap = sheet.naming(pitch), GAP * em
-    words = ("from", "to") if plan.narrow else ("from (query)", "to (key)")
+    words = ("from", "to") if sheet.narrow else ("from (query)", "to (key)")
     names = []
     for tokens, title in zip(sides, words, strict=True):
         written = (sheet.token_name(tokens, at) for at in range(len(tokens)))
@@ -147,7 +147,7 @@ def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, f
         names.append(max(wide, sheet.width_of(title, small)))
     margin = 0.0
     if any({*tokens.segments} == {0, 1} for tokens in sides):
-        margin = (0.7 if plan.narrow else 1.3) * em
+        margin = (0.7 if sheet.narrow else 1.3) * em
     bars = _bar_width(sheet) + sheet.width_of("<.001", small) + gap
     left = margin + names[0] + gap + bars * (plan.key is not None)
     right = sheet.width - margin - names[1] - gap - bars * (plan.query is not None)
@@ -194,13 +194,13 @@ def _write_names(
 def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> None:
     style, tokens = plan.style, getattr(plan.stack, SIDES[side])
     middles, half = columns.middles[side], 0.4 * columns.pitch
-    inset = (0.3 if plan.narrow else 0.95) * style.em
+    inset = (0.3 if sheet.narrow else 0.95) * style.em
     x, outer = (sheet.width - inset, sheet.width) if side else (inset, 0.0)
     changes = np.flatnonzero(np.diff(tokens.segments)) + 1
     for start, end in pairwise([0, *changes.tolist(), len(tokens)]):
         ends = (middles[start] - half, middles[end - 1] + half)
         sheet.line((x, x), ends, colour=style.edge, line=0.6)
-        if not plan.narrow:
+        if not sheet.narrow:
             letter = "AB"[tokens.segments[start]]
             sheet.note(outer, sum(ends) / 2, letter, anchor=("left", "right")[side])
 
@@ -212,7 +212,7 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
     values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
     focus = plan.focused
-    above = plan.shown.weights and not focus and plan.share is None
+    above = plan.shown.weights and not focus and plan.options.get("top_percent") is None
     if above:
         even = np.nan_to_num(even_of(plan.layer, plan.shown, plan.without))
         sizes *= sizes > ABOVE_EVEN * even
@@ -230,7 +230,9 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
         gain = float(min(gain, AIM[plan.style.dark] / coverage))
     opacity = 1 - np.exp(-gain * sizes**gamma)
     seen = (opacity >= FAINTEST) & (sizes > 0)
-    share = plan.share or (100 if focus else affordable_share(sizes, seen, BUDGET))
+    share = plan.options.get("top_percent") or (
+        100 if focus else affordable_share(sizes, seen, BUDGET)
+    )
     drawn = top_share(sizes, share) & seen
     return Lines(values, sizes, drawn, above, share, opacity, (gain, gamma))
 
@@ -277,7 +279,7 @@ def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     sheet.note(0, middle, plan.shown.label)
     x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
-    marks, length = (marks[-2:], 3.0) if plan.narrow else (marks, 4.8)
+    marks, length = (marks[-2:], 3.0) if sheet.narrow else (marks, 4.8)
     for mark, words in marks:
         wide = length + 0.7 + sheet.width_of(words, size)
         if x + wide > sheet.width:

@@ -41,16 +41,15 @@ Point = tuple[float, float]
 
 def draw_scatter(sheet: Sheet, plan: FigurePlan) -> None:
     """Draw a dot for each head in the colour of its label, with a ring around chosen heads."""
-    evidence = plan.evidence
-    if evidence is None:
-        raise FigureError("View 'scatter' needs evidence=")
+    evidence, options = plan.options["evidence"], plan.options
+    axes = (options.get("x", "distance"), options.get("y", "entropy"))
     title = f"{counted(len(evidence.cells), 'head')} over {counted(evidence.texts, 'text')}"
     y = heading(sheet, plan, title)
     chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
-    if plan.axes[0] == MAP:
+    if axes[0] == MAP:
         y = draw_map(sheet, evidence, y, chosen=chosen)
     else:
-        y = draw_by_measures(sheet, evidence, plan.axes, y, chosen=chosen)
+        y = draw_by_measures(sheet, evidence, axes, y, chosen=chosen)
     y = draw_labels(sheet, evidence, y, plain=plan.style.faint)
     told = {
         "seen on one text only, which is no evidence for others": evidence.texts == 1,
@@ -137,17 +136,17 @@ def draw_by_measures(
     room = np.where(room > 0, room, 0.5 * np.maximum(np.abs(high), 1e-6))
     left, right, top = 3.2 * style.em, sheet.width - DOT, y + 1.15 * line
     bottom = top + min(0.62 * (right - left), TALLEST)
-    ends = np.stack([low - room, high + room], axis=1).tolist()
-    across, up = charts.Axis(left, right, *ends[0]), charts.Axis(bottom, top, *ends[1])
+    ends = np.stack([low - room, high + room], axis=1)
     titles = [f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name) for name in axes]
     sheet.note(0, y + line / 2, titles[1])
-    charts.draw_grid(sheet, up, (left, right), _tick, level=True, plain=True)
-    charts.draw_grid(sheet, across, (top, bottom), _tick, plain=True)
+    box = (left, top, right - left, bottom - top)
+    charts.draw_grid(sheet, box, tuple(ends[1]), _tick, level=True, has_zero=False)
+    charts.draw_grid(sheet, box, tuple(ends[0]), _tick, has_zero=False)
     below = bottom + 0.9 * style.em
     sheet.note(right, below + line, titles[0], anchor="right")
-    dots = {}
-    for at in np.flatnonzero(known):
-        dots[result.cells[at]] = (across.at(values[at, 0]), up.at(values[at, 1]))
+    parts = (values - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
+    points = np.array([left, bottom]) + parts * [right - left, top - bottom]
+    dots = {result.cells[at]: tuple(points[at].tolist()) for at in np.flatnonzero(known)}
     _dots(sheet, result, dots, chosen, between=(left, right))
     note = f"{(~known).sum()} heads have no such number and are left out"
     return sheet.paragraph(below + 1.8 * line, [] if known.all() else [note])

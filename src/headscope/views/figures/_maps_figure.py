@@ -13,7 +13,6 @@ from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Figure, draw_result
-from headscope.views.figures._frame import colour_bar
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
 
@@ -73,7 +72,10 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
         ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
         marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
         marks.insert(1, (0.5, f"intact {short_change(ablation.baseline, largest)}"))
-        return colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks) + GAP * sheet.style.em
+        return (
+            charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
+            + GAP * sheet.style.em
+        )
 
     return draw_result(
         ablation,
@@ -130,14 +132,13 @@ def _ablated_layers(
             words = short_change(value, largest) + " •" * bool(ablation.significant[row])
         colour = style.negative if value < 0 else style.positive
         bars.append(charts.Bar(name, (value, *ends), words, colour))
-    spots = [end for bar in bars for end in bar.value if np.isfinite(end)]
-    low, high = min(0.0, *spots), max(0.0, *spots)
-    end = sheet.width - sheet.widest(bar.words for bar in bars) - 0.8 * em
-    # Where no layer changes the score, all bars are empty and this only avoids dividing by zero.
-    axis = charts.Axis(left, end, low, max(high, low + 1e-12))
-    charts.draw_bars(sheet, bars, axis, top, pitch=cell, edge=sheet.width)
-    bottom = top + len(bars) * cell
-    zero, words = axis.at(0.0), f"intact {short_change(ablation.baseline, max(-low, high))}"
+    room = sheet.width - sheet.widest(bar.words for bar in bars) - 0.8 * em - left
+    box, (low, high) = (left, top, room, len(bars) * cell), charts.ends_of(bars)
+    axes = sheet.axes(box)
+    axes.set_xlim(low, high)
+    charts.draw_bars(sheet, bars, axes, box, edge=sheet.width)
+    zero, bottom = left - low / (high - low) * room, top + box[3]
+    words = f"intact {short_change(ablation.baseline, max(-low, high))}"
     sheet.line([zero, zero], [top - 0.4 * em, bottom + 0.4 * em], colour=style.ink, line=0.7)
     half = sheet.width_of(words, style.small) / 2
     middle = min(max(zero, left + half), sheet.width - half)
@@ -192,7 +193,7 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
             y = _aligned_state(sheet, study, state, scale=scale, looks=looks, y=y)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
         values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
-        y = colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
+        y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
         legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
         return sheet.legend(legend, y, charts.draw_mark) + GAP * sheet.style.em
 
@@ -220,7 +221,6 @@ def _aligned_state(
     x, columns, gap = sheet.width_of("00", style.small) + 0.6 * em, heads + 1 + ALL_APART, 1.6 * em
     room = (MAPS_OF_ALIGNMENT * sheet.width - x - gap * len(BY)) / len(BY)
     cell, top, rows = min(ALIGNED_CELL, room / columns), y + 2.8 * em, study.layers
-    bottom = top + count * cell
     sheet.text(x, y + 0.6 * em, f"{state}: {STATES[state]}")
     for by, rates in rates_of.items():
         sheet.note(x, y + 2.0 * em, BY[by] if room > sheet.width_of(BY[by]) else by)
@@ -235,22 +235,21 @@ def _aligned_state(
             charts.draw_matrix(sheet, scale.rgb(study.baseline - known), at=at, cell=cell, **marks)
             rows = ()
         x += columns * cell + gap
-    axis = charts.Axis(x + 0.6 * em, sheet.width - sheet.width_of("100", style.small) / 2, 0.0, 1.0)
-    line, (low, most) = axis.at(study.baseline), study.baseline_interval
-    if np.isfinite(low):
-        band = (axis.at(low), top, axis.at(most) - axis.at(low), bottom - top)
-        sheet.rect(*band, fill=style.masked, layer=1)
-    sheet.line([line, line], [top - 0.3 * em, bottom], colour=style.muted, line=1.0)
+    left = x + 0.6 * em
+    box = (left, top, sheet.width - sheet.width_of("100", style.small) / 2 - left, count * cell)
+    axes = charts.draw_grid(sheet, box, (0.0, 1.0), lambda rate: f"{100 * rate:.0f}")
+    if np.isfinite(study.baseline_interval).all():
+        axes.axvspan(*study.baseline_interval, color=style.masked, zorder=0)
+    axes.axvline(study.baseline, color=style.muted, linewidth=1.0, zorder=1)
     half = sheet.width_of("diagonal", style.small) / 2
-    sheet.note(min(line, sheet.width - half), top - 0.8 * em, "diagonal", anchor="center")
+    middle = min(left + study.baseline * box[2], sheet.width - half)
+    sheet.note(middle, top - 0.8 * em, "diagonal", anchor="center")
     values: list[dict[str, charts.Value]] = [{} for _ in range(count)]
     for by, rates in rates_of.items():
         for row, rate, ends in zip(values, rates, study.intervals(by, state), strict=True):
             row[by] = (rate[-1], *ends[-1])
-    marks = {"pitch": cell, "spread": 0.36, "size": min(1.9, 0.4 * cell)}
-    marks["written"] = lambda rate: f"{100 * rate:.0f}"
-    charts.draw_values(sheet, values, axis, top, looks=looks, **marks)
-    return bottom + 2.8 * em
+    charts.draw_values(sheet, axes, values, looks, spread=0.36, size=min(1.9, 0.4 * cell))
+    return top + box[3] + 2.8 * em
 
 
 @draws("comparison")
@@ -295,7 +294,7 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
             title = sheet.shown(name) * (len(stacks) > 1)
             maps.append((title, "", {"rgb": scale.rgb(grid), **marks}))
         return (
-            colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
+            charts.colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
             + GAP * sheet.style.em
         )
 

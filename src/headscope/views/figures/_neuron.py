@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record import Layer
-from headscope.views.figures._frame import closing, colour_bar, heading, named_every
+from headscope.views.figures import charts
+from headscope.views.figures._frame import closing, heading, named_every
 from headscope.views.figures._numbers import Combined, largest_of
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
@@ -18,8 +19,6 @@ from headscope.views.figures._style import POINT, percent, short_score, short_we
 
 PITCH, GAP, QUERY_HEIGHT = 1.3, 0.8, 1.2
 """Height of a row, gap between columns and height of the query, in units of the font size."""
-TALLEST = 190.0
-WIDEST_NAME = 0.18
 ORDERS = {
     "model": "in the model's order",
     "ranked": "by contribution to the score margin of the attended keys",
@@ -79,17 +78,25 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
 
 def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     """Query, keys, their products, and the dot product, score and weight that follow."""
-    layer, style, tokens, em = of_tokens(plan), plan.style, plan.stack.key, plan.style.em
+    layer, style, tokens, em = (
+        plan.shown.combined.layers[plan.layer.layer][0],
+        plan.style,
+        plan.stack.key,
+        plan.style.em,
+    )
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
-    y, order = heading(sheet, plan, plan.where), ordered(neurons, layer, plan.neurons)
+    y, order = (
+        heading(sheet, plan, plan.where),
+        ordered(neurons, layer, plan.options.get("neurons", "model")),
+    )
     # Names, two pictures and three columns of bars.
-    pitch, gap = min(PITCH * em, TALLEST / len(tokens)), GAP * em
+    pitch, gap = min(PITCH * em, 190.0 / len(tokens)), GAP * em
     size, every = sheet.naming(pitch, len(tokens))
     widest = max(sheet.width_of(sheet.token_name(tokens, at), size) for at in range(len(tokens)))
-    widest = min(WIDEST_NAME * sheet.width, widest)
-    names = max(widest, sheet.width_of("query q", style.small)) + 0.4 * em
+    names = max(min(0.18 * sheet.width, widest), sheet.width_of("query q", style.small)) + 0.4 * em
     rest = sheet.width - names - 4 * gap
     bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
+    # The query's features stand above those of the keys.
     picture, high = (rest - 3 * bar) / 2, QUERY_HEIGHT * em
     lefts = names + np.cumsum([0.0, picture + gap, picture + gap, bar + gap, bar + gap])
     top, tall = y + high + 1.6 * em, len(tokens) * pitch
@@ -97,7 +104,6 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
         sheet.note(left, top - 0.8 * em, words)
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
     products = style.score_scale(largest_of(neurons.products))
-    # The query's features stand above those of the keys.
     sheet.note(names - 0.4 * em, y + high / 2, "query q", anchor="right")
     row = both.rgb(neurons.query[None, order])
     sheet.cells(row, at=(names, y), size=(picture, high), framed=False)
@@ -109,22 +115,19 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
         sheet.cells(scale.rgb(values[:, order]), framed=False, **look)
     for token in range(0, len(tokens), every):
         at = (names - 0.4 * em, top + (token + 0.5) * pitch)
-        sheet.name(tokens, token, at, WIDEST_NAME * sheet.width, size=size, anchor="right")
-    _signed_bars(sheet, neurons.dots, (lefts[2], top, bar, tall))
-    _signed_bars(sheet, neurons.scores, (lefts[3], top, bar, tall))
-    _weights(sheet, plan, neurons.weights, (lefts[4], top, bar, tall))
+        sheet.name(tokens, token, at, 0.18 * sheet.width, size=size, anchor="right")
+    _bars(sheet, neurons.dots, (lefts[2], top, bar, tall))
+    _bars(sheet, neurons.scores, (lefts[3], top, bar, tall))
+    _bars(
+        sheet, neurons.weights, (lefts[4], top, bar, tall), plan.colour, size=min(style.small, size)
+    )
     y, masked, half = top + tall + 1.5 * em, bool(np.isnan(neurons.scores).any()), sheet.width / 2
     is_wide = sheet.width > BESIDE
     spans = [(0.0, half), (1.1 * half, sheet.width)] if is_wide else [None, None]
-    below = colour_bar(sheet, both, "q, k", y=y, span=spans[0], masked=masked)
+    below = charts.colour_bar(sheet, both, "q, k", y=y, span=spans[0], masked=masked)
     y = y if is_wide else below
-    y = colour_bar(sheet, products, "q × k", y=y, span=spans[1])
+    y = charts.colour_bar(sheet, products, "q × k", y=y, span=spans[1])
     closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
-
-
-def of_tokens(plan: FigurePlan) -> Layer:
-    """The layer of the record, whose queries and keys are those of tokens."""
-    return plan.shown.combined.layers[plan.layer.layer][0]
 
 
 def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = None) -> Neurons:
@@ -165,44 +168,36 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
     )
 
 
-def _weights(sheet: Sheet, plan: FigurePlan, weights: np.ndarray, box: Box) -> None:
-    """A bar for each weight, with its number where it fits."""
-    style, (left, top, wide, tall), pitch = plan.style, box, box[3] / len(weights)
-    room = wide - sheet.width_of("<.001", style.small) - 0.3 * style.em
-    size, largest = min(style.small, sheet.naming(pitch)[0]), largest_of(weights) or 1.0
-    for key in np.flatnonzero(~np.isnan(weights)):
-        y, length = top + (key + 0.5) * pitch, room * weights[key] / largest
-        sheet.rect(left, y - 0.28 * pitch, length, 0.56 * pitch, fill=plan.colour)
-        if pitch > 0.9 * size * POINT:
-            at, words = (left + length + 0.3 * style.em, y), short_weight(weights[key])
-            sheet.text(*at, words, size=size, colour=style.muted)
-    sheet.line((left, left), (top, top + tall), colour=style.faint, line=0.4)
-
-
-def _signed_bars(sheet: Sheet, values: np.ndarray, box: Box) -> None:
-    style, (left, top, wide, tall), pitch = sheet.style, box, box[3] / len(values)
-    low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
-    per = wide / ((high - low) or 1.0)
-    zero = left - low * per
-    for key in np.flatnonzero(~np.isnan(values)):
-        y, value = top + (key + 0.22) * pitch, values[key]
-        fill = style.positive if value >= 0 else style.negative
-        sheet.rect(zero + min(0.0, value) * per, y, abs(value) * per, 0.56 * pitch, fill=fill)
-    sheet.line((zero, zero), (top, top + tall), colour=style.faint, line=0.4)
-    for value, anchor in ((low, "left"), (high, "right")):
+def _bars(
+    sheet: Sheet, values: np.ndarray, box: Box, colour: str = "", *, size: float = 0.0
+) -> None:
+    """A bar for each number; a weight is written beside its bar where it fits, and of scores, which
+    have the colours of signs, both ends below.
+    """
+    style, (left, top, wide, tall), pitch, bars = sheet.style, box, box[3] / len(values), []
+    for value in values.tolist():
+        words = short_weight(value) if colour and pitch > 0.9 * size * POINT else ""
+        fill = colour or (style.positive if value >= 0 else style.negative)
+        bars.append(charts.Bar("", (value,), words, fill))
+    room = wide - (sheet.width_of("<.001", style.small) + 0.3 * style.em) * bool(colour)
+    axes, (low, high) = sheet.axes((left, top, room, tall)), charts.ends_of(bars)
+    axes.set_xlim(low, high)
+    axes.axvline(0.0, color=style.faint, linewidth=0.4, clip_on=False)
+    charts.draw_bars(sheet, bars, axes, (left, top, room, tall), size=size)
+    for value, anchor in () if colour else ((low, "left"), (high, "right")):
         if abs(value) > 0.15 * (high - low):
-            at = (zero + value * per, top + tall + 0.55 * style.em)
-            sheet.note(*at, short_score(value), anchor=anchor)
+            place = (left + (value - low) / (high - low) * room, top + tall + 0.55 * style.em)
+            sheet.note(*place, short_score(value), anchor=anchor)
 
 
 def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
-    layer = of_tokens(plan)
+    layer = plan.shown.combined.layers[plan.layer.layer][0]
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
         formula += f", capped at {layer.soft_cap:g}"
     if layer.has("bias"):
         formula += " + bias"
-    yield f"{len(neurons.query)} features, {ORDERS[plan.neurons]}"
+    yield f"{len(neurons.query)} features, {ORDERS[plan.options.get('neurons', 'model')]}"
     few = min(4, len(neurons.query))
     carried = percent(neurons.carried[few - 1])
     yield f"the strongest {few} carry {carried} of the score margin of the attended keys"

@@ -1,45 +1,45 @@
-"""What a figure of a record draws, checked, and its words."""
+"""What a figure of a record draws: its options, checked, and its words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from headscope.errors import FigureError, PageError
 from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Generation, Layer, Record, Stack, Tokens
-from headscope.views.figure_options import Neurons
-from headscope.views.figures._numbers import DrawnQuantity
-from headscope.views.figures._style import Style, head_greys
-from headscope.views.figures.fonts import in_quotes, readable
-from headscope.views.view_table import FigureView
+from headscope.views._checked_options import listed_numbers
+from headscope.views._token_words import token_positions
+from headscope.views.figure_options import FigureOptions, WrittenFigureOptions
+from headscope.views.figures._numbers import (
+    Combined,
+    DrawnQuantity,
+    find_sinks,
+    mean_layer,
+    shown_quantity,
+)
+from headscope.views.figures._style import Style, head_greys, percent, style_for
+from headscope.views.figures.fonts import in_quotes, installed, readable
+from headscope.views.options import declared
+from headscope.views.view_table import VIEWS, FigureView
 
+WIDTH = 85.0
+"""Millimetres: one column of most journals."""
+KNOWN = tuple(FigureOptions.__annotations__)
+NEEDS = (
+    ("shows one", "give its position with {name}= (--{name}), from 0"),
+    ("shows a", 'give tray=["2-0", "7-3"] (--tray 2-0 7-3)'),
+)
+EVERY = ("view", "stack", "layer", "theme", "title", "width", "font_size", "font", "colour")
 OF_ALL_LAYERS = ("overview", "model", "pair")
 """Views that show more than the chosen layer."""
 OF_ONE_LAYER = ("head", "matrix", "text")
 """Views of all queries of one layer, which show what the model wrote."""
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A picture in a row of pictures, on a sheet that all of them share.
-
-    Args:
-        matplotlib: the figure of the row.
-        letter: the letter of the picture.
-        narrow: whether there is room for little more than the picture.
-        titles: height of the highest title of the row, in millimetres.
-        notes: takes the notes of the picture, which the row writes once for all pictures.
-    """
-
-    matplotlib: Any
-    letter: str
-    narrow: bool = False
-    titles: float = 0.0
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,11 +49,11 @@ class FigurePlan:
     Args:
         record: the record.
         view: the view.
+        options: of the view, as they were given.
         stack: a stack of the record.
         layer: a layer of the stack.
         layers: the layers of a grid.
         heads: numbers of the heads, ascending.
-        chosen: True where layer or heads were chosen, so that a grid frames them.
         query: position of the chosen query token, if any.
         key: position of the chosen key token, if any.
         shown: the quantity that is drawn.
@@ -61,23 +61,17 @@ class FigurePlan:
         to: axes key; True for keys that take part.
         hiding: notes about tokens that take no part.
         without: positions of keys that are left out, the rest of each row renormalised.
-        neurons: order of the features in view neuron.
-        share: percent of each row's mass; None for as much as can be printed.
-        evidence: evidence about the heads, for view scatter.
-        axes: the axes of view scatter.
-        title: the title; None for a description of what is shown, ``""`` for none.
-        width: width in millimetres.
         style: colours and type.
-        panel: the part of a row of pictures; None for a figure of its own.
+        width: width in millimetres.
     """
 
     record: Record
     view: FigureView
+    options: Mapping[str, Any]
     stack: Stack
     layer: Layer
     layers: tuple[Layer, ...]
     heads: tuple[int, ...]
-    chosen: bool
     query: int | None
     key: int | None
     shown: DrawnQuantity
@@ -85,14 +79,13 @@ class FigurePlan:
     to: Bool[np.ndarray, " key"]
     hiding: tuple[str, ...]
     without: tuple[int, ...]
-    neurons: Neurons
-    share: int | None
-    evidence: Heads | None
-    axes: tuple[str, str]
-    title: str | None
-    width: float
     style: Style
-    panel: Panel | None = None
+    width: float
+
+    @property
+    def chosen(self) -> bool:
+        """Whether layer or heads were chosen, so that a grid frames them."""
+        return bool({"layer", "heads", "head"} & set(self.options))
 
     @cached_property
     def kinds(self) -> dict[int, str]:
@@ -114,10 +107,9 @@ class FigurePlan:
         """Colour of each head that is drawn: the hue of what it does, in a shade of its own where
         several do it; grey for the mean of heads or layers, which has no kind.
         """
-        kinds, style = self.kinds, self.style
+        kinds, style, colours = self.kinds, self.style, {}
         if len(kinds) > 1 and not style.colour:
             return dict(zip(kinds, head_greys(len(kinds), dark=style.dark), strict=True))
-        colours = {}
         for kind in dict.fromkeys(kinds.values()):
             heads = [head for head, of in kinds.items() if of == kind]
             colours |= zip(heads, style.shades(kind, len(heads)), strict=True)
@@ -137,11 +129,6 @@ class FigurePlan:
     def focused(self) -> bool:
         """Whether one query or one key is chosen."""
         return self.query is not None or self.key is not None
-
-    @property
-    def narrow(self) -> bool:
-        """Whether there is room for little more than the picture."""
-        return self.panel is not None and self.panel.narrow
 
     @property
     def maps(self) -> tuple[int, ...]:
@@ -217,9 +204,254 @@ class FigurePlan:
 
     @property
     def generation(self) -> Generation | None:
-        """The generation of the query tokens that are drawn; None where they were not generated,
-        and for a picture in a row.
-        """
-        if self.panel is not None or self.view not in OF_ONE_LAYER:
+        """The generation of the query tokens that are drawn; None where they were not generated."""
+        if self.view not in OF_ONE_LAYER or self.first_written(self.stack.query) is None:
             return None
-        return None if self.first_written(self.stack.query) is None else self.record.generation
+        return self.record.generation
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The given options: without those that are None, and with NumPy's numbers as Python's."""
+    given = {}
+    for name, value in options.items():
+        if value is not None or name not in KNOWN:
+            given[name] = value.tolist() if hasattr(value, "tolist") else value
+    return given
+
+
+def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
+    """The plan of a figure.
+
+    Raises:
+        FigureError: an unknown option or value, or that the view does not have.
+        RecordError: a stack, layer or head that the record does not have.
+    """
+    view = check_names(options)
+    stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
+    number, heads, grid, combined = _combined(stack, view, options)
+    layers = combined.layers
+    wanted, given = str(options.get("quantity", "weight")), options.get("quantities")
+    shown = shown_quantity(record, stack, wanted, given, combined=combined)
+    query = _position("query", options.get("query"), stack.query, combined)
+    key = _position("key", options.get("key"), stack.key, combined)
+    _check_evidence(view, stack, options.get("evidence"))
+    if options.get("neurons") == "pairs" and layers[number][0].rotary is None:
+        raise FigureError(
+            f"neurons='pairs': positions do not turn the queries and keys of layer {number}; "
+            "choose 'ranked'"
+        )
+    if combined.words:
+        drawn = layers if "layers" in VIEWS[view].figure else ()
+        stack = stack.words(sorted({*(layer.layer for layer in layers[number]), *drawn}))
+    layer = mean_layer([stack.layer(each.layer) for each in layers[number]])
+    from_, to, hiding = _parts(stack, options)
+    without = ()
+    if not options.get("sinks", True):
+        sinks = find_sinks(layer, heads)
+        without, hiding = tuple(sinks), [*hiding, _without_words(stack, sinks, wanted)]
+        to &= ~np.isin(np.arange(len(to)), without)
+    if not to.any():
+        raise FigureError("All keys are left out; drop hide_special= and sinks=")
+    return FigurePlan(
+        record=record,
+        view=view,
+        options=options,
+        stack=stack,
+        layer=layer,
+        layers=tuple(layer for layer in stack.layers if layer.layer in grid),
+        heads=heads,
+        query=query,
+        key=key,
+        shown=shown,
+        from_=from_,
+        to=to,
+        hiding=tuple(hiding),
+        without=without,
+        style=parse_style(options),
+        width=float(options.get("width", WIDTH)),
+    )
+
+
+def _combined(
+    stack: Stack, view: str, options: Mapping[str, Any]
+) -> tuple[int, tuple[int, ...], list[int], Combined]:
+    """The number of the layer, the heads, the layers of a grid, and what the numbers of each layer
+    that may be drawn are put together from.
+    """
+    known = [layer.layer for layer in stack]
+    means = _layers("mean_layers", options.get("mean_layers"), known)
+    number = options.get("layer", min(means, default=known[0]))
+    heads = _heads(stack.layer(number), view, options)
+    if means and not {*means} - {number} and len(known) > 1:
+        raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
+    together = heads if options.get("mean_heads") else ()
+    if len(together) == 1 and {"head", "heads"} & set(options):
+        raise FigureError(
+            f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
+        )
+    grid = sorted(set(_layers("layers", options.get("layers", True), known)))
+    if not grid:
+        raise FigureError("layers=[]: choose at least one layer, or leave layers= out for all")
+    layers: dict[int, tuple[Layer, ...]] = {each: (stack.layer(each),) for each in grid}
+    layers[number] = tuple(map(stack.layer, (number, *sorted({*means} - {number}))))
+    words = (stack.query.whole_words, stack.key.whole_words) if options.get("words") else None
+    return number, heads, grid, Combined(layers=layers, words=words, heads=together)
+
+
+def check_values(options: Mapping[str, Any]) -> None:
+    """Check the type, the choices and the limits of each value, and the font.
+
+    Raises:
+        FigureError: naming what is wanted.
+    """
+    for name, option in declared(WrittenFigureOptions).items():
+        if name in options:
+            option.check(options[name], FigureError)
+    font = options.get("font")
+    if font is not None and installed(font) is None:
+        raise FigureError(
+            f"font={font!r}: matplotlib finds no such font on this machine; install it or choose "
+            "another"
+        )
+
+
+def check_names(options: Mapping[str, Any]) -> FigureView:
+    """The view, where its options are those that it has.
+
+    Raises:
+        FigureError: a view or an unknown option, or that the view does not have.
+    """
+    view = options.get("view", "compare" if "tray" in options else "head")
+    check_values({"view": view})
+    # Each picture of a row has a stack and a layer of its own.
+    everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
+    known = (*everywhere, *VIEWS[view].figure)
+    for name in options:
+        if name not in KNOWN:
+            raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
+        if name not in known:
+            raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
+    for name in VIEWS[view].needs:
+        if name not in options:
+            shows, give = NEEDS[name == "tray"]
+            raise FigureError(f"View {view!r} {shows} {name}; {give.format(name=name)}")
+    check_values(options)
+    return view
+
+
+def _check_evidence(view: str, stack: Stack, evidence: Any) -> None:
+    if view != "scatter":
+        return
+    if not isinstance(evidence, Heads):
+        given = "nothing" if evidence is None else f"a {type(evidence).__name__}"
+        raise FigureError(
+            f"View 'scatter' shows what headscope.heads found, and {given} was given; give "
+            "evidence=hs.heads(records) (--evidence, --evidence-of)"
+        )
+    for layer, head in sorted({*evidence.cells} - {*stack.held_heads}):
+        raise FigureError(
+            f"The evidence has a head {layer}-{head}, and the record has none; give that of this "
+            "model"
+        )
+
+
+def parse_style(options: Mapping[str, Any]) -> Style:
+    """Colours and type."""
+    return style_for(
+        dark=options.get("theme") == "dark",
+        colour=options.get("colour", True),
+        size=float(options.get("font_size", 8)),
+        font=options.get("font"),
+    )
+
+
+def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
+    if "head" in options and "heads" in options:
+        raise FigureError(
+            f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
+            "of them"
+        )
+    usual = layer.head_numbers[:1] if view == "neuron" else layer.head_numbers
+    given = options.get("head", options.get("heads", usual))
+    wanted = listed_numbers(given, layer.head_numbers)
+    known = [isinstance(head, int | np.integer) and 0 <= head < layer.heads for head in wanted]
+    if not known or not all(known):
+        raise FigureError(
+            f"heads={wanted}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
+            "at least one"
+        )
+    if layer.held_heads is not None:
+        layer.held_heads.indices(wanted, f"Layer {layer.layer}")
+    return tuple(sorted(set(map(int, wanted))))
+
+
+def _without_words(stack: Stack, sinks: Mapping[int, float], quantity: str) -> str:
+    """A note about the keys that are left out because they take most of the attention."""
+    if not sinks:
+        return "no key takes most of the attention, so none is left out"
+    part = percent(sum(sinks.values()))
+    names = ", ".join(in_quotes(readable(stack.key.labels[key])) for key in sinks)
+    if quantity != "weight":
+        return f"without {names}, which take {part} of the attention"
+    return f"without {names}: {part} of the attention removed, the rest renormalised"
+
+
+def _layers(name: str, given: Any, known: Sequence[int]) -> list[int]:
+    """Numbers of layers, as they were given."""
+    numbers = listed_numbers(given, known)
+    if not all(isinstance(number, int | np.integer) for number in numbers):
+        raise FigureError(
+            f"{name}={numbers}: give numbers of layers, such as {name}=[0, 1], or True for all"
+        )
+    return numbers
+
+
+def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int | None:
+    """Where a token, given by its position or word, stands in what is drawn."""
+    side = ("query", "key").index(name)
+    if wanted is None:
+        return None
+    if isinstance(wanted, str):
+        try:
+            positions = token_positions(
+                name, wanted, tokens.pieces, tokens.labels, words=tokens.whole_words
+            )
+        except PageError as error:
+            raise FigureError(str(error)) from None
+        if len({combined.position(side, each) for each in positions}) > 1:
+            raise FigureError(
+                f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"
+            )
+        wanted = positions[0]
+    is_number = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+    if not is_number or not 0 <= wanted < len(tokens):
+        which = "any token of the word" if combined.words else "a token"
+        raise FigureError(
+            f"{name}={wanted!r}: give the position of {which}, 0 to {len(tokens) - 1}"
+        )
+    return combined.position(side, int(wanted))
+
+
+def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The queries and keys that take part, and notes about the others."""
+    wanted = options.get("filter", "all")
+    from_, to = np.ones(len(stack.query), bool), np.ones(len(stack.key), bool)
+    hiding = []
+    if wanted != "all":
+        if {*stack.query.segments} != {0, 1} or {*stack.key.segments} != {0, 1}:
+            raise FigureError(
+                f"filter={wanted!r}: stack {stack.name!r} is not of a pair of texts; leave "
+                "filter= out"
+            )
+        from_ &= np.array(stack.query.segments) == "ab".index(wanted[0])
+        to &= np.array(stack.key.segments) == "ab".index(wanted[1])
+        hiding.append(f"only from text {wanted[0].upper()} to text {wanted[1].upper()}")
+    if options.get("hide_special", False):
+        from_ &= ~np.array(stack.query.special, bool)
+        to &= ~np.array(stack.key.special, bool)
+        hiding.append("without special tokens")
+    if not from_.any() or not to.any():
+        raise FigureError(
+            "All tokens are special ones, and hide_special=True hides these; drop hide_special="
+        )
+    return from_, to, hiding

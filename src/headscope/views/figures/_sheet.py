@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float, UInt8
 
 from headscope.errors import FigureError
 from headscope.record import Tokens
-from headscope.views.figures._plan import Panel
 from headscope.views.figures._style import POINT, Style, parse_hex
 from headscope.views.figures.fonts import LONGEST, em_width, in_quotes, readable, writable
 
@@ -75,31 +74,38 @@ class Sheet:
     Args:
         width: width of the paper in millimetres.
         style: colours and type.
-        panel: this picture in a row of pictures; it then is placed by `put`.
+        row: the sheet on which this one is a picture in a row; it then is placed by `put`.
+        letter: the letter of that picture.
     """
 
-    def __init__(self, width: float, style: Style, panel: Panel | None = None) -> None:
+    narrow = False
+    """Whether there is room for little more than the picture."""
+    title_room = 0.0
+    """Height of the highest title of a row, in millimetres."""
+
+    def __init__(
+        self, width: float, style: Style, row: Sheet | None = None, letter: str = ""
+    ) -> None:
         from matplotlib.figure import Figure
 
         self.width: float = width - 2 * MARGIN
         self.height: float = 0.0
         self.style = style
         self.missing: set[str] = set()
-        self.panel = panel
+        self.letter = letter
+        self.notes: list[str] = []
         given = _onto.get()
         self._room: float | None = None if given is None else size_of(given)[1]
-        if panel is not None:
-            self.matplotlib: Any = panel.matplotlib
-            self._axes = self.matplotlib.add_axes((0, 0, 1, 1), label=panel.letter)
-        elif given is None:
-            self.matplotlib = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
-            self._axes = self.matplotlib.add_axes((0, 0, 1, 1))
+        if given is not None:
+            self.matplotlib, self.page = given.get_figure(root=True), given
         else:
-            self.matplotlib, self._axes = given.get_figure(root=True), given
-        self._axes.set_axis_off()
-        self._axes.set_xlim(-MARGIN, width - MARGIN)
+            new = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
+            self.matplotlib: Any = new if row is None else row.matplotlib
+            self.page: Any = self.matplotlib.add_axes((0, 0, 1, 1), label=letter)
+        self.page.set_axis_off()
+        self.page.set_xlim(-MARGIN, width - MARGIN)
         # Patches would change the limits, and a millimetre would no longer be a millimetre.
-        self._axes.set_autoscale_on(False)
+        self.page.set_autoscale_on(False)
 
     def finish(self, height: float) -> None:
         """Set the height of what is drawn, in millimetres.
@@ -107,34 +113,45 @@ class Sheet:
         Raises:
             FigureError: where it is more than the reader's own axes have.
         """
-        if self._room is not None:
-            self._finish_within(height + 2 * MARGIN, self._room)
-            return
         self.height = height + 2 * MARGIN
-        # The larger limit first: y then runs down from the upper edge.
-        self._axes.set_ylim(height + MARGIN, -MARGIN)
-        if self.panel is None:
-            width = self.width + 2 * MARGIN
-            self.matplotlib.set_size_inches(width / INCH, self.height / INCH)
+        if self._room is None:
+            # The larger limit first: y then runs down from the upper edge.
+            self.page.set_ylim(height + MARGIN, -MARGIN)
+            if not self.letter:
+                size = ((self.width + 2 * MARGIN) / INCH, self.height / INCH)
+                self.matplotlib.set_size_inches(*size)
+            return
+        if self.height > self._room + 0.05:
+            raise FigureError(
+                f"The drawing is {self.height:.0f} mm high and the axes {self._room:.0f} mm; make "
+                "the figure higher, or the drawing lower (font_size=, fewer heads or tokens)"
+            )
+        self.page.set_ylim(self._room - MARGIN, -MARGIN)
 
-    def put(self, left: float, top: float, paper: tuple[float, float]) -> None:
-        """Place a finished picture of a row, in millimetres from the upper left corner of a paper
-        of this size.
+    def put(self, left: float, top: float, paper: Sheet) -> None:
+        """Place a finished picture of a row, in millimetres from the upper left corner of a
+        finished sheet.
         """
-        width, height = paper
+        width, height = paper.width + 2 * MARGIN, paper.height
         part = (self.width + 2 * MARGIN) / width
-        self._axes.set_position(
+        self.page.set_position(
             (left / width, 1 - (top + self.height) / height, part, self.height / height)
         )
 
-    def _finish_within(self, height: float, room: float) -> None:
-        """Set the limits in axes of a given height; the drawing begins at their upper edge."""
-        if height > room + 0.05:
-            raise FigureError(
-                f"The drawing is {height:.0f} mm high and the axes {room:.0f} mm; make the figure "
-                "higher, or the drawing lower (font_size=, fewer heads or tokens)"
-            )
-        self._axes.set_ylim(room - MARGIN, -MARGIN)
+    def axes(self, box: Box) -> Any:
+        """Axes of matplotlib over a box of the sheet, with nothing but what is drawn in them."""
+        style, place = self.style, self.page.transData
+        axes = self.page.inset_axes(box, transform=place, facecolor="none")
+        axes.set_frame_on(False)
+        look = {
+            "length": 0,
+            "labelsize": style.small,
+            "labelcolor": style.muted,
+            "pad": 0.4 * style.size,
+        }
+        axes.tick_params(**look, labelfontfamily=[*style.families, "sans-serif"])
+        axes.set(xticks=[], yticks=[], axisbelow=True)
+        return axes
 
     def shown(self, token: str, longest: int | None = LONGEST) -> str:
         """A token as it can be written with the fonts of this machine; of a longer one its
@@ -188,33 +205,27 @@ class Sheet:
         fit = bisect_right(cuts, room, key=lambda cut: self.width_of(cut, size))
         return cuts[fit - 1] if fit else "…"
 
-    def text(  # noqa: PLR0913 - what type is made of
-        self,
-        x: Length,
-        y: Length,
-        text: str,
-        *,
-        size: float | None = None,
-        colour: str | None = None,
-        anchor: Anchor = "left",
-        bold: bool = False,
-        upright: bool = False,
+    def text(
+        self, x: Length, y: Length, text: str, *, anchor: Anchor = "left", **look: Any
     ) -> None:
-        """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle."""
+        """Write a line; y is its middle. Upright text runs upwards from y, and x is its middle.
+
+        Look is ``size`` in points, ``colour``, and whether it is ``bold`` or ``upright``.
+        """
         if not text:
             return
-        size = size or self.style.size
+        size, upright = look.get("size") or self.style.size, look.get("upright", False)
         # Positions are converted to baselines, which matplotlib places alike in all fonts.
         fall = RISE * size * POINT
         right, down = (fall, 0.0) if upright else (0.0, fall)
-        self._axes.text(
+        self.page.text(
             x + right,
             y + down,
             writable(text, self.style.families)[0],
             size=size,
-            color=colour or self.style.ink,
+            color=look.get("colour") or self.style.ink,
             family=[*self.style.families, "sans-serif"],
-            weight="bold" if bold else "normal",
+            weight="bold" if look.get("bold") else "normal",
             ha=anchor,
             va="baseline",
             rotation=90 if upright else 0,
@@ -228,23 +239,19 @@ class Sheet:
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
     def titles(
-        self,
-        y: float,
-        titles: Sequence[tuple[float, str]],
-        room: float,
-        *,
-        bold: bool = False,
-        colour: str | None = None,
+        self, y: float, titles: Sequence[tuple[float, str]], room: float, **look: Any
     ) -> float:
         """Write titles side by side, each from its x on and in as many lines as it needs, which
         break at middle dots where they can; return the y below the longest.
         """
+        bold, most = look.get("bold", False), 0
         pitch = (1.5 if bold else 1.2) * self.style.em
-        most = 0
         for x, title in titles:
+            if not title:
+                continue
             lines = self.lines(self.shown(title, None).split(" · "), room, bold=bold)
             for at, line in enumerate(lines):
-                self.text(x, y + (at + 0.5) * pitch, line, bold=bold, colour=colour)
+                self.text(x, y + (at + 0.5) * pitch, line, **look)
             most = max(most, len(lines))
         return y + most * pitch
 
@@ -275,12 +282,6 @@ class Sheet:
         """A circle around a point; ``fill``, ``edge`` (colours), ``line`` (points), ``layer``."""
         self._add("Circle", {"layer": 3} | look, (x, y), across / 2)
 
-    def polygon(self, points: Sequence[tuple[float, float]], **look: Any) -> None:
-        """A closed shape through points; ``fill``, ``edge`` (colours), ``line`` (points),
-        ``opacity``, ``layer``.
-        """
-        self._add("Polygon", look, points, closed=True)
-
     def _add(self, shape: str, look: Mapping[str, Any], *place: Any, **more: Any) -> None:
         from matplotlib import patches
 
@@ -293,7 +294,7 @@ class Sheet:
             zorder=look.get("layer", 2),
             **more,
         )
-        self._axes.add_patch(patch)
+        self.page.add_patch(patch)
 
     def line(
         self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5
@@ -301,7 +302,7 @@ class Sheet:
         """A line through points; its thickness in points."""
         from matplotlib.lines import Line2D
 
-        self._axes.add_line(
+        self.page.add_line(
             Line2D(xs, ys, color=colour, linewidth=line, solid_capstyle="butt", zorder=2)
         )
 
@@ -323,7 +324,7 @@ class Sheet:
             capstyle="butt",
             linestyle=(0, (3, 2)) if dashed else "solid",
         )
-        self._axes.add_patch(patch)
+        self.page.add_patch(patch)
 
     def cells(
         self,
@@ -354,7 +355,7 @@ class Sheet:
             diagonal = y * (height / under.shape[0]) + x * (width / under.shape[1])
             large[under & (diagonal % HATCH < HATCH_LINE)] = parse_hex(self.style.edge)
         extent = (at[0], at[0] + width, at[1] + height, at[1])
-        self._axes.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
+        self.page.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
         if framed:
             self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
 

@@ -271,12 +271,12 @@ def _probe_bars(sheet: Sheet, probing: Any, measures: Mapping[str, str], y: floa
             value = (each.value, *each.interval(probing.confidence))
             bars.append(charts.Bar(name, value, words, colour))
         side = sheet.widest(bar.name for bar in bars) + 0.8 * em
-        right = x + width - sheet.width_of("100.0", style.small) - 0.8 * em
-        axis, end = charts.Axis(x + side, right, 0.0, 1.0), top + len(bars) * BAR_ROW * em
-        charts.draw_grid(sheet, axis, (top, end), percent_written)
+        room = width - side - sheet.width_of("100.0", style.small) - 0.8 * em
+        box = (x + side, top, room, len(bars) * BAR_ROW * em)
+        axes = charts.draw_grid(sheet, box, (0.0, 1.0), percent_written)
         # A score below 0, as a correlation may be, gets a bar of no length; its number is written.
-        charts.draw_bars(sheet, bars, axis, top, pitch=BAR_ROW * em)
-        bottom = max(bottom, end)
+        charts.draw_bars(sheet, bars, axes, box)
+        bottom = max(bottom, top + box[3])
     return bottom
 
 
@@ -347,7 +347,7 @@ def faithfulness_figure(faithfulness: Any, **options: Unpack[ResultOptions]) -> 
             "random: one random draw for each text; its line, what any cut of tokens does, "
             "is the zero line"
         )
-    below = {share: f"{100 * share:.0f} %" for share in SHARES[1:]}
+    below = {share: f"{100 * share:.0f} %" for share in (0.05, 0.20, 0.50)}
 
     def draw(sheet: Sheet, y: float) -> float:
         known = dict(zip(SIGNALS, sheet.style.series(len(SIGNALS)), strict=True))
@@ -411,11 +411,13 @@ def _agreement_panel(
     numbers = np.array([ends[:4] for (of, *_), ends in means.items() if of in same])[:, [0, 2, 3]]
     # At least from 0 to 0.5, so that small differences do not fill the panel and look large; the
     # same for both panels of agreement, and for both of erasure.
-    axis = charts.Axis(x, x + wide, *_tenths([0.0, 0.5, *numbers[np.isfinite(numbers)]]))
+    ends = _tenths([0.0, 0.5, *numbers[np.isfinite(numbers)]])
+    axes = charts.draw_grid(sheet, (x, y, wide, len(colours) * charts.ROW * em), ends)
     rows, looks = [], {}
     for number, (name, colour) in enumerate(colours.items()):
         if name == against:
-            sheet.note(axis.at(0.0) + 0.6 * em, y + (number + 0.5) * charts.ROW * em, "itself")
+            zero = x - ends[0] / (ends[1] - ends[0]) * wide
+            sheet.note(zero + 0.6 * em, y + (number + 0.5) * charts.ROW * em, "itself")
         row = {}
         for measure in measures:
             if (measure, name, against) in means:
@@ -423,11 +425,10 @@ def _agreement_panel(
                 row[measure, name] = (mean, low, high)
                 looks[measure, name] = (colour, RANKS.get(measure, "dot"))
         rows.append(row)
-    bottom = charts.draw_values(sheet, rows, axis, y, looks=looks, spread=0.34)
+    charts.draw_values(sheet, axes, rows, looks, spread=0.34)
     # Erasing tokens in random order, with which all are to be compared.
     if (measures[0], "random", "") in means:
-        at_random = axis.at(means[measures[0], "random", ""][0])
-        sheet.line([at_random] * 2, [y, bottom], colour=sheet.style.ink, line=1.0)
+        axes.axvline(means[measures[0], "random", ""][0], color=sheet.style.ink, linewidth=1.0)
 
 
 def _tenths(spots: Sequence[float]) -> tuple[float, float]:

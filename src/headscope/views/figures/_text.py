@@ -14,13 +14,13 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.record import Record, Tokens
-from headscope.views.figures._frame import closing, colour_bar, heading
+from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
-from headscope.views.figures._options import parse_options
 from headscope.views.figures._picture_heat import PictureHeat, part_of, veiled
-from headscope.views.figures._plan import FigurePlan
+from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, text_on
+from headscope.views.figures.charts import colour_bar
 
 PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
 """In units of the font size."""

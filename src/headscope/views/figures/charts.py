@@ -4,128 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, number_written, percent_written, text_on
+from headscope.views.figures._sheet import LEADING, Box, Sheet
+from headscope.views.figures._style import (
+    POINT,
+    Scale,
+    number_written,
+    parse_hex,
+    percent_written,
+    text_on,
+)
 
 Cell = tuple[int, int]
-NO_WORDS: Mapping[Cell, str] = {}
+Ends = tuple[float, float]
 Look = tuple[str, str]
-"""Colour and shape of a mark; the shapes are ``"dot"``, ``"ring"``, ``"tick"`` and `HOLLOW`."""
-HOLLOW: Mapping[str, tuple[tuple[float, float], ...]] = {
-    "diamond": ((0.0, -0.6), (0.6, 0.0), (0.0, 0.6), (-0.6, 0.0)),
-    "triangle": ((0.0, -0.6), (0.55, 0.45), (-0.55, 0.45)),
-    "square": ((-0.45, -0.45), (0.45, -0.45), (0.45, 0.45), (-0.45, 0.45)),
-}
-"""Corners of a shape whose edge is drawn, in units of its size."""
+"""Colour and shape of a mark."""
+SHAPES = {"dot": "o", "ring": "o", "tick": "|", "diamond": "D", "triangle": "^", "square": "s"}
+"""Matplotlib's name of each shape; all but the dot and the tick are hollow."""
 ROW = 1.75
 """Height of a row of dots, in units of the font size."""
-MARK = 1.7
-"""Diameter of a mark in millimetres."""
+MARK, DOT = 1.7, 0.9
+"""Diameter of a mark, and of a point of a line, in millimetres."""
 MOST_SIDE = 0.4
 """Largest share of the width for the names of rows."""
-DOT = 0.9
-BAND = 0.2
-"""Opacity of a band."""
 LARGEST_CELL = 7.0
 """Millimetres of a cell of a matrix."""
 NARROWEST = 15.0
 """Millimetres of lines, below which panels are not side by side."""
-STEPS = (0.5, 0.25, 0.1, 0.05, 0.01)
-ZERO = 1e-9
-"""Numbers nearer to 0 than this count as 0: they differ from it by rounding errors only."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis: the positions of its ends in millimetres, and the numbers there."""
-
-    start: float
-    stop: float
-    low: float
-    high: float
-
-    def at(self, value: float) -> float:
-        """Position of a number in millimetres."""
-        part = (value - self.low) / (self.high - self.low)
-        return float(self.start + (self.stop - self.start) * part)
-
-    def within(self, values: Sequence[float] | np.ndarray) -> list[float]:
-        """Positions of numbers, those outside at the ends."""
-        return [self.at(each) for each in np.clip(values, self.low, self.high)]
-
-    def ticks(self, least: int = 3) -> list[float]:
-        """A few round numbers between the ends."""
-        span = self.high - self.low
-        unit = 10.0 ** np.ceil(np.log10(span / 2))
-        step = next(unit * step for step in STEPS if span / (unit * step) >= least)
-        # Ticks are multiples of the step and not sums of it, which would add up rounding errors.
-        first = int(np.ceil(self.low / step - ZERO))
-        return [number * step for number in range(first, int(self.high / step + ZERO) + 1)]
 
 
 def draw_grid(
     sheet: Sheet,
-    axis: Axis,
-    ends: tuple[float, float],
+    box: Box,
+    ends: Ends,
     written: Callable[[float], str] = number_written,
     *,
     level: bool = False,
-    plain: bool = False,
-) -> None:
-    """Lines at the ticks of an axis: upright ones with their numbers below, or level ones with
-    their numbers on the left; that of 0 is darker unless they are plain. They begin and end at the
-    ends, in millimetres.
+    has_zero: bool = True,
+) -> Any:
+    """Axes of matplotlib over a box of the sheet, from one number to another, with lines at a few
+    round numbers, of which 0 may be darker; these stand below upright lines, or on the left of
+    level ones.
     """
-    style, words = sheet.style, {}
-    for tick in axis.ticks():
-        place, is_zero = axis.at(tick), abs(tick) < ZERO and not plain
-        words[place] = written(tick)
-        colour, line = style.muted if is_zero else style.edge, 0.4
-        if level:
-            sheet.line(ends, [place, place], colour=colour, line=line)
-            sheet.note(ends[0] - 0.5 * style.em, place, words[place], anchor="right")
-        else:
-            sheet.line([place, place], ends, colour=colour, line=0.7 if is_zero else line)
-    if not level:
-        write_below(sheet, words, ends[1] + 0.8 * style.em)
+    from matplotlib.ticker import MaxNLocator
 
-
-def write_below(sheet: Sheet, words: Mapping[float, str], y: float) -> None:
-    """Write numbers below an axis, by their middle in millimetres; without those that have no
-    room beside those before them.
-    """
-    style, taken = sheet.style, []
-    for x, written in words.items():
-        half = sheet.width_of(written, style.small) / 2
-        if all(abs(x - other) > half + room for other, room in taken):
-            sheet.note(x, y, written, anchor="center")
-            taken.append((x, half + 0.3 * style.em))
+    axes, style = sheet.axes(box), sheet.style
+    # As many as have room for their words.
+    room = box[3] / (2 * style.em) if level else box[2] / (1.3 * sheet.widest(map(written, ends)))
+    steps = MaxNLocator(max(1, min(5, int(room))), steps=[1, 2.5, 5, 10])
+    ticks = [tick for tick in steps.tick_values(*ends) if ends[0] - 1e-9 <= tick <= ends[1] + 1e-9]
+    along = axes.yaxis if level else axes.xaxis
+    along.set_ticks(ticks, [written(tick) for tick in ticks])
+    along.grid(visible=True, color=style.edge, linewidth=0.4)
+    (axes.set_ylim if level else axes.set_xlim)(*ends)
+    if has_zero and ends[0] <= 0 <= ends[1]:
+        (axes.axhline if level else axes.axvline)(0.0, color=style.muted, linewidth=0.7, zorder=1)
+    return axes
 
 
 def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved apart so that none overlap and none is below the lowest."""
-    # Neighbours that touch become a group around the mean of their heights, and groups that touch
-    # are joined in turn: so names stay as near to their lines as they can.
-    groups: list[tuple[list[str], float]] = []
-    for name in sorted(heights, key=heights.__getitem__):
-        groups.append(([name], min(heights[name], lowest)))
-        while len(groups) > 1:
-            (first, above), (second, below) = groups[-2:]
-            if below - above >= least * (len(first) + len(second)) / 2:
-                break
-            both = (above * len(first) + below * len(second)) / (len(first) + len(second))
-            names = first + second
-            groups[-2:] = [(names, min(both, lowest - (len(names) - 1) / 2 * least))]
-    return {
-        name: middle + (index - (len(names) - 1) / 2) * least
-        for names, middle in groups
-        for index, name in enumerate(names)
-    }
+    """Heights of names, moved down or up so that none overlap and none is below the lowest."""
+    names, placed, above = sorted(heights, key=heights.__getitem__), {}, -np.inf
+    for name in names:
+        placed[name] = above = max(heights[name], above + least)
+    for name in reversed(names):
+        placed[name] = min(placed[name], lowest)
+        lowest = placed[name] - least
+    return placed
 
 
 def draw_matrix(  # noqa: PLR0913 - what a matrix may show
@@ -140,7 +89,7 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
     hidden: Bool[np.ndarray, "row column"] | None = None,
     dots: Bool[np.ndarray, "row column"] | None = None,
     frames: Collection[Cell] = (),
-    words: Mapping[Cell, str] = NO_WORDS,
+    words: Mapping[Cell, str] | None = None,
 ) -> None:
     """A coloured cell for each head.
 
@@ -167,13 +116,13 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
         sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
     for row, column in frames:
         sheet.rect(x + column * cell, y + row * tall, cell, tall, edge=style.ink, line=1.0, layer=4)
-    for place, says in words.items():
+    for place, says in (words or {}).items():
         ink = text_on(rgb[place])
         sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
     for row in range(0, len(rows), max(1, int(np.ceil(1.3 * style.small * POINT / tall)))):
         sheet.note(x - 0.4 * style.em, middle(row, 0)[1], str(rows[row]), anchor="right")
     named = [str(each) for each in columns or range(heads)]
-    room = max(sheet.width_of(named[-1], style.small), style.small * POINT)
+    room = max(sheet.widest(named[-1:]), style.small * POINT)
     below = y + count * tall + 0.7 * style.em
     for column in range(0, heads, max(1, int(np.ceil(1.3 * room / cell)))):
         sheet.note(middle(0, column)[0], below, named[column], anchor="center")
@@ -228,8 +177,7 @@ Value = tuple[float, ...]
 """A number, and the ends of its interval where they are known."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A bar: its name on the left, its value, and the words on its right."""
 
     name: str
@@ -241,39 +189,47 @@ class Bar:
 def draw_bars(
     sheet: Sheet,
     bars: Sequence[Bar],
-    axis: Axis,
-    y: float,
+    axes: Any,
+    box: Box,
     *,
-    pitch: float,
     edge: float | None = None,
+    size: float | None = None,
 ) -> None:
-    """Draw bars from 0 on with their intervals, which end with the axis.
+    """Draw bars from 0 on with their intervals in axes over this box of the sheet.
 
-    Words of bars end at the x of the edge; by default they stand behind their bars.
+    Words of bars, of this size in points, end at the x of the edge; by default they stand behind
+    their bars.
     """
-    style, high = sheet.style, 0.6 * pitch
-    for number, bar in enumerate(bars):
-        middle, shown = y + (number + 0.5) * pitch, bar.value
-        sheet.note(axis.start - 0.5 * style.em, middle, bar.name, anchor="right")
-        if np.isnan(shown[0]):
+    style, (x, y, wide, tall), (low, high) = sheet.style, box, axes.get_xlim()
+    axes.set_ylim(len(bars), 0)
+    for number, (name, value, words, colour) in enumerate(bars):
+        middle = y + (number + 0.5) * tall / len(bars)
+        sheet.note(x - 0.5 * style.em, middle, name, anchor="right")
+        if np.isnan(value[0]):
             continue
-        first, last = sorted((axis.at(0.0), axis.at(max(shown[0], axis.low))))
-        sheet.rect(first, middle - high / 2, last - first, high, fill=bar.colour)
-        draw_interval(sheet, shown, axis, middle, colour=style.ink, line=0.8)
-        end = max(last, *axis.within(np.nan_to_num((0.0, *shown[1:])))) + 0.5 * style.em
-        sheet.note(edge or end, middle, bar.words, anchor="right" if edge else "left")
+        axes.barh(number + 0.5, np.clip(value[0], low, high), 0.6, color=colour)
+        draw_interval(axes, value, number + 0.5, color=style.ink, linewidth=0.8)
+        last = np.clip(np.nanmax([0.0, *value]), low, high)
+        end = edge or x + wide * (last - low) / (high - low) + 0.5 * style.em
+        look = {"size": size or style.small, "colour": style.muted}
+        sheet.text(end, middle, words, anchor="right" if edge else "left", **look)
 
 
-def draw_interval(
-    sheet: Sheet, shown: Value, axis: Axis, y: float, *, colour: str, line: float
-) -> None:
-    """A line over the interval of a number, where it is known."""
+def ends_of(bars: Sequence[Bar]) -> Ends:
+    """The ends of an axis that shows all of these bars, their intervals and 0."""
+    spots = [end for bar in bars for end in bar.value if np.isfinite(end)]
+    low = min(0.0, *spots, 0.0)
+    # Where all bars are empty this only avoids dividing by zero.
+    return low, max(low + 1e-12, *spots, 0.0)
+
+
+def draw_interval(axes: Any, shown: Value, level: float, **look: Any) -> None:
+    """A line over the interval of a number, where it is known; it ends with the axes."""
     if len(shown) > 1 and np.isfinite(shown[1:]).all():
-        sheet.line(axis.within(shown[1:]), [y, y], colour=colour, line=line)
+        axes.plot(np.clip(shown[1:], *axes.get_xlim()), [level, level], **look)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line: its name on the left, a value for each series, a note on the right."""
 
     name: str
@@ -286,7 +242,7 @@ def draw_dots(
     y: float,
     rows: Sequence[Row],
     *,
-    ends: tuple[float, float],
+    ends: Ends,
     written: Callable[[float], str] = number_written,
 ) -> float:
     """Draw a line for each row, the legend above; return the next y.
@@ -309,71 +265,65 @@ def draw_dots(
     side = max(map(sheet.width_of, names)) + 1.2 * style.em
     notes = sheet.widest(row.note for row in rows)
     # Half of the last number is to the right of the axis.
-    right = max(notes + 0.8 * style.em, 1.2 * style.em) if notes else 1.2 * style.em
+    right = max(notes + 0.8 * style.em * bool(notes), 1.2 * style.em)
     for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         middle = y + (number + 0.5) * ROW * style.em
         sheet.text(side - 0.8 * style.em, middle, name, anchor="right")
         sheet.note(sheet.width - notes, middle, row.note)
-    axis = Axis(side, sheet.width - right, *ends)
-    values = [row.values for row in rows]
-    return draw_values(sheet, values, axis, y, looks=looks, written=written) + 2.0 * style.em
+    box = (side, y, sheet.width - right - side, len(rows) * ROW * style.em)
+    axes = draw_grid(sheet, box, ends, written)
+    draw_values(sheet, axes, [row.values for row in rows], looks)
+    return y + box[3] + 2.0 * style.em
 
 
-def draw_values(  # noqa: PLR0913 - what rows of marks have
+def draw_values(
     sheet: Sheet,
+    axes: Any,
     rows: Sequence[Mapping[Any, Value]],
-    axis: Axis,
-    y: float,
-    *,
     looks: Mapping[Any, Look],
-    pitch: float | None = None,
+    *,
     spread: float = 0.0,
     size: float = MARK,
-    written: Callable[[float], str] = number_written,
-) -> float:
-    """Marks with their intervals in rows over upright lines; return the y below the rows.
+) -> None:
+    """Marks with their intervals in rows, which fill the axes.
 
     Args:
         sheet: what is drawn on.
+        axes: of the values; intervals end with it.
         rows: the values of each row by their series, the first drawn over the others.
-        axis: of the values; intervals end with it.
-        y: where the first row begins.
         looks: of each series; intervals have its colour.
-        pitch: millimetres of a row.
         spread: distance of the marks of a row, as a part of it; lines then stand between rows.
         size: of a mark in millimetres.
-        written: how numbers are written.
     """
-    pitch = pitch or ROW * sheet.style.em
-    draw_grid(sheet, axis, (y, y + len(rows) * pitch), written)
+    axes.set_ylim(len(rows), 0)
     for number, row in enumerate(rows):
-        level = [y + number * pitch] * 2
         if number and spread:
-            sheet.line([axis.start, axis.stop], level, colour=sheet.style.edge, line=0.3)
-        shift = y + (number + 0.5 - (len(row) - 1) / 2 * spread) * pitch
+            axes.axhline(number, color=sheet.style.edge, linewidth=0.3, zorder=1)
         for at, (name, shown) in reversed(list(enumerate(row.items()))):
-            middle = shift + at * spread * pitch
-            draw_interval(sheet, shown, axis, middle, colour=looks[name][0], line=1.1)
-            if np.isfinite(shown[0]):
-                draw_mark(sheet, looks[name], axis.at(shown[0]), middle, size=size)
-    return y + len(rows) * pitch
+            level = number + 0.5 + (at - (len(row) - 1) / 2) * spread
+            draw_interval(axes, shown, level, color=looks[name][0], linewidth=1.1)
+            draw_mark(sheet, looks[name], shown[0], level, axes=axes, size=size)
 
 
-def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, size: float = MARK) -> None:
-    """Draw a mark around a point."""
-    (colour, shape), paper = look, sheet.style.paper
-    if shape == "tick":
-        sheet.line([x, x], [y - 0.75 * size, y + 0.75 * size], colour=colour, line=1.6)
-    elif shape in HOLLOW:
-        points = [(x + size * across, y + size * down) for across, down in HOLLOW[shape]]
-        sheet.polygon(points, fill=paper, edge=colour, line=0.9, layer=3)
-    else:
-        fill = paper if shape == "ring" else colour
-        sheet.dot(x, y, size, fill=fill, edge=colour, line=0.9, layer=4)
+def draw_mark(
+    sheet: Sheet, look: Look, x: float, y: float, *, axes: Any = None, size: float = MARK
+) -> None:
+    """Draw a mark around a point of axes, by default of the sheet itself."""
+    (colour, shape), is_tick = look, look[1] == "tick"
+    (axes or sheet.page).plot(
+        x,
+        y,
+        SHAPES[shape],
+        color=colour,
+        markerfacecolor=colour if shape == "dot" else sheet.style.paper,
+        markersize=(1.5 if is_tick else 0.9) * size / POINT,
+        markeredgewidth=1.6 if is_tick else 0.9,
+        clip_on=False,
+        zorder=4,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """One line: its name and its colour, which may be empty, and a number and interval for each
     layer.
     """
@@ -405,7 +355,7 @@ class LinePanel:
     over: Sequence[float]
     under: str
     below: Mapping[float, str] | None = None
-    ends: tuple[float, float] = (0.0, 1.0)
+    ends: Ends = (0.0, 1.0)
 
 
 def draw_line_panels(
@@ -431,50 +381,84 @@ def draw_line_panels(
         for _, each in placed:
             y = draw_line_panels(sheet, y, [each], tall=tall, written=written) + em
         return y
-    titles = [(left + side, each.title) for left, each in placed if each.title]
-    y = bottom = sheet.titles(y, titles, wide + names) if titles else y
+    top = sheet.titles(y, [(left + side, each.title) for left, each in placed], wide + names)
+    top += (0.6 + 1.2 * any(each.note for _, each in placed)) * em
     for left, each in placed:
-        x, top = left + side, y + 0.6 * em + 1.2 * em * bool(each.note)
-        sheet.note(x, y + 0.6 * em, each.note)
-        end = _draw_lines(sheet, each, (x, top, wide, tall), written)
-        sheet.note(x + wide / 2, end, each.under, anchor="center")
-        bottom = max(bottom, end)
-    return bottom + 1.2 * em
+        sheet.note(left + side, top - 1.2 * em, each.note)
+        _draw_lines(sheet, each, (left + side, top, wide, tall), written)
+    return top + tall + 3.1 * em
 
 
-def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> float:
-    """Draw lines in a box, the first over the others, named on the right; return the next y."""
-    style, (x, y, width, height) = sheet.style, box
-    bottom, right, layers, below = y + height, x + width, panel.over, panel.below
-    heights = Axis(bottom, y, *panel.ends)
+def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> None:
+    """Draw lines in a box, the first over the others, named on the right."""
+    style, (x, y, width, height), layers, levels = sheet.style, box, panel.over, {}
+    axes, (low, high) = draw_grid(sheet, box, panel.ends, written, level=True), panel.ends
+    below = panel.below or {layer: str(layer) for layer in layers[:: max(1, len(layers) // 8)]}
+    axes.set_xticks([*below], [*below.values()])
     # A single layer still needs an axis of some length.
-    across = Axis(x + 0.8, right, layers[0], max(layers[-1], layers[0] + 1))
-    if below is not None:
-        across = Axis(x, right, 0.0, layers[-1])
-    else:
-        every = max(1, len(layers) // 8)
-        below = {layer: str(layer) for layer in list(layers)[::every]}
-    draw_grid(sheet, heights, (x, right), written, level=True)
-    words = {across.at(layer): text for layer, text in below.items()}
-    write_below(sheet, words, bottom + 0.9 * style.em)
+    axes.set_xlim(0.0 if panel.below else layers[0], max(layers[-1], layers[0] + 1e-3))
     for line in reversed(panel.lines):
-        _draw_line(sheet, line, np.array([across.at(layer) for layer in layers]), heights)
-    named = {line.name: line for line in panel.lines if not np.isnan(line.values[-1])}
-    levels = {name: heights.at(line.values[-1]) for name, line in named.items()}
-    for name, level in apart(levels, 1.25 * style.small * POINT, heights.start).items():
-        colour, place = named[name].colour, right + 0.8 * style.em
-        sheet.text(place, level, name, size=style.small, colour=colour)
-    return bottom + 1.9 * style.em
+        colour = line.colour or style.accent
+        if line.ends is not None:
+            bands = np.clip(line.ends, low, high).T
+            axes.fill_between(layers, *bands, color=colour, alpha=0.2, linewidth=0, zorder=1)
+        look = {"linewidth": 1.2, "markersize": DOT / POINT, "markeredgewidth": 0.0}
+        axes.plot(layers, line.values, "o-", color=colour, clip_on=False, **look)
+        if line.name and np.isfinite(line.values[-1]):
+            levels[line.name] = y + height * (high - line.values[-1]) / (high - low)
+    colours = {line.name: line.colour for line in panel.lines}
+    for name, level in apart(levels, 1.25 * style.small * POINT, y + height).items():
+        place = (x + width + 0.8 * style.em, level)
+        sheet.text(*place, name, size=style.small, colour=colours[name])
+    sheet.note(x + width / 2, y + height + 1.9 * style.em, panel.under, anchor="center")
 
 
-def _draw_line(sheet: Sheet, line: Line, xs: Float[np.ndarray, " layer"], heights: Axis) -> None:
-    colour = line.colour or sheet.style.accent
-    if line.ends is not None and (known := ~np.isnan(line.ends).any(axis=1)).sum() > 1:
-        low, high = (heights.within(line.ends[known, side]) for side in (0, 1))
-        points = [*zip(xs[known], high, strict=True), *zip(xs[known][::-1], low[::-1], strict=True)]
-        sheet.polygon(points, fill=colour, opacity=BAND, layer=1)
-    drawn = ~np.isnan(line.values)
-    levels = [heights.at(value) for value in line.values[drawn]]
-    sheet.line(xs[drawn].tolist(), levels, colour=colour, line=1.2)
-    for x, level in zip(xs[drawn], levels, strict=True):
-        sheet.dot(float(x), level, DOT, fill=colour)
+COLOUR_BAR = 2.0
+"""Height of the bar that explains colours, in millimetres."""
+
+
+def colour_bar(  # noqa: PLR0913 - what a bar may show
+    sheet: Sheet,
+    scale: Scale,
+    words: str,
+    *,
+    y: float,
+    span: Ends | None = None,
+    masked: bool = False,
+    ticks: Sequence[tuple[float, str]] | None = None,
+    values: Float[np.ndarray, " column"] | None = None,
+) -> float:
+    """The bar of a scale, words on its left and numbers below; return the next y.
+
+    Args:
+        sheet: what is drawn on.
+        scale: what is explained.
+        words: on the left.
+        y: the upper edge.
+        span: the ends of its room, in millimetres; by default those of the sheet.
+        masked: whether it explains masked cells too.
+        ticks: parts of its width, and what is written there; by default the scale's.
+        values: the numbers from its left to its right end; by default the whole scale.
+    """
+    (left, right), style = span or (0.0, sheet.width), sheet.style
+    text, below = LEADING * style.small * POINT, y + COLOUR_BAR + 0.6
+    sheet.note(left, y + COLOUR_BAR / 2, words)
+    start = left + sheet.width_of(words, style.small) + style.em
+    legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
+    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
+    rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
+    sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
+    ticks, taken = ticks or scale.ticks(), []
+    # The largest number first, which then has its room.
+    for part, number in [ticks[-1], *ticks[:-1]]:
+        x, half = start + part * width, sheet.width_of(number, style.small) / 2
+        sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
+        if all(abs(x - other) > half + room + 0.3 * style.em for other, room in taken):
+            sheet.note(x, below + text / 2, number, anchor="center")
+            taken.append((x, half))
+    if masked:
+        x = start + width + 1.6 * style.em
+        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
+        sheet.cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
+        sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
+    return below + text + 0.35 * style.em

@@ -5,13 +5,14 @@ each (overview and model with their weights, pair with one query and one key).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from headscope.patterns import KINDS, head_kinds
-from headscope.views.figures._frame import CLAUSES, closing, colour_bar, heading, named_every
+from headscope.views.figures import charts
+from headscope.views.figures._frame import CLAUSES, closing, heading, named_every
 from headscope.views.figures._numbers import (
-    DrawnQuantity,
     largest_of,
     lifted,
     mean_of,
@@ -21,7 +22,14 @@ from headscope.views.figures._numbers import (
 )
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, Scale, counted, parse_hex, short_weight, text_on
+from headscope.views.figures._style import (
+    POINT,
+    Scale,
+    counted,
+    parse_hex,
+    short_weight,
+    text_on,
+)
 
 TALLEST = 200.0
 """Millimetres."""
@@ -41,6 +49,8 @@ MOST_LEFT_OUT = 2
 name.
 """
 STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9)
+Sides = tuple[Sequence[int], Sequence[int]]
+"""Positions of the queries and of the keys that are shown."""
 
 
 def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
@@ -51,7 +61,8 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     scale = shown.scale(style, largest_of(values), plan.layer.size[1], plan.colour)
     y, line = heading(sheet, plan, plan.where), 1.4 * em
     rows, columns = (np.flatnonzero(each).tolist() for each in (plan.from_, plan.to))
-    cut = _shows_not_kept(plan)
+    # What of the rows' weights was cut before headscope saw it.
+    cut = plan.layer.partial and shown.weights and not plan.without
     most, gap = WIDEST_NAME * sheet.width, GAP * em
     widest = max(sheet.width_of(sheet.token_name(plan.stack.query, row)) for row in rows)
     left = max(min(most, widest), sheet.width_of("from (query)", style.small)) + gap
@@ -72,7 +83,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     (_numbers if is_numbered else _names)(sheet, plan, (rows, columns), box)
     _borders(sheet, plan, (rows, columns), box)
     y, is_masked = top + box[3] + 0.8 * em, bool(np.isnan(values).any())
-    y = colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
+    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
     positions = "tokens stand too close for their names: positions from 0"
     notes = [
         positions if is_numbered else named_every(every),
@@ -81,11 +92,6 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
         scale.words,
     ]
     closing(sheet, plan, y, notes)
-
-
-def _shows_not_kept(plan: FigurePlan) -> bool:
-    """Whether beside the rows stands what of their weights was cut before headscope saw it."""
-    return plan.layer.partial and plan.shown.weights and not plan.without
 
 
 def _draw_not_kept(
@@ -107,10 +113,6 @@ def _draw_not_kept(
         sheet.cells(grey, at=(left, top), size=(wide, height), hidden=hidden)
         if cell > 0.9 * style.small * POINT:
             sheet.note(left + wide + 0.2 * style.em, top + height / 2, short_weight(share))
-
-
-Sides = tuple[Sequence[int], Sequence[int]]
-"""Positions of the queries and of the keys that are shown."""
 
 
 def _names(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
@@ -187,75 +189,93 @@ def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
     """A grid of layers and heads; each thumbnail is a head's matrix in the colour of its kind, and
     all share one scale.
     """
-    shown, words = plan.shown, counted(len(plan.layers), "layer")
-    columns = f"× {counted(max(layer.heads for layer in plan.layers), 'head')}"
-    if shown.whole:
-        columns = f"· {plan.heads_in_words() if shown.combined.heads else shown.label}"
-    y = heading(sheet, plan, f"{plan.stack_words}{words} {columns}")
-    thumbnails = []
-    for layer in plan.layers:
+    shown, layers, thumbnails = plan.shown, plan.layers, []
+    for layer in layers:
         # Of weights, multiples of the even share.
         values = lifted(layer, layer.head_numbers, shown)[:, plan.from_][:, :, plan.to]
         thumbnails.append([pooled(head, CELLS, mean=shown.weights) for head in values])
-    largest = max(largest_of(each) for row in thumbnails for each in row)
-    scales, y = _scales(sheet, plan, largest, y)
+    columns = f"× {counted(max(layer.heads for layer in layers), 'head')}"
+    if shown.whole:
+        columns = f"· {plan.heads_in_words() if shown.combined.heads else shown.label}"
     queries, keys = int(plan.from_.sum()), int(plan.to.sum())
-    aspect = float(np.clip(queries / keys, 0.4, 2.5))
-    tiles, y = _tiles(sheet, plan, y, aspect=aspect)
-    for number, row in enumerate(thumbnails):
-        for head, values in zip(_columns(plan, number), row, strict=True):
-            x, top, *size = tiles(number, head)
-            rgb = scales(plan.layers[number].layer, head).rgb(values)
-            sheet.cells(rgb, at=(x, top), size=(size[0], size[1]), hidden=np.isnan(values))
-    hidden = any(np.isnan(each).any() for row in thumbnails for each in row)
     of = "numbers" if shown.explanation else f"{shown.label}s"
     notes = ["rows are queries, columns are keys", f"{queries} × {keys} {of}"]
     if max(queries, keys) > CELLS:
         notes.append(pooling_words(mean=shown.weights, signed=shown.signed))
-    _finish(sheet, plan, tiles, scales, y=y, hidden=hidden, notes=notes)
+    aspect = float(np.clip(queries / keys, 0.4, 2.5))
+    title = f"{counted(len(layers), 'layer')} {columns}"
+    _draw_tiles(sheet, plan, title, thumbnails, notes=notes, aspect=aspect)
 
 
 def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
     """A tile for each head of each layer, with its number."""
-    style, shown = plan.style, plan.shown
-    of = (slice(None), plan.query, plan.key)
-    rows = [numbers_of(layer, layer.head_numbers, shown)[of] for layer in plan.layers]
-    drawn = [lifted(layer, layer.head_numbers, shown)[of] for layer in plan.layers]
-    query, key = (sheet.quoted(plan.label(side)) for side in ("query", "key"))
-    y = heading(sheet, plan, f"{plan.stack_words}{query} → {key}")
-    scales, y = _scales(sheet, plan, max(map(largest_of, rows)), y)
+    shown, layers, words = plan.shown, plan.layers, []
+    of = (slice(None), [plan.query or 0], [plan.key or 0])
+    tiles = [list(lifted(each, each.head_numbers, shown)[of][:, :, None]) for each in layers]
+    for layer in layers:
+        numbers = numbers_of(layer, layer.head_numbers, shown)[of][:, 0].tolist()
+        least = LEAST if shown.weights else -np.inf
+        words.append([shown.words(number) if number >= least else "" for number in numbers])
     # Numbers are wider than tall: a tile need not be higher than a line of text.
-    wide, tall = LARGEST_THUMBNAIL, TALLEST_TILE * style.em
+    wide, tall = LARGEST_THUMBNAIL, TALLEST_TILE * plan.style.em
     if not shown.whole:
-        wide = (sheet.width - 3 * style.em) / plan.stack.heads
-    tiles, y = _tiles(sheet, plan, y, aspect=min(1.0, tall / wide), tallest=tall)
-    numbers = np.concatenate(rows)
-    widest = sheet.widest(_words(number, shown) for number in numbers)
-    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / (widest or np.inf))
-    is_numbered = size >= SMALLEST
-    for line, row in enumerate(rows):
-        for head, number, value in zip(_columns(plan, line), row, drawn[line], strict=True):
-            x, top, *box = tiles(line, head)
-            rgb = scales(plan.layers[line].layer, head).rgb(np.array([[value]]))
-            # Hidden where the query may not look at the key: there is no number.
-            hidden = np.isnan([[number]])
-            sheet.cells(rgb, at=(x, top), size=(box[0], box[1]), hidden=hidden)
-            words, ink = _words(number, shown) * is_numbered, text_on(rgb[0, 0])
-            place = (x + box[0] / 2, top + box[1] / 2)
-            sheet.text(*place, words, size=size or 1.0, colour=ink, anchor="center")
+        wide = (sheet.width - 3 * plan.style.em) / plan.stack.heads
+    look: dict[str, Any] = {"aspect": min(1.0, tall / wide), "tallest": tall, "words": words}
+    title = " → ".join(sheet.quoted(plan.label(side)) for side in ("query", "key"))
     notes = [f"token {plan.query} looks at token {plan.key}"]
-    if is_numbered and shown.weights and (numbers < LEAST).any():
-        notes.append("no number: below .0005")
-    hidden = bool(np.isnan(numbers).any())
-    _finish(sheet, plan, tiles, scales, y=y, hidden=hidden, notes=notes)
+    _draw_tiles(sheet, plan, title, tiles, notes=notes, **look)
 
 
-def _words(number: float, shown: DrawnQuantity) -> str:
-    return "" if np.isnan(number) or (shown.weights and number < LEAST) else shown.words(number)
+def _draw_tiles(  # noqa: PLR0913 - what tiles may show
+    sheet: Sheet,
+    plan: FigurePlan,
+    title: str,
+    rows: Sequence[Sequence[np.ndarray]],
+    *,
+    notes: list[str],
+    aspect: float,
+    tallest: float = LARGEST_THUMBNAIL,
+    words: Sequence[Sequence[str]] = (),
+) -> None:
+    """Draw the tiles of all heads, with words where these have room, below their title."""
+    style, shown, layers = plan.style, plan.shown, plan.layers
+    y = heading(sheet, plan, plan.stack_words + title)
+    scales, y = _scales(sheet, plan, max(largest_of(each) for row in rows for each in row), y)
+    tiles, y = _tiles(sheet, plan, y, aspect=aspect, tallest=tallest)
+    widest = sheet.widest(each for row in words for each in row) or np.inf
+    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / widest)
+    for number, row in enumerate(rows):
+        heads = [0] if shown.whole else layers[number].head_numbers
+        for at, (head, values) in enumerate(zip(heads, row, strict=True)):
+            x, top, wide, tall = tiles(number, head)
+            rgb = scales(layers[number].layer, head).rgb(values)
+            # Hidden where the query may not look at the key: there is no number.
+            sheet.cells(rgb, at=(x, top), size=(wide, tall), hidden=np.isnan(values))
+            if words and size >= SMALLEST:
+                look = {"size": size, "colour": text_on(rgb[0, 0]), "anchor": "center"}
+                sheet.text(x + wide / 2, top + tall / 2, words[number][at], **look)
+    if plan.chosen and plan.layer in layers:
+        _frame_chosen(sheet, plan, tiles)
+    # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
+    scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
+    if not _shows_kinds(plan):
+        scale = scales(0, 0)
+    hidden = any(np.isnan(each).any() for row in rows for each in row)
+    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
+    small = shown.weights and size >= SMALLEST and any("" in row for row in words)
+    notes = [*notes, "no number: below .0005" * small, scale.words, *_layer_notes(plan)]
+    closing(sheet, plan, y, notes)
 
 
-def _columns(plan: FigurePlan, row: int) -> Sequence[int]:
-    return [0] if plan.shown.whole else plan.layers[row].head_numbers
+def _frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
+    """Draw a frame around the chosen layer, or around each of its chosen heads."""
+    heads = [0] if plan.shown.whole else plan.heads
+    boxes = [tiles(plan.layers.index(plan.layer), head) for head in heads]
+    if len(heads) == plan.layer.heads:
+        (x, top, *_), (last, _, width, height) = boxes[0], boxes[-1]
+        boxes = [(x, top, last + width - x, height)]
+    for box in boxes:
+        sheet.rect(*box, edge=sheet.style.ink, line=1.1, layer=4)
 
 
 def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[Scales, float]:
@@ -342,34 +362,6 @@ def _tiles_of_layers(
         sheet.note(x + width / 2, top - line / 2, words, anchor="center")
         boxes.append((x, top, width, height))
     return lambda row, _: boxes[row], boxes[-1][1] + height
-
-
-def _finish(
-    sheet: Sheet,
-    plan: FigurePlan,
-    tiles: Tiles,
-    scales: Scales,
-    *,
-    y: float,
-    hidden: bool,
-    notes: list[str],
-) -> None:
-    """A frame around the chosen layer or its chosen heads, the colour bar and the notes."""
-    shown, layers, style = plan.shown, plan.layers, plan.style
-    if plan.chosen and plan.layer in layers:
-        heads = [0] if shown.whole else plan.heads
-        boxes = [tiles(layers.index(plan.layer), head) for head in heads]
-        if len(heads) == plan.layer.heads:
-            (x, top, *_), (last, _, width, height) = boxes[0], boxes[-1]
-            boxes = [(x, top, last + width - x, height)]
-        for box in boxes:
-            sheet.rect(*box, edge=style.ink, line=1.1, layer=4)
-    # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
-    scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
-    if not _shows_kinds(plan):
-        scale = scales(0, 0)
-    y = colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
-    closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan)])
 
 
 def _layer_notes(plan: FigurePlan) -> Iterator[str]:
