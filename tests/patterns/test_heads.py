@@ -237,7 +237,7 @@ def of(name, record):
 
 def test_records_of_two_models_are_not_counted_together():
     """However alike their layers and heads are."""
-    with pytest.raises(RecordError, match="Text .* is of other model than those before it"):
+    with pytest.raises(RecordError, match=r"Text 2 .* before it, 'b' and not 'a'"):
         heads([of("a", random_record()), of("b", random_record(seed=1))])
     one, twin = (
         dataclasses.replace(each, model=dataclasses.replace(each.model, class_name=name))

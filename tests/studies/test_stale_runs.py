@@ -40,6 +40,16 @@ def test_other_settings_are_refused_by_name(tmp_path):
         hs.heads(other, tiny_tokenizer(), texts=TEXTS, out=tmp_path / "run")
 
 
+@pytest.mark.parametrize("run", [hs.heads, hs.norm_study, hs.atlas])
+def test_a_study_of_a_changed_model_says_what_was_changed(run):
+    model = tiny_model("bert")
+    assert "changed" not in str(run(model, tiny_tokenizer(), texts=TEXTS))
+    with hs.intervene(model, hs.Zero(layer=1, heads=[0])):
+        changed = run(model, tiny_tokenizer(), texts=TEXTS)
+    assert "BertModel (changed: " in str(changed)
+    assert run is hs.atlas or "BertModel (changed: " in changed.view().html
+
+
 @pytest.mark.parametrize("options", [{"rows": 3}, {"top": 2}])
 def test_norms_have_no_rows(options):
     with pytest.raises(HeadscopeError, match="rows and top belong to the statistics"):

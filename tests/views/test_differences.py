@@ -106,6 +106,10 @@ def test_records_of_other_tokens_stand_on_the_tokens_of_both():
         assert np.abs(shown - found["self"].weights("b", layer)).max() < 2 / 255
         assert np.abs(difference - found["self"].difference(layer)).max() < 2 / 127
     assert "+word: only in B" in page.header["note"]
+    layers = [replace(layer, changes=("output zero",)) for layer in found.b["self"]]
+    changed = replace(found.b, stacks={"self": replace(found.b["self"], layers=tuple(layers))})
+    note = hs.view(hs.compare(found.a, changed)).header["note"]
+    assert "B: model (changed: layer 0: output zero" in note
     assert page.header["model"]["name"] == "model"
 
 

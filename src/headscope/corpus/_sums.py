@@ -157,8 +157,8 @@ class Sums:
         other = self._differing(facts)
         if other:
             raise RecordError(
-                f"{self.what.capitalize()} {name!r} is of other {other} than those before it; "
-                f"{self.what}s of one model are counted together"
+                f"{self.what.capitalize()} {len(self) + 1} ({name}) is of other {other} than those "
+                f"before it, {facts[other]!r:.120} and not {self.facts[other]!r:.120}"
             )
 
     def __contains__(self, name: str) -> bool:

@@ -22,7 +22,7 @@ from headscope.patterns._maps import AttentionMaps, QueryKeyTokens, maps_of
 from headscope.patterns._pattern import PATTERNS, MissingFunction, Pattern
 from headscope.patterns._related import named_related, related_patterns
 from headscope.patterns._sketch import painted, sketch
-from headscope.patterns._tally import Tally, TokenRuns, facts_of
+from headscope.patterns._tally import Tally, TokenRuns, model_facts
 from headscope.patterns.label import RUNS, HeadCard, Label
 from headscope.patterns.neuron_groups import Group, Groups, Neuron
 
@@ -53,7 +53,6 @@ __all__ = [
     "TextFacts",
     "TokenRuns",
     "check_heads_options",
-    "facts_of",
     "head_kinds",
     "head_numbers",
     "heads",
@@ -63,6 +62,7 @@ __all__ = [
     "levels_of",
     "load_tally",
     "maps_of",
+    "model_facts",
     "named_related",
     "numbers_of_heads",
     "painted",

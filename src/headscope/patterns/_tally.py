@@ -139,7 +139,7 @@ class Tally:
         values: Float[np.ndarray, "text row head"],
     ) -> Iterator[Counted]:
         """The same of texts that were measured."""
-        facts = facts_of(source, stack)
+        facts = model_facts(source) | {"heads": [*map(list, stack.cells)], "stack": stack.name}
         for index, own in enumerate(values):
             counts = self._counts_of(own, said_of(stack.query[index], stack.key[index]))
             if self.adds_distances:
@@ -420,11 +420,11 @@ def said_of(query: Tokens, key: Tokens) -> str:
     return " / ".join(texts) or " ".join(query.labels)
 
 
-def facts_of(source: Record | TextBatch, stack: BatchStack) -> dict[str, Any]:
-    """What all texts of a tally share."""
-    model = source.model
-    facts = {"model": model.name, "class": model.class_name, "weights": model.weights}
-    return facts | {"heads": [list(cell) for cell in stack.cells], "stack": stack.name}
+def model_facts(source: Record | TextBatch) -> dict[str, str]:
+    """The model of a study, its name with what was changed of it."""
+    model, changed = source.model, getattr(source, "changed", "")
+    name = f"{model.name or 'a model'} ({changed})" if changed else model.name
+    return {"model": name, "class": model.class_name, "weights": model.weights}
 
 
 def _length(values: Float[np.ndarray, "row head"]) -> int:

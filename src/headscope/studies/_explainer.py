@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch.nn import functional
 
-from headscope.capturing import capture, facts_of
+from headscope.capturing import capture
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -23,6 +23,7 @@ from headscope.interventions import SetWeights, intervene
 from headscope.measures import kendall, spearman
 from headscope.measures.erasure import Row, erasure_curves, kept_tokens
 from headscope.norms import rollout
+from headscope.patterns import model_facts
 from headscope.record import Stack
 
 AT_ONCE = 4096
@@ -151,7 +152,7 @@ class TextExplainer:
         self._generator, self._how = torch.Generator(), how["counterfactual"]
         self._check()
         record = capture(*readers, text, truncate=True, keep=("weights", "alti"))
-        self._stack = next(iter(record.stacks.values()))
+        self._stack, self._facts = next(iter(record.stacks.values())), model_facts(record)
         if len(self._stack.query) != len(ids):
             raise ModelError(
                 f"The attention is of {len(self._stack.query)} tokens and the text has {len(ids)}"
@@ -167,7 +168,7 @@ class TextExplainer:
     def run(self, seed: int) -> ExplainedText:
         """All that is asked of the text."""
         self._generator.manual_seed(seed)
-        row, facts = self._row.mean(0), facts_of(self._model)
+        row = self._row.mean(0)
         own = self._probabilities([self._every])[0]
         flowing, missing = self._flowing()
         signals = {
@@ -186,7 +187,7 @@ class TextExplainer:
             adversarial=self._adversarial(own) if self._how.adversary else None,
             largest=float(row[self._ranked].max()),
             missing=missing,
-            facts={"model": facts.name, "class": facts.class_name, "weights": facts.weights},
+            facts=self._facts,
         )
 
     def _check(self) -> None:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from headscope.comparison import Comparison, Effect, StackComparison, grid_tokens
 from headscope.errors import PageError
+from headscope.patterns import model_facts
 from headscope.record import Layer, ModelFacts, Record, Stack
 from headscope.views._payload import Chunks
 from headscope.views._quantity_arrays import LazyArray
@@ -185,11 +186,8 @@ def _note(difference: Comparison | Effect, compared: Comparison) -> str:
     if isinstance(difference, Effect):
         output = difference.output
         return f"Changed: {'; '.join(difference.done)}. Output: {output.says}: {output.mean:.3g}"
-    sentences = [
-        f"A: {_title_of(compared.a)}",
-        f"B: {_title_of(compared.b)}",
-        f"tokens: {stack.query.summary}",
-    ]
+    sentences = [f"A: {_title_of(compared.a)}", f"B: {_title_of(compared.b)}"]
+    sentences.append(f"tokens: {stack.query.summary}")
     if not stack.query.identity:
         sentences.append("−word: only in A, +word: only in B, old→new: replaced")
     if stack.candidates > 1:
@@ -198,7 +196,8 @@ def _note(difference: Comparison | Effect, compared: Comparison) -> str:
 
 
 def _title_of(record: Record) -> str:
-    return " ".join([record.model.name or "arrays", *(f"“{text}”" for text in record.texts[:2])])
+    model = model_facts(record)["model"] or "arrays"
+    return " ".join([model, *(f"“{text}”" for text in record.texts[:2])])
 
 
 def _names(compared: Comparison) -> str:

@@ -14,7 +14,6 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.capturing.device import one_at_a_time
 from headscope.capturing.entry import numbered_tokens
-from headscope.capturing.facts import display_name
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import has_more_than_text, origins_of
@@ -37,6 +36,7 @@ from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablate._result import Cell
 from headscope.studies.ablate.sharing import Sharing
+from headscope.studies.shared._corpus_model import changed_name
 from headscope.tasks import Task
 
 SHARED = "layers below the changed one were computed once"
@@ -74,7 +74,7 @@ class DisabledHeads:
     def facts_of(self, task: Task) -> dict[str, Any]:
         """What all examples of an ablation share."""
         named = {"task": task.name, "metric": task.metric, "columns": list(task.columns)}
-        named |= {"by": self.does, "model": display_name(self.model)}
+        named |= {"by": self.does, "model": changed_name(self.model)}
         return named | {"cells": [*map(list, self.cells)]}
 
     def find(self, task: Task) -> None:

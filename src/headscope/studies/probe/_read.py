@@ -11,7 +11,6 @@ import torch
 
 from headscope.capturing import check_known
 from headscope.capturing.device import device_of
-from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.tokens import tokens_from_encoding
 from headscope.capturing.run import at_rest, unwrapped
@@ -20,6 +19,7 @@ from headscope.errors import ModelError, RecordError
 from headscope.linguistics import Sentence, Words, word_attention, words_at
 from headscope.record import Record, Tokens
 from headscope.studies.probe._data import filled
+from headscope.studies.shared._corpus_model import changed_name
 from headscope.studies.shared._fold import Fold, Readers, Reading, captured, one_by_one
 from headscope.studies.shared._sentences import given_of, sentence_of
 
@@ -80,7 +80,7 @@ def _with_rows(
     for number, record in captured(readers, given, how, reading):
         tokens = next(iter(record.stacks.values())).query
         rows = table[torch.tensor(tokens.ids, device=table.device)].detach().float().cpu().numpy()
-        yield number, Read(record.model.name, tokens, rows, record)
+        yield number, Read(changed_name(readers[0]), tokens, rows, record)
 
 
 def words_of(sentence: Sentence, read: Read, **_: Any) -> Counts:
@@ -100,7 +100,7 @@ def _with_states(
         ModelError: where the model returns none.
     """
     model, tokenizer = unwrapped(readers[0]), readers[1]
-    device, name = device_of(model), facts_of(model).name
+    device, name = device_of(model), changed_name(model)
 
     def read(_: int, text: Any) -> Read:
         encoding = encode(model, tokenizer, text)

@@ -225,12 +225,7 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     } | {name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"}
 
 
-def _changes_of(model: Any) -> Iterator[str]:
-    """What changes a model beside its weights and its config: interventions, hooks, and numbers of
-    its modules, such as a scale.
-    """
-    from torch.nn.modules import module as global_hooks
-
+def _interventions_on(model: Any) -> Iterator[str]:
     from headscope.capturing.run import unwrapped
     from headscope.capturing.seam import sessions
     from headscope.interventions.session import ModelSession
@@ -238,6 +233,23 @@ def _changes_of(model: Any) -> Iterator[str]:
     for session in sessions():
         if isinstance(session, ModelSession) and session.model is unwrapped(model):
             yield from map(repr, session.interventions)
+
+
+def changed_name(model: Any) -> str:
+    """The name of a model, with the interventions in force."""
+    from headscope.capturing.facts import display_name
+
+    name, changes = display_name(model), ", ".join(_interventions_on(model))
+    return f"{name} (changed: {changes})" if changes else name
+
+
+def _changes_of(model: Any) -> Iterator[str]:
+    """What changes a model beside its weights and its config: interventions, hooks, and numbers of
+    its modules, such as a scale.
+    """
+    from torch.nn.modules import module as global_hooks
+
+    yield from _interventions_on(model)
     numbers: dict[str, Any] = {}
     for hook in (
         *global_hooks._global_forward_pre_hooks.values(),

@@ -22,6 +22,7 @@ from headscope.corpus import (
 )
 from headscope.errors import HeadscopeError, ModelError, RecordError
 from headscope.linguistics import word_attention, words_at
+from headscope.patterns import model_facts
 from headscope.record import Stack
 from headscope.results import Result, check_conserved
 
@@ -281,9 +282,5 @@ def maps_of_words(
 
 def facts_of(record: Any, stack: Stack) -> dict[str, Any]:
     """What all texts of a study share."""
-    return {
-        "heads": [[layer.layer, head] for layer in stack for head in range(layer.heads)],
-        "model": record.model.name,
-        "class": record.model.class_name,
-        "weights": record.model.weights,
-    }
+    heads = [[layer.layer, head] for layer in stack for head in range(layer.heads)]
+    return model_facts(record) | {"heads": heads}
