@@ -7,6 +7,15 @@ those that the screen leaves; both in one process, by turns, in processor time. 
 is compared with that of the exact changes, and so are the exact changes on one half of the texts
 with those on the other half: no screen can agree better than the texts agree with themselves. With
 random weights nothing was learnt, and the same is told of them.
+
+    python benchmarks/screen.py --model FOLDER --treebank en_ewt-ud-dev.conllu [--tables 400]
+
+How often a screen finds something where there is nothing: the changes of all heads on the sentences
+of a treebank, and their estimates, are those of whole documents with one sign drawn at random, so
+that no head has an effect. A table is made of documents drawn from the treebank; the screen ranks
+all heads on them, and the heads that it leaves are judged on the same ones, as `headscope.ablate`
+does. Without signs, how often the interval of a head that was left holds its change on all
+sentences.
 """
 
 from __future__ import annotations
@@ -22,12 +31,20 @@ from scipy.stats import spearmanr
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import load_bare_model, load_tokenizer, random_twin
+from headscope.corpus import Sums
+from headscope.interventions.importance import gate_slopes
+from headscope.linguistics import read_treebank
+from headscope.studies import Ablation
+from headscope.studies.ablate._ablate import JUDGING, screened
+from headscope.studies.ablate._result import counts_of
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--model", required=True)
-    asked.add_argument("--texts", type=Path, required=True)
+    asked.add_argument("--texts", type=Path)
+    asked.add_argument("--treebank", type=Path)
+    asked.add_argument("--tables", type=int, default=400)
     asked.add_argument("--limit", type=int, default=200)
     asked.add_argument("--top", type=int, default=10)
     asked.add_argument("--rounds", type=int, default=3)
@@ -35,11 +52,70 @@ def main() -> None:
     torch.set_num_threads(1)
     model = load_bare_model(options.model, writes=True)
     tokenizer = load_tokenizer(options.model)
+    if options.treebank is not None:
+        false_alarms(model, tokenizer, options)
+        return
     texts = options.texts.read_text(encoding="utf-8").splitlines()[: options.limit]
     for name, of in (("trained", model), ("random weights", random_twin(model))):
         print(f"\n{name}, {len(texts)} texts, top {options.top}")
         compared(of, tasks.next_word(tokenizer, texts), options)
         halves(of, tokenizer, texts, options.top)
+
+
+def false_alarms(model: torch.nn.Module, tokenizer: object, options: argparse.Namespace) -> None:
+    """Print how often something is found where there is nothing, and intervals hold the truth."""
+    bank = [each for each in read_treebank(options.treebank) if 4 < len(each) < 25]
+    # As many as have a row each in a result.
+    bank = bank[:500]
+    names = [f"{number:03}" for number in range(len(bank))]
+    task = tasks.next_word(tokenizer, [each.text for each in bank])
+    whole = hs.ablate(model, task, layers=False, allow_unfit=True, groups=names)
+    batches = range(len(task.batches))
+    cells, slopes = gate_slopes(
+        model,
+        lambda: task.values(model, 0),
+        lambda: (task.slopes_from(model, number) for number in batches),
+    )
+    assert cells == whole.cells
+    sides = whole.changes, -task.joined([slopes])
+    documents = np.unique([each.document for each in bank], return_inverse=True)[1]
+    for count in (10, 20, 40):
+        found = []
+        rng = np.random.default_rng(count)
+        for _ in range(options.tables):
+            drawn = rng.integers(documents.max() + 1, size=count)
+            places = [np.flatnonzero(documents == document) for document in drawn]
+            signs = rng.choice((-1.0, 1.0), count)
+            asked = cells, sides, options.top
+            null, real = (judged(asked, places, own) for own in (signs, np.ones(count)))
+            at = [cells.index(cell) for cell in real.cells]
+            truth = whole.change[at]
+            rows = (null.p < 0.05).mean(), (null.corrected < 0.05).any()
+            held = [
+                ((own[:, 0] <= of) & (of <= own[:, 1])).mean()
+                for own, of in ((null.intervals, 0 * truth), (real.intervals, truth))
+            ]
+            found.append((*rows, *held))
+        shares = ", ".join(f"{share:.1%}" for share in np.mean(found, axis=0))
+        print(f"{count} documents: p < .05, any corrected, interval holds 0, and truth: {shares}")
+
+
+def judged(asked: tuple, places: list[np.ndarray], signs: np.ndarray) -> Ablation:
+    """What is said of the heads that a screen leaves, on these documents with these signs."""
+    cells, sides, top = asked
+    rows = np.concatenate(places)
+    sign = np.repeat(signs, [len(own) for own in places])[:, None]
+    changes, estimates = (side[rows] * sign for side in sides)
+    listed, left = screened(cells, -estimates.mean(axis=0), "score", top)
+    sums, at = Sums("example"), [cells.index(cell) for cell in left]
+    facts = {"cells": [list(cell) for cell in left]}
+    number = 0
+    for document, own in enumerate(places):
+        for _ in own:
+            counts = counts_of(np.concatenate([[0.5], 0.5 + changes[number, at]]))
+            sums.add(f"{number}", f"{document:02}", counts, length=1, facts=facts)
+            number += 1
+    return Ablation.of_sums(sums, {}, JUDGING | {"estimates": listed})
 
 
 def compared(model: torch.nn.Module, task: tasks.Task, options: argparse.Namespace) -> None:
