@@ -80,7 +80,7 @@ def false_alarms(model: torch.nn.Module, tokenizer: object, options: argparse.Na
     sides = whole.changes, -task.joined([slopes])
     documents = np.unique([each.document for each in bank], return_inverse=True)[1]
     for count in (10, 20, 40):
-        found = []
+        tables = []
         rng = np.random.default_rng(count)
         for _ in range(options.tables):
             drawn = rng.integers(documents.max() + 1, size=count)
@@ -95,8 +95,8 @@ def false_alarms(model: torch.nn.Module, tokenizer: object, options: argparse.Na
                 ((own[:, 0] <= of) & (of <= own[:, 1])).mean()
                 for own, of in ((null.intervals, 0 * truth), (real.intervals, truth))
             ]
-            found.append((*rows, *held))
-        shares = ", ".join(f"{share:.1%}" for share in np.mean(found, axis=0))
+            tables.append((*rows, *held))
+        shares = ", ".join(f"{share:.1%}" for share in np.mean(tables, axis=0))
         print(f"{count} documents: p < .05, any corrected, interval holds 0, and truth: {shares}")
 
 

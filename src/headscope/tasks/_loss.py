@@ -212,7 +212,8 @@ def _translated(model: nn.Module, batch: Batch) -> torch.Tensor:
     before = labels.roll(1, dims=1)
     fed = before.masked_fill(before == IGNORED, 0)
     fed[:, 0] = start
-    output = run(model, {**batch, "decoder_input_ids": fed}, without=("labels",))
+    read = {"decoder_input_ids": fed, "decoder_attention_mask": (labels != IGNORED).long()}
+    output = run(model, {**batch, **read}, without=("labels",))
     return _likely(logits_of(output, model, TRANSLATION), labels)
 
 

@@ -126,6 +126,19 @@ def test_means_are_those_of_the_whole_task(name, by, tokenizer, tmp_path):
     assert (alone.scores[0] != result.scores[longest]).any()
 
 
+@pytest.mark.parametrize("name", ["bart", "t5"])
+def test_means_leave_out_what_pads_the_targets(name, tokenizer):
+    model = tiny_model(name)
+    texts = ["the cat sat on it.", "a bee", "on it she ran", "he, too"]
+    pairs = [(one, two) for one in texts for two in texts[:2]]
+    found = [
+        hs.ablate(model, tasks.translation(tokenizer, pairs, batch=batch), by="mean attention")
+        for batch in (1, 8)
+    ]
+    assert_close(found[0].change, found[1].change)
+    assert np.abs(found[0].change).max() > 1e-3
+
+
 def two_columns(model, tokenizer, rows):
     return tasks.next_word(tokenizer, rows)
 

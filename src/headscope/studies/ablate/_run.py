@@ -12,13 +12,10 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope._progress import Progress
+from headscope.capturing import capture_encoded
 from headscope.capturing.device import one_at_a_time
-from headscope.capturing.entry import numbered_tokens
-from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import KeepChoice
-from headscope.capturing.media.input_positions import has_more_than_text, origins_of
 from headscope.capturing.observers import hook_before, mode_off
-from headscope.capturing.run import at_rest, run, uncompiled
+from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import Copies, sessions
 from headscope.capturing.walk import one_pass
 from headscope.errors import CaptureError, InterventionError
@@ -218,7 +215,7 @@ def slopes_of(
 
 
 def means_of(model: nn.Module, task: Task, means: RecordMeans) -> RecordMeans:
-    """Add what heads do on every example of a task, each read alone.
+    """Add what heads do on every example of a task.
 
     Args:
         model: in evaluation mode.
@@ -228,49 +225,19 @@ def means_of(model: nn.Module, task: Task, means: RecordMeans) -> RecordMeans:
     Raises:
         InterventionError: where what the task runs cannot be captured.
     """
-    keeping = KeepChoice(frozenset({"weights", "values"}), auto=False)
     for number in range(len(task.batches)):
         for arguments in _arguments(model, task, number):
-            for one in _singly(arguments):
-                sides = [one.get("input_ids"), one.get("decoder_input_ids")]
-                source, target = (
-                    () if ids is None else tuple(map(numbered_tokens, ids.tolist()))
-                    for ids in sides
-                )
-                origins = origins_of(model, one) if has_more_than_text(one) else None
-                if not source and origins is None:
-                    raise InterventionError(
-                        "The examples have neither ids nor pictures, so their attention cannot be "
-                        "averaged; give by=functools.partial(headscope.Mean, records=...) with "
-                        "records that you captured"
-                    )
-                try:
-                    means.update(run(model, Inputs(one, source, target, origins), keeping)[0])
-                except CaptureError as error:
-                    raise InterventionError(
-                        f"The attention of the examples cannot be averaged: {error}"
-                    ) from error
+            try:
+                records = capture_encoded(model, None, arguments, keep=("weights", "values"))
+            except CaptureError as error:
+                raise InterventionError(
+                    f"The attention of the examples cannot be averaged: {error}; give "
+                    "by=functools.partial(headscope.Mean, records=...) with records that you "
+                    "captured"
+                ) from error
+            for record in records:
+                means.update(record)
     return means
-
-
-def _singly(arguments: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """Each example by itself, without padding."""
-    mask = arguments.get("attention_mask")
-    count = max((len(tensor) for tensor in arguments.values()), default=0)
-    singles = []
-    for row in range(count):
-        one = {
-            name: tensor[row : row + 1]
-            for name, tensor in arguments.items()
-            if len(tensor) == count
-        }
-        if mask is not None and mask.ndim == 2:
-            kept = mask[row].bool()
-            for name, tensor in one.items():
-                # Pixels and the like have another second axis than the tokens, and stay whole.
-                one[name] = tensor[:, kept] if tensor.shape[:2] == (1, len(kept)) else tensor
-        singles.append(one)
-    return singles
 
 
 def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torch.Tensor]]:
