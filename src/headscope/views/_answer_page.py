@@ -19,7 +19,7 @@ from jaxtyping import Float
 from headscope.errors import PageError
 from headscope.results import shows
 from headscope.views._thumbs import png_address
-from headscope.views.figures._picture_heat import COLOUR, STRENGTH, VEIL
+from headscope.views.figures._style import COLOUR, STRENGTH, VEIL
 from headscope.views.file_page import FilePage, whole_page
 
 THEMES = ("auto", "light", "dark")

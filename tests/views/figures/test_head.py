@@ -84,8 +84,8 @@ def test_no_more_lines_than_can_be_printed_unless_asked(see, monkeypatch):
     record = random_record(heads=2, queries=5, keys=7)
     few, many = see(hs.figure(record)), see(hs.figure(record, top_percent=100))
     assert len(few.curves) <= 12 < len(many.curves)
-    assert "of each row" in few.said
-    assert "of each row" not in many.said
+    assert "the strongest lines" in few.said
+    assert "the strongest lines" not in many.said
 
 
 @pytest.mark.parametrize(("side", "count"), [("query", 7), ("key", 5)])

@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._picture_heat import CHEQUER, PictureHeat, part_of, veiled
+from headscope.views.figures._style import CHEQUER, PictureHeat, part_of, veiled
 from headscope.views.figures._style import style_for
 
 GRID = (2, 3)

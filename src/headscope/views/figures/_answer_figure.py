@@ -13,9 +13,8 @@ from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._figure import Figure, draw_result
-from headscope.views.figures._picture_heat import PictureHeat, veiled
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, Scale
+from headscope.views.figures._style import POINT, PictureHeat, Scale, veiled
 from headscope.views.figures.charts import colour_bar
 
 MOST_PANELS = 24

@@ -35,7 +35,7 @@ from headscope.views.figures._plan import (
 )
 from headscope.views.figures._sheet import Sheet, drawing_onto, size_of
 from headscope.views.figures._style import Style
-from headscope.views.figures._text import draw_input, draw_text, draw_texts
+from headscope.views.figures._text import draw_input, draw_text
 from headscope.views.options import Default, Option
 
 Body = Callable[[Sheet, float], float]
@@ -224,6 +224,7 @@ DRAWINGS: dict[str, Callable[[Sheet, FigurePlan], None]] = {
     "matrix": draw_matrix,
     "neuron": draw_neuron,
     "text": draw_text,
+    "texts": draw_text,
     "input": draw_input,
     "pair": draw_pair,
     "scatter": draw_scatter,
@@ -315,9 +316,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
         given["width"] = size_of(ax)[0]
     with our_settings(", ".join(map(repr, record.stacks.values()))), drawing_onto(ax):
         view = check_names(given)
-        if view == "texts":
-            sheet, plan = draw_texts(record, given)
-        elif view == "compare":
+        if view == "compare":
             if ax is not None:
                 raise FigureError(
                     "A tray is a figure of its own and fits into no axes; leave ax= out"

@@ -19,6 +19,7 @@ from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._plan import (
     OF_ALL_LAYERS,
     OF_ONE_LAYER,
+    WIDTHS,
     FigurePlan,
     parse_options,
 )
@@ -136,30 +137,27 @@ def _draw_generation(sheet: Sheet, generation: Generation, y: float) -> float:
     style, count = sheet.style, len(generation)
     left = sheet.width_of("probability", style.small) + 0.8 * style.em
     pitch = min(WIDEST * style.em, (sheet.width - left) / count)
-    middles, y = left + (np.arange(count) + 0.5) * pitch, y + 0.6 * style.em
+    y += 0.6 * style.em
     rows = (
         ("probability", generation.probabilities, 1.0, style.accent),
         ("entropy", generation.entropies, max(generation.entropies) or 1.0, style.muted),
     )
-    for name, values, largest, colour in rows:
-        y += TALLEST_BAR
-        sheet.note(left - 0.5 * style.em, y - TALLEST_BAR / 2, name, anchor="right")
-        sheet.line((left, left + count * pitch), (y, y), colour=style.faint, line=0.4)
-        for x, value in zip(middles, values, strict=True):
-            height = TALLEST_BAR * float(np.clip(value / largest, 0, 1))
-            sheet.rect(x - 0.36 * pitch, y - height, 0.72 * pitch, height, fill=colour)
-        y += 0.5 * style.em
-    # The tokens stand upright below their bars; only some where they are close.
     size, every = sheet.naming(pitch, count)
-    for at in range(0, count, every):
-        name = sheet.fitted(sheet.shown(generation.tokens.labels[at]), NAMES_ROOM, size)
-        place = (float(middles[at]), y + sheet.width_of(name, size))
-        sheet.text(*place, name, size=size, upright=True)
+    shown = range(0, count, every)
+    names = (sheet.shown(generation.tokens.labels[at]) for at in shown)
+    for name, values, largest, colour in rows:
+        sheet.note(left - 0.5 * style.em, y + TALLEST_BAR / 2, name, anchor="right")
+        axes = sheet.axes((left, y, count * pitch, TALLEST_BAR))
+        axes.bar(range(count), np.clip(np.array(values) / largest, 0, 1), 0.72, color=colour)
+        axes.axhline(0.0, color=style.faint, linewidth=0.4)
+        axes.set(xlim=(-0.5, count - 0.5), ylim=(0, 1))
+        y += TALLEST_BAR + 0.5 * style.em
+    # The tokens stand upright below their bars; only some where they are close.
+    look = {"rotation": 90, "size": size, "color": style.ink}
+    axes.set_xticks(shown, [sheet.fitted(name, NAMES_ROOM, size) for name in names], **look)
     return y + NAMES_ROOM + 0.6 * style.em
 
 
-ROW_WIDTH = 174.0
-"""Millimetres: two columns of most journals."""
 ROW_GAP = 3.0
 """Millimetres between two pictures."""
 SMALL_TYPE = 45.0
@@ -184,7 +182,7 @@ def draw_tray(
     if isinstance(tray, str) and tray == "kinds":
         tray = clearest_of_each(record)
     entries = _entries(record, tray, options.get("beside"))
-    width = float(options.get("width", ROW_WIDTH))
+    width = float(options.get("width", WIDTHS["compare"]))
     each = (width - ROW_GAP * (len(entries) - 1)) / len(entries)
     common = {"font_size": 5.5} if each < SMALL_TYPE else {}
     common |= {name: options[name] for name in OF_ALL if name in options}

@@ -10,9 +10,9 @@ import numpy as np
 
 from headscope.views.constants import BEND, SPREAD
 from headscope.views.figures._frame import CLAUSES, closing, heading, named_every
-from headscope.views.figures._numbers import affordable_share, even_of, numbers_of, top_share
+from headscope.views.figures._numbers import even_of, numbers_of, top_share
 from headscope.views.figures._plan import FigurePlan
-from headscope.views.figures._sheet import LEADING, Sheet
+from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import (
     POINT,
     counted,
@@ -34,8 +34,6 @@ BUDGET = 5000
 FAINTEST = 0.006
 LEVELS = np.geomspace(FAINTEST, 1.0, 24)
 """Opacities of lines. Lines of one head and one opacity are one path, which keeps files small."""
-AIM = {False: 0.68, True: 0.55}
-"""Mean coverage on light and on dark paper."""
 SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ABOVE_EVEN = 1 + 1e-6
 """Times the even share from which a weight has a line."""
@@ -72,7 +70,7 @@ class Lines:
         sizes: its magnitude, 0 where hidden.
         drawn: whether a line is drawn.
         above: whether only what is above the even share is drawn.
-        share: percent of each row's mass that was allowed.
+        cut: whether only the strongest are drawn, as many as can be printed.
         opacity: of each line.
         power: opacity is ``1 - exp(-gain * size ** gamma)``, of this gain and gamma.
     """
@@ -81,7 +79,7 @@ class Lines:
     sizes: np.ndarray
     drawn: np.ndarray
     above: bool
-    share: int
+    cut: bool
     opacity: np.ndarray
     power: tuple[float, float]
 
@@ -106,28 +104,20 @@ def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
     """One numbered square for each head, those of one kind behind each other and before its words;
     return the next y.
     """
-    style, x, small = plan.style, 0.0, plan.style.small
+    style, small, entries = plan.style, plan.style.small, []
     side = max(1.55 * small * POINT, sheet.width_of("00", small) + 0.5 * style.em)
-    step = side + 0.18 * style.em
     for kind in dict.fromkeys(plan.kinds.values()):
         heads = [head for head in plan.maps if plan.kinds[head] == kind]
-        said = CLAUSES.get(kind, "")
-        boxes = [step] * len(heads) + [sheet.width_of(said, small)] * bool(kind)
-        if x > 0 and x + sum(boxes) > sheet.width:
-            x, y = 0.0, y + step
-        for head, width in zip([*heads, None], boxes, strict=False):
-            if x + (side if head is not None else width) > sheet.width:
-                x, y = 0.0, y + step
-            if head is None:
-                sheet.note(x + 0.1 * style.em, y + side / 2, said)
-                x += width + 1.1 * style.em
-                continue
-            fill, middle = plan.colours[head], (x + side / 2, y + side / 2)
-            sheet.rect(x, y, side, side, fill=fill, round=0.24 * side)
-            ink = text_on(parse_hex(fill))
-            sheet.text(*middle, str(head), size=small, colour=ink, anchor="center")
-            x += step
-    return y + step + 0.5 * style.em
+        for head in heads:
+            entries.append((head, CLAUSES.get(kind, "") * (head == heads[-1])))
+
+    def chip(sheet: Sheet, head: int, x: float, middle: float) -> None:
+        fill, box = plan.colours[head], (x - side / 2, middle - side / 2, side, side)
+        sheet.rect(*box, fill=fill, round=0.24 * side)
+        look = {"size": small, "colour": text_on(parse_hex(fill)), "anchor": "center"}
+        sheet.text(x, middle, str(head), **look)
+
+    return sheet.legend(entries, y, chip, side=side) + 0.3 * style.em
 
 
 def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, float]:
@@ -206,13 +196,13 @@ def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> No
 
 
 def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
-    """The lines of a plan: what is above even attention, of each row the strongest, as many as were
-    chosen or as can be printed.
+    """The lines of a plan: what is above even attention; the strongest of each row where a share is
+    chosen, else as many as can be printed.
     """
     values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
-    focus = plan.focused
-    above = plan.shown.weights and not focus and plan.options.get("top_percent") is None
+    focus, share = plan.focused, plan.options.get("top_percent")
+    above = plan.shown.weights and not focus and share is None
     if above:
         even = np.nan_to_num(even_of(plan.layer, plan.shown, plan.without))
         sizes *= sizes > ABOVE_EVEN * even
@@ -227,14 +217,15 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
     if focus:
         gain, gamma = min(12.0, 2.2 / largest**0.85), 0.85
     elif coverage > 0:
-        gain = float(min(gain, AIM[plan.style.dark] / coverage))
+        gain = float(min(gain, (0.55 if plan.style.dark else 0.68) / coverage))
     opacity = 1 - np.exp(-gain * sizes**gamma)
-    seen = (opacity >= FAINTEST) & (sizes > 0)
-    share = plan.options.get("top_percent") or (
-        100 if focus else affordable_share(sizes, seen, BUDGET)
-    )
-    drawn = top_share(sizes, share) & seen
-    return Lines(values, sizes, drawn, above, share, opacity, (gain, gamma))
+    drawn = (opacity >= FAINTEST) & (sizes > 0)
+    if share is not None:
+        drawn &= top_share(sizes, share)
+    cut = share is None and not focus and int(drawn.sum()) > BUDGET
+    if cut:
+        drawn &= sizes > np.sort(sizes[drawn])[-BUDGET - 1]
+    return Lines(values, sizes, drawn, above, cut, opacity, (gain, gamma))
 
 
 def _thickness(plan: FigurePlan, columns: Columns) -> float:
@@ -275,21 +266,17 @@ def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
     if plan.shown.weights:
         marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
-    middle, (gain, gamma) = y + 0.7 * size * POINT, lines.power
-    sheet.note(0, middle, plan.shown.label)
-    x = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
-    marks, length = (marks[-2:], 3.0) if sheet.narrow else (marks, 4.8)
-    for mark, words in marks:
-        wide = length + 0.7 + sheet.width_of(words, size)
-        if x + wide > sheet.width:
-            break
-        points = np.array([[[x + step * length / 3, middle] for step in range(4)]])
+    (gain, gamma), length = lines.power, 3.0 if sheet.narrow else 4.8
+
+    def sample(sheet: Sheet, mark: float, x: float, middle: float) -> None:
+        points = np.array([[[x + (step / 3 - 0.5) * length, middle] for step in range(4)]])
         opacity = float(1 - np.exp(-gain * mark**gamma))
         sheet.curves(points, colour=colour, line=1.1, opacity=opacity, layer=2)
-        sheet.note(x + length + 0.7, middle, words)
-        x += wide + 1.1 * style.em
-    return y + LEADING * size * POINT + 0.1 * style.em
+
+    sheet.note(0, y + 0.75 * style.em, plan.shown.label)
+    left = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
+    return sheet.legend(marks[-2 * sheet.narrow :], y, sample, x=left, side=length)
 
 
 def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns, *, side: int) -> None:
@@ -327,8 +314,9 @@ def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> Sequence
             notes.insert(0, f"only {words} {sheet.quoted(plan.label(side))}")
     if lines.above:
         notes.append("lines: above even attention to the keys that a query may attend to")
-    if lines.share < 100:
-        notes.append(f"strongest {lines.share} % of each row")
+    if (share := plan.options.get("top_percent", 100)) < 100:
+        notes.append(f"strongest {share} % of each row")
+    notes += ["the strongest lines"] * lines.cut
     if len(plan.maps) > 1:
         notes.append("at each token heads leave in order, the lowest number on top")
         notes += ["numbers at tokens: mean of these heads"] * plan.focused

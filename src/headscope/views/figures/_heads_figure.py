@@ -288,17 +288,21 @@ def _draw_classes(sheet: Sheet, y: float, bars: Mapping[str, Mapping[str, float]
     colours = CLASS_COLOURS if style.colour else head_greys(len(names), dark=style.dark)
     side = min(0.4 * sheet.width, max(map(sheet.width_of, bars))) + 0.8 * style.em
     y = sheet.legend(list(zip(colours, names, strict=True)), y, x=side) + 0.6 * style.em
-    for name, shares in bars.items():
+    levels, room = [], sheet.width - side
+    for name in bars:
         y += BEFORE_ALL * (name == "all")
         sheet.text(side - 0.6 * style.em, y + BAR / 2, sheet.fitted(name, side), anchor="right")
-        x = side
-        for of, colour in zip(names, colours, strict=True):
-            width, words = (sheet.width - side) * shares[of], f"{100 * shares[of]:.0f}"
-            sheet.rect(x, y, width, BAR, fill=colour, edge=style.paper, line=0.6)
-            # A part that is too narrow for its number stays without one.
-            if width > sheet.width_of(words, style.small) + 0.8 * style.em:
-                ink, place = text_on(parse_hex(colour)), (x + width / 2, y + BAR / 2)
-                sheet.text(*place, words, size=style.small, colour=ink, anchor="center")
-            x += width
+        levels.append(y + BAR / 2)
         y += BAR + GAP
+    axes, left = sheet.axes((side, 0.0, room, y)), np.zeros(len(bars))
+    axes.set(xlim=(0, 1), ylim=(y, 0))
+    for of, colour in zip(names, colours, strict=True):
+        shares = np.array([each[of] for each in bars.values()])
+        parts = axes.barh(levels, shares, BAR, left, color=colour, edgecolor=style.paper, lw=0.6)
+        # A part that is too narrow for its number stays without one.
+        is_wide = shares * room > sheet.width_of("00", style.small) + 0.8 * style.em
+        words = np.where(is_wide, [f"{100 * share:.0f}" for share in shares], "")
+        look = {"size": style.small, "color": text_on(parse_hex(colour))}
+        axes.bar_label(parts, words, label_type="center", family=style.families, **look)
+        left += shares
     return y + 0.4 * style.em

@@ -381,16 +381,3 @@ def top_share(sizes: Numbers, share: int) -> Bool[np.ndarray, "head query key"]:
     needed = before < share / 100 * sizes.sum(axis=-1, keepdims=True) * (1 - 1e-9)
     weakest = np.where(needed, ordered, np.inf).min(axis=-1, keepdims=True, initial=np.inf)
     return (sizes >= weakest) & (sizes > 0)
-
-
-def affordable_share(sizes: Numbers, seen: Bool[np.ndarray, "head query key"], budget: int) -> int:
-    """The largest share in percent with no more visible lines than the budget, but at least 1."""
-    order = np.argsort(-sizes, axis=-1, kind="stable")
-    ordered = np.take_along_axis(sizes, order, axis=-1)
-    mass = sizes.sum(axis=-1, keepdims=True)
-    before = (np.cumsum(ordered, axis=-1) - ordered) / np.where(mass > 0, mass, 1)
-    first = np.sort(before[np.take_along_axis(seen, order, axis=-1)])
-    for share in range(100, 1, -1):
-        if np.searchsorted(first, share / 100) <= budget:
-            return share
-    return 1

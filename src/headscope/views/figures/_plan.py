@@ -28,8 +28,8 @@ from headscope.views.figures.fonts import in_quotes, installed, readable
 from headscope.views.options import declared
 from headscope.views.view_table import VIEWS, FigureView
 
-WIDTH = 85.0
-"""Millimetres: one column of most journals."""
+WIDTH, WIDTHS = 85.0, {"texts": 174.0, "compare": 174.0}
+"""Millimetres: one column of most journals, or two."""
 KNOWN = tuple(FigureOptions.__annotations__)
 NEEDS = (
     ("shows one", "give its position with {name}= (--{name}), from 0"),
@@ -268,7 +268,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         hiding=tuple(hiding),
         without=without,
         style=parse_style(options),
-        width=float(options.get("width", WIDTH)),
+        width=float(options.get("width", WIDTHS.get(view, WIDTH))),
     )
 
 

@@ -5,7 +5,6 @@ texts below each other, with their labels and predictions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ from headscope.errors import FigureError
 from headscope.record import Record, Tokens
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
-from headscope.views.figures._picture_heat import PictureHeat, part_of, veiled
 from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import Scale, counted, text_on
+from headscope.views.figures._style import PictureHeat, Scale, counted, part_of, text_on, veiled
 from headscope.views.figures.charts import colour_bar
 
 PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
@@ -28,11 +26,8 @@ LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
 """Longest side of a picture in millimetres."""
 NEW_LINES = ("\n", "\u010a")
 """A line break in a token: itself, or the character that byte-level vocabularies write for it."""
-WIDTH = 174.0
-"""Millimetres of many texts: two columns of most journals."""
 MOST = 60
 """Number of texts; more do not fit on one page."""
-COLUMNS = ("labels", "predictions")
 WIDEST_COLUMN = 0.2
 """Largest share of the width for a column of labels."""
 WRONG = "≠ "
@@ -52,44 +47,101 @@ class PlacedToken(NamedTuple):
 
 
 def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
-    """Draw the running text; the colour behind a word is what it receives, what one query gives it,
-    or what it gives to one key.
+    """Draw the running text, or many texts with their labels on one scale; the colour behind a word
+    is what it receives, what one query gives it, or what it gives to one key.
+
+    Raises:
+        FigureError: both a query and a key, something that is not a record, too many texts, or
+            labels that are not one for each text.
+        RecordError: a stack, layer or head that a record does not have.
     """
     if plan.query is not None and plan.key is not None:
         raise FigureError(
             "View 'text' shows one query or one key, and both were given; view 'pair' shows both"
         )
-    style, em, side = plan.style, plan.style.em, "key" if plan.query is None else "query"
-    (tokens, takes_part), heat, one = _written(plan), _heat_of(plan), plan.focused
-    scale = _heat_scale(plan, largest_of(heat), plan.layer.size[1])
-    y = heading(sheet, plan, _title(plan, sheet.quoted(plan.label(side))))
-    known, pictures = plan.record.pictures, tokens.pictures or (None,) * len(tokens)
-    if known and any(picture is not None for picture in pictures):
+    em, is_many, side = (
+        plan.style.em,
+        plan.view == "texts",
+        "key" if plan.query is None else "query",
+    )
+    alike = {name: of for name, of in plan.options.items() if name != "beside"}
+    plans = [plan, *(parse_options(of, alike) for of in _beside(plan.options.get("beside")))]
+    heats = [_heat_of(each) for each in plans]
+    # One scale for the words of all texts, so that equal colours are equal numbers.
+    keys = max(each.layer.size[1] for each in plans)
+    scale = _heat_scale(plan, max(map(largest_of, heats)), keys)
+    token = "the framed token" if is_many else sheet.quoted(plan.label(side))
+    y = heading(sheet, plan, _title(plan, token))
+    lefts, columns, right = {}, {}, sheet.width
+    for name in (name for name in ("predictions", "labels") if name in plan.options):
+        columns[name] = _column(name, plan.options[name], len(plans))
+        # As wide as its widest cell, but at most a fifth of the sheet.
+        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in columns[name])]
+        widest = 1.1 * sheet.widest(shown, of_notes=False) + em
+        lefts[name] = right - min(widest, WIDEST_COLUMN * sheet.width)
+        right = lefts[name]
+        sheet.note(right, y + 0.5 * em, name.removesuffix("s"))
+    y += 1.3 * em * bool(columns)
+    room = right - em * is_many
+    for at, (each, heat) in enumerate(zip(plans, heats, strict=True)):
+        if is_many:
+            sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
+            cells = {name: of[at] for name, of in columns.items()}
+            _label(sheet, cells, lefts, y + (0.25 + 0.5 * PITCH) * em)
+        scale, y = _draw_one(sheet, each, y + 0.25 * em * is_many, room, heat=heat, scale=scale)
+        y += 0.25 * em * is_many
+    masked = not is_many and bool(np.isnan(heats[0][_written(plan)[1]]).any())
+    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y + 0.6 * em, masked=masked)
+    place = plan.where.rpartition(" · ")[0]
+    over = "" if plan.focused or is_many else f", mean over {int(plan.from_.sum())} queries"
+    told = [f"text {at} {own}" for at, each in enumerate(plans, 1) if (own := each.record.changed)]
+    notes = [
+        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
+        "all texts on one scale" * is_many,
+        scale.words,
+        "what is large hides more of the picture" * isinstance(scale, PictureHeat),
+        f"{side} {getattr(plan, side)}" * (plan.focused and not is_many),
+        "≠: the prediction is not the label" * (len(columns) == 2),
+    ]
+    closing(sheet, plan, y, notes + told * is_many)
+
+
+def _label(
+    sheet: Sheet, cells: Mapping[str, str], lefts: Mapping[str, float], middle: float
+) -> None:
+    """Write the label and the prediction of a text, in bold where they differ."""
+    right, em = sheet.width, sheet.style.em
+    for name, left in lefts.items():
+        marked = name == "predictions" and len({*cells.values()}) > 1
+        text = f"{WRONG * marked}{sheet.shown(cells[name])}"
+        sheet.text(left, middle, sheet.fitted(text, right - left - 0.5 * em), bold=marked)
+        right = left
+
+
+def _draw_one(
+    sheet: Sheet, plan: FigurePlan, y: float, room: float, *, heat: np.ndarray, scale: Scale
+) -> tuple[Scale, float]:
+    """Draw the words and pictures of one record; return their scale and the next y."""
+    tokens, _ = _written(plan)
+    pictures = tokens.pictures or (None,) * len(tokens)
+    if plan.view == "texts" and tokens.places is not None:
+        raise FigureError("View 'texts' shows texts; a record is of a picture: leave it out")
+    if plan.record.pictures and any(picture is not None for picture in pictures):
         # A picture is seen through its heat, and the words are coloured by the same scale.
-        scale = PictureHeat.of(scale, style)
+        scale = PictureHeat.of(scale, sheet.style)
     of_words = groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]])
     for picture, words in of_words:
         run = list(words)
         patches = [token for word in run for token in word]
         if picture is None:
-            placed, y = _set_text(sheet, tokens, run, y, room=sheet.width)
+            placed, y = _set_text(sheet, tokens, run, y, room=room)
         elif isinstance(scale, PictureHeat):
             y = _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale, y=y)
-            y, placed = y + GAP * em, []
+            y, placed = y + GAP * sheet.style.em, []
         else:
             placed, y = _place_patches(sheet, tokens, patches, y)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
-    masked, label = bool(np.isnan(heat[takes_part]).any()), plan.shown.scale_label
-    y = colour_bar(sheet, scale, label, y=y + 0.6 * em, masked=masked)
-    place = plan.where.rpartition(" · ")[0]
-    over = "" if one else f", mean over {int(plan.from_.sum())} queries"
-    notes = [
-        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
-        scale.words,
-        "what is large hides more of the picture" * isinstance(scale, PictureHeat),
-        f"{side} {getattr(plan, side)}" if one else "",
-    ]
-    closing(sheet, plan, y, notes)
+    return scale, y
 
 
 def _title(plan: FigurePlan, token: str) -> str:
@@ -246,59 +298,6 @@ def _draw_words(
         if token == first:
             ends = (y - 0.8 * em, y + 0.8 * em)
             sheet.line((x - 0.1 * em,) * 2, ends, colour=style.accent, line=1.2)
-
-
-def draw_texts(record: Record, options: Mapping[str, Any]) -> tuple[Sheet, FigurePlan]:
-    """Draw all texts on one sheet and one scale; return it with the plan of the first of them.
-
-    Raises:
-        FigureError: something that is not a record, too many texts, labels that are not one for
-            each text, or an option that view ``text`` does not have.
-        RecordError: a stack, layer or head that a record does not have.
-    """
-    records = [record, *_beside(options.get("beside"))]
-    given = {"width": WIDTH, **options, "view": "text"}
-    given.pop("beside", None)
-    columns = {
-        name: _column(name, given.pop(name), len(records)) for name in COLUMNS if name in given
-    }
-    plans = [replace(parse_options(of, given), view="texts") for of in records]
-    first, heats = plans[0], [_heat_of(plan) for plan in plans]
-    sheet, em = Sheet(first.width, first.style), first.style.em
-    # One scale for the words of all texts, so that equal colours are equal numbers.
-    largest = max(map(largest_of, heats))
-    scale = _heat_scale(first, largest, max(plan.layer.size[1] for plan in plans))
-    y = heading(sheet, first, _title(first, "the framed token"))
-    room, lefts = sheet.width, {}
-    for name, cells in reversed(columns.items()):
-        # As wide as its widest cell, but at most a fifth of the sheet.
-        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in cells)]
-        widest = 1.1 * sheet.widest(shown, of_notes=False) + em
-        room -= min(widest, WIDEST_COLUMN * sheet.width)
-        lefts[name] = room
-        sheet.note(room, y + 0.5 * em, name.removesuffix("s"))
-    y += 1.3 * em if columns else 0.0
-    for at, (plan, heat) in enumerate(zip(plans, heats, strict=True)):
-        sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
-        y += 0.25 * em
-        is_wrong, right = len({cells[at] for cells in columns.values()}) > 1, sheet.width
-        for name, left in lefts.items():
-            marked = name == "predictions" and is_wrong
-            text = f"{WRONG * marked}{sheet.shown(columns[name][at])}"
-            text, right = sheet.fitted(text, right - left - 0.5 * em), left
-            sheet.text(left, y + 0.5 * PITCH * em, text, bold=marked)
-        tokens, _ = _written(plan)
-        if tokens.places is not None:
-            raise FigureError("View 'texts' shows texts; a record is of a picture: leave it out")
-        placed, y = _set_text(sheet, tokens, tokens.whole_words.tokens, y, room=room - em)
-        _draw_words(sheet, plan, placed, heat=heat, scale=scale)
-        y += 0.25 * em
-    y = colour_bar(sheet, scale, first.shown.scale_label, y=y + 0.6 * em)
-    differ = "≠: the prediction is not the label" if len(columns) == len(COLUMNS) else ""
-    place = f"{first.layers_in_words}, {first.heads_in_words(mean=True)}"
-    told = [f"text {at} {own}" for at, plan in enumerate(plans, 1) if (own := plan.record.changed)]
-    closing(sheet, first, y, [place, "all texts on one scale", scale.words, differ, *told])
-    return sheet, first
 
 
 def _beside(given: Any) -> list[Record]:
