@@ -5,6 +5,7 @@ each (overview and model with their weights, pair with one query and one key).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     scale = shown.scale(style, largest_of(values), plan.layer.size[1], plan.colour)
     y, line = heading(sheet, plan, plan.where), 1.4 * em
     rows, columns = (np.flatnonzero(each).tolist() for each in (plan.from_, plan.to))
-    # What of the rows' weights was cut before headscope saw it.
-    cut = plan.layer.partial and shown.weights and not plan.without
+    cut = _shows_not_kept(plan)
     most, gap = WIDEST_NAME * sheet.width, GAP * em
     widest = max(sheet.width_of(sheet.token_name(plan.stack.query, row)) for row in rows)
     left = max(min(most, widest), sheet.width_of("from (query)", style.small)) + gap
@@ -92,6 +92,11 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
         scale.words,
     ]
     closing(sheet, plan, y, notes)
+
+
+def _shows_not_kept(plan: FigurePlan) -> bool:
+    """Whether beside the rows stands what of their weights was cut before headscope saw it."""
+    return plan.layer.partial and plan.shown.weights and not plan.without
 
 
 def _draw_not_kept(
@@ -240,35 +245,40 @@ def _draw_tiles(  # noqa: PLR0913 - what tiles may show
     """Draw the tiles of all heads, with words where these have room, below their title."""
     style, shown, layers = plan.style, plan.shown, plan.layers
     y = heading(sheet, plan, plan.stack_words + title)
-    scales, y = _scales(sheet, plan, max(largest_of(each) for row in rows for each in row), y)
+    flat, said = [*chain(*rows)], [*chain(*words)]
+    scales, y = _scales(sheet, plan, max(map(largest_of, flat)), y)
     tiles, y = _tiles(sheet, plan, y, aspect=aspect, tallest=tallest)
-    widest = sheet.widest(each for row in words for each in row) or np.inf
-    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / widest)
+    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / (sheet.widest(said) or np.inf))
+    is_written = bool(said) and size >= SMALLEST
     for number, row in enumerate(rows):
-        heads = [0] if shown.whole else layers[number].head_numbers
-        for at, (head, values) in enumerate(zip(heads, row, strict=True)):
+        for at, (head, values) in enumerate(zip(_columns(plan, number), row, strict=True)):
             x, top, wide, tall = tiles(number, head)
             rgb = scales(layers[number].layer, head).rgb(values)
             # Hidden where the query may not look at the key: there is no number.
             sheet.cells(rgb, at=(x, top), size=(wide, tall), hidden=np.isnan(values))
-            if words and size >= SMALLEST:
+            if is_written:
                 look = {"size": size, "colour": text_on(rgb[0, 0]), "anchor": "center"}
                 sheet.text(x + wide / 2, top + tall / 2, words[number][at], **look)
-    if plan.chosen and plan.layer in layers:
-        _frame_chosen(sheet, plan, tiles)
+    _frame_chosen(sheet, plan, tiles)
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
     scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     if not _shows_kinds(plan):
         scale = scales(0, 0)
-    hidden = any(np.isnan(each).any() for row in rows for each in row)
+    hidden = any(np.isnan(each).any() for each in flat)
     y = charts.colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
-    small = shown.weights and size >= SMALLEST and any("" in row for row in words)
+    small = is_written and shown.weights and "" in said
     notes = [*notes, "no number: below .0005" * small, scale.words, *_layer_notes(plan)]
     closing(sheet, plan, y, notes)
 
 
+def _columns(plan: FigurePlan, row: int) -> Sequence[int]:
+    return [0] if plan.shown.whole else plan.layers[row].head_numbers
+
+
 def _frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
-    """Draw a frame around the chosen layer, or around each of its chosen heads."""
+    """Draw a frame around the chosen layer, or around each of its chosen heads, if any."""
+    if not plan.chosen or plan.layer not in plan.layers:
+        return
     heads = [0] if plan.shown.whole else plan.heads
     boxes = [tiles(plan.layers.index(plan.layer), head) for head in heads]
     if len(heads) == plan.layer.heads:

@@ -249,8 +249,7 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
     records themselves.
     """
     known: dict[str | None, Record] = {None: record}
-    if isinstance(tray, Sequence) and not isinstance(tray, str):
-        tray = list(tray)
+    tray = list(tray) if isinstance(tray, Sequence) and not isinstance(tray, str) else tray
     for at, entry in enumerate(tray if isinstance(tray, list) else ()):
         of = entry.get("record", "") if isinstance(entry, Mapping) else ""
         if isinstance(of, Record):

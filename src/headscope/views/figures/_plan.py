@@ -235,11 +235,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     query = _position("query", options.get("query"), stack.query, combined)
     key = _position("key", options.get("key"), stack.key, combined)
     _check_evidence(view, stack, options.get("evidence"))
-    if options.get("neurons") == "pairs" and layers[number][0].rotary is None:
-        raise FigureError(
-            f"neurons='pairs': positions do not turn the queries and keys of layer {number}; "
-            "choose 'ranked'"
-        )
+    _check_pairs(layers[number][0], options.get("neurons"))
     if combined.words:
         drawn = layers if "layers" in VIEWS[view].figure else ()
         stack = stack.words(sorted({*(layer.layer for layer in layers[number]), *drawn}))
@@ -284,7 +280,7 @@ def _combined(
     heads = _heads(stack.layer(number), view, options)
     if means and not {*means} - {number} and len(known) > 1:
         raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
-    together = heads if options.get("mean_heads") else ()
+    together = heads * bool(options.get("mean_heads"))
     if len(together) == 1 and {"head", "heads"} & set(options):
         raise FigureError(
             f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
@@ -337,6 +333,14 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
             raise FigureError(f"View {view!r} {shows} {name}; {give.format(name=name)}")
     check_values(options)
     return view
+
+
+def _check_pairs(layer: Layer, neurons: Any) -> None:
+    if neurons == "pairs" and layer.rotary is None:
+        raise FigureError(
+            f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; "
+            "choose 'ranked'"
+        )
 
 
 def _check_evidence(view: str, stack: Stack, evidence: Any) -> None:

@@ -64,46 +64,62 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
         plan.view == "texts",
         "key" if plan.query is None else "query",
     )
-    alike = {name: of for name, of in plan.options.items() if name != "beside"}
-    plans = [plan, *(parse_options(of, alike) for of in _beside(plan.options.get("beside")))]
+    records = _beside(plan.options.get("beside"))
+    plans = [plan, *(parse_options(of, plan.options) for of in records)]
     heats = [_heat_of(each) for each in plans]
     # One scale for the words of all texts, so that equal colours are equal numbers.
     keys = max(each.layer.size[1] for each in plans)
     scale = _heat_scale(plan, max(map(largest_of, heats)), keys)
     token = "the framed token" if is_many else sheet.quoted(plan.label(side))
     y = heading(sheet, plan, _title(plan, token))
-    lefts, columns, right = {}, {}, sheet.width
-    for name in (name for name in ("predictions", "labels") if name in plan.options):
-        columns[name] = _column(name, plan.options[name], len(plans))
-        # As wide as its widest cell, but at most a fifth of the sheet.
-        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in columns[name])]
-        widest = 1.1 * sheet.widest(shown, of_notes=False) + em
-        lefts[name] = right - min(widest, WIDEST_COLUMN * sheet.width)
-        right = lefts[name]
-        sheet.note(right, y + 0.5 * em, name.removesuffix("s"))
+    columns, lefts = _columns(sheet, plan, len(plans), y + 0.5 * em)
     y += 1.3 * em * bool(columns)
-    room = right - em * is_many
+    room = min([sheet.width, *lefts.values()]) - em * is_many
     for at, (each, heat) in enumerate(zip(plans, heats, strict=True)):
         if is_many:
             sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
             cells = {name: of[at] for name, of in columns.items()}
             _label(sheet, cells, lefts, y + (0.25 + 0.5 * PITCH) * em)
-        scale, y = _draw_one(sheet, each, y + 0.25 * em * is_many, room, heat=heat, scale=scale)
+        y = _draw_one(sheet, each, y + 0.25 * em * is_many, room, heat=heat, scale=scale)
         y += 0.25 * em * is_many
     masked = not is_many and bool(np.isnan(heats[0][_written(plan)[1]]).any())
     y = colour_bar(sheet, scale, plan.shown.scale_label, y=y + 0.6 * em, masked=masked)
-    place = plan.where.rpartition(" · ")[0]
-    over = "" if plan.focused or is_many else f", mean over {int(plan.from_.sum())} queries"
-    told = [f"text {at} {own}" for at, each in enumerate(plans, 1) if (own := each.record.changed)]
-    notes = [
-        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
-        "all texts on one scale" * is_many,
+    notes = _notes(plan, side, scale)
+    if is_many:
+        told = [f"text {at} {each.record.changed}" for at, each in enumerate(plans, 1)]
+        notes += ["all texts on one scale", *(note for note in told if not note.endswith(" "))]
+        notes.append("≠: the prediction is not the label" * (len(columns) == 2))
+    closing(sheet, plan, y, notes)
+
+
+def _notes(plan: FigurePlan, side: str, scale: Scale) -> list[str]:
+    place, is_many = plan.where.rpartition(" · ")[0], plan.view == "texts"
+    over = f", mean over {int(plan.from_.sum())} queries"
+    return [
+        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}"
+        + over * (not plan.focused and not is_many),
         scale.words,
         "what is large hides more of the picture" * isinstance(scale, PictureHeat),
         f"{side} {getattr(plan, side)}" * (plan.focused and not is_many),
-        "≠: the prediction is not the label" * (len(columns) == 2),
     ]
-    closing(sheet, plan, y, notes + told * is_many)
+
+
+def _columns(
+    sheet: Sheet, plan: FigurePlan, texts: int, middle: float
+) -> tuple[dict[str, list[str]], dict[str, float]]:
+    """The words of each column next to the texts, and its left edge; write their names."""
+    columns, lefts, left = {}, {}, sheet.width
+    for name in ("predictions", "labels"):
+        if name not in plan.options:
+            continue
+        columns[name] = _column(name, plan.options[name], texts)
+        # As wide as its widest cell, but at most a fifth of the sheet.
+        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in columns[name])]
+        widest = 1.1 * sheet.widest(shown, of_notes=False) + sheet.style.em
+        left -= min(widest, WIDEST_COLUMN * sheet.width)
+        lefts[name] = left
+        sheet.note(left, middle, name.removesuffix("s"))
+    return columns, lefts
 
 
 def _label(
@@ -120,15 +136,12 @@ def _label(
 
 def _draw_one(
     sheet: Sheet, plan: FigurePlan, y: float, room: float, *, heat: np.ndarray, scale: Scale
-) -> tuple[Scale, float]:
-    """Draw the words and pictures of one record; return their scale and the next y."""
+) -> float:
+    """Draw the words and pictures of one record; return the next y."""
     tokens, _ = _written(plan)
     pictures = tokens.pictures or (None,) * len(tokens)
     if plan.view == "texts" and tokens.places is not None:
         raise FigureError("View 'texts' shows texts; a record is of a picture: leave it out")
-    if plan.record.pictures and any(picture is not None for picture in pictures):
-        # A picture is seen through its heat, and the words are coloured by the same scale.
-        scale = PictureHeat.of(scale, sheet.style)
     of_words = groupby(tokens.whole_words.tokens, key=lambda word: pictures[word[0]])
     for picture, words in of_words:
         run = list(words)
@@ -141,7 +154,7 @@ def _draw_one(
         else:
             placed, y = _place_patches(sheet, tokens, patches, y)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
-    return scale, y
+    return y
 
 
 def _title(plan: FigurePlan, token: str) -> str:
@@ -172,7 +185,13 @@ def _heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
         # Grey would not be seen over a picture.
         colour = plan.style.accent
     # What many queries give is more even than what one gives, and needs no square root to be seen.
-    return plan.shown.scale(plan.style, largest, keys, colour, power=0.5 if one else 1.0)
+    power = 0.5 if one else 1.0
+    scale = plan.shown.scale(plan.style, largest, keys, colour, power=power)
+    pictures = _written(plan)[0].pictures or ()
+    if plan.record.pictures and any(picture is not None for picture in pictures):
+        # A picture is seen through its heat, and the words are coloured by the same scale.
+        return PictureHeat.of(scale, plan.style)
+    return scale
 
 
 def _heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:

@@ -20,6 +20,7 @@ from headscope.views.figures._style import (
 )
 
 Cell = tuple[int, int]
+NO_WORDS: Mapping[Cell, str] = {}
 Ends = tuple[float, float]
 Look = tuple[str, str]
 """Colour and shape of a mark."""
@@ -89,7 +90,7 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
     hidden: Bool[np.ndarray, "row column"] | None = None,
     dots: Bool[np.ndarray, "row column"] | None = None,
     frames: Collection[Cell] = (),
-    words: Mapping[Cell, str] | None = None,
+    words: Mapping[Cell, str] = NO_WORDS,
 ) -> None:
     """A coloured cell for each head.
 
@@ -116,7 +117,7 @@ def draw_matrix(  # noqa: PLR0913 - what a matrix may show
         sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
     for row, column in frames:
         sheet.rect(x + column * cell, y + row * tall, cell, tall, edge=style.ink, line=1.0, layer=4)
-    for place, says in (words or {}).items():
+    for place, says in words.items():
         ink = text_on(rgb[place])
         sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
     for row in range(0, len(rows), max(1, int(np.ceil(1.3 * style.small * POINT / tall)))):
@@ -391,7 +392,8 @@ def draw_line_panels(
 
 def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> None:
     """Draw lines in a box, the first over the others, named on the right."""
-    style, (x, y, width, height), layers, levels = sheet.style, box, panel.over, {}
+    style, (x, y, width, height), layers = sheet.style, box, panel.over
+    levels, colours = {}, {}
     axes, (low, high) = draw_grid(sheet, box, panel.ends, written, level=True), panel.ends
     below = panel.below or {layer: str(layer) for layer in layers[:: max(1, len(layers) // 8)]}
     axes.set_xticks([*below], [*below.values()])
@@ -405,8 +407,8 @@ def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[flo
         look = {"linewidth": 1.2, "markersize": DOT / POINT, "markeredgewidth": 0.0}
         axes.plot(layers, line.values, "o-", color=colour, clip_on=False, **look)
         if line.name and np.isfinite(line.values[-1]):
+            colours[line.name] = colour
             levels[line.name] = y + height * (high - line.values[-1]) / (high - low)
-    colours = {line.name: line.colour for line in panel.lines}
     for name, level in apart(levels, 1.25 * style.small * POINT, y + height).items():
         place = (x + width + 0.8 * style.em, level)
         sheet.text(*place, name, size=style.small, colour=colours[name])
