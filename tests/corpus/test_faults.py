@@ -93,10 +93,10 @@ def test_a_text_that_ends_its_worker_is_named_and_the_rest_goes_on(corpus, tmp_p
 
 
 class EndedByEveryPart(Executor):
-    """Workers of which one dies at every part, of its first text, until that is named."""
+    """Workers of which one dies at every part, of its first texts, until these are named."""
 
-    def __init__(self, workers):
-        self._max_workers = workers
+    def __init__(self, workers, guilty=1):
+        self._max_workers, self._guilty = workers, guilty
 
     def submit(self, function, /, task, *args):
         future = Future()
@@ -104,24 +104,27 @@ class EndedByEveryPart(Executor):
             future.set_result(function(task, *args))
             return future
         folder = RunFolder(task.folder)
-        journal, killer = PartJournal(folder.path, task.part), folder.texts_of(task.part)[0].name
-        if killer in journal.killers:
+        journal, first = PartJournal(folder.path, task.part), folder.texts_of(task.part)
+        killers = [text.name for text in first[: self._guilty] if text.name not in journal.killers]
+        if not killers:
             future.set_result(function(task, *args))
             return future
         # What a worker leaves: with others the text was only begun, afterwards it was alone.
-        left = f"!{killer}\n" if journal.deaths else ""
+        left = f"!{killers[0]}\n" if journal.deaths else ""
         name = f"{task.part}.{journal.deaths:03d}.1"
         (folder.path / UNDER_WAY / name).write_text(left, encoding="ascii")
         future.set_exception(BrokenProcessPool("it died"))
         return future
 
 
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_a_text_in_every_part_that_ends_its_worker_is_named(corpus, tmp_path, workers):
+@pytest.mark.parametrize(("workers", "guilty"), [(1, 1), (2, 1), (7, 1), (2, 3)])
+def test_texts_in_every_part_that_end_their_worker_are_named(corpus, tmp_path, workers, guilty):
     """So many deaths, one after the other, look as if there were too little memory."""
     out = tmp_path / "run"
-    done(corpus, out=out, part_size=5, engine=given(EndedByEveryPart(workers)))
-    assert len(named(out)) == len(parts(out)) > 8
+    done(corpus, out=out, part_size=5, engine=given(EndedByEveryPart(workers, guilty)))
+    sizes = [len(RunFolder(out).texts_of(path.stem)) for path in parts(out)]
+    assert len(sizes) > 8
+    assert len(named(out)) == sum(min(guilty, size) for size in sizes)
 
 
 def test_workers_that_die_before_any_text_end_the_run(corpus, tmp_path):

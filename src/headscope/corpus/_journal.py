@@ -106,11 +106,6 @@ def forget_own(folder: Path | None = None) -> None:
             _open.discard(path)
 
 
-def was_left(folder: Path, part: str) -> bool:
-    """Whether a worker died at a part."""
-    return any((folder / UNDER_WAY).glob(f"{part}.*"))
-
-
 def texts_under_way(folder: Path) -> int:
     """How many texts of unfinished parts were measured so far."""
     sizes = Counter()

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from headscope._progress import Progress
 from headscope.corpus._engines import Engine, given, is_death, is_loss, pool, stop, this_process
 from headscope.corpus._folder import UNDER_WAY, RunFolder, SplitCorpus, differing
-from headscope.corpus._journal import PartJournal, forget_own, texts_under_way, was_left
+from headscope.corpus._journal import PartJournal, forget_own, texts_under_way
 from headscope.corpus._task import PartTask, code_version, measure_part, reason_of, try_out
 from headscope.corpus._text import CorpusText, Kept
 from headscope.errors import HeadscopeError, RunError, check_count
@@ -27,8 +27,8 @@ SHOWN = 3
 LOOK = 1.0
 """Seconds between two looks whether the engine is still there."""
 DEATHS_WITHOUT_A_NAME = 4
-"""So many workers may die at a part, or before any part is begun, until it is given up; a text that
-ends its worker is named after three.
+"""So many workers may die, one after the other, until the run is given up; a text that ends its
+worker is named after three.
 """
 TRIES = 2
 """So often a part is tried that fails as a whole, such as where one machine lacks a file."""
@@ -188,7 +188,6 @@ class _RunSteps:
         self._running: dict[Future[Any], str] = {}
         self._alone: list[str] = []
         self._tries: Counter[str] = Counter()
-        self._named: dict[str, int] = {}
         self._fruitless = 0
         self._failed: dict[str, str] = {}
 
@@ -264,16 +263,15 @@ class _RunSteps:
     def _tried_out(self) -> dict[str, Any]:
         """Let one worker load the model and measure some texts.
 
-        One of these may end its worker, or this process: then others are tried, and at last none.
+        One of these may end its worker, or this process: then none is tried.
 
         Raises:
             RunError: where workers die without any text, or the engine is gone.
             HeadscopeError: where the model cannot be loaded, or does not read such texts.
         """
         sample = self._folder.sample(self._corpus)
-        half = len(sample) // 2
         why: BaseException | None = None
-        for number, some in enumerate((sample, sample[:half], sample[half:], ())):
+        for number, some in enumerate((sample, ())):
             mark = self._folder.path / UNDER_WAY / f"sample.{number}"
             # Left by a call that ended here.
             if mark.exists() and some:
@@ -324,7 +322,7 @@ class _RunSteps:
                 if self._ended(part, self._error_of(future), future, waiting):
                     dead.append(part)
             if dead:
-                self._after_deaths(dead, waiting)
+                self._after_deaths(dead)
 
     def _submit(self, waiting: list[str]) -> bool:
         """Hand out what there is room for; false where the executor is broken."""
@@ -373,37 +371,22 @@ class _RunSteps:
             self._failed[part] = reason_of(error)
         return False
 
-    def _after_deaths(self, dead: list[str], waiting: list[str]) -> None:
-        """A worker died: who left a journal is run again alone, the others as before."""
+    def _after_deaths(self, dead: list[str]) -> None:
+        """A worker died: its part is run again with no other, so that the guilty text is known."""
         if self._engine.is_own:
             # A pool dies with one of its workers, and all that it had comes back.
             dead += self._all_back()
             self._renew()
+        self._alone += dead
         self._fruitless += 1
-        # First, since a text that is named now shows that these deaths were not for nothing.
-        for part in dead:
-            if not was_left(self._folder.path, part):
-                waiting.append(part)
-            elif self._is_hopeless(part):
-                self._failed[part] = "its worker died every time, and no text of it alone"
-            else:
-                self._alone.append(part)
+        named = sum(len(PartJournal(self._folder.path, part).killers) for part in self._alone)
         # Each worker may have died once at a part of its own before the first of them runs alone.
-        most = DEATHS_WITHOUT_A_NAME * (1 + len(self._named)) + 2 * self._engine.width
-        if self._fruitless >= most:
+        if self._fruitless >= DEATHS_WITHOUT_A_NAME * (1 + named) + 2 * self._engine.width:
             raise RunError(
                 f"Workers of {self._engine.name} died {self._fruitless} times, one after the "
                 "other: there may be too little memory for so many; finished parts are kept, and "
                 "the same call resumes the run"
             )
-
-    def _is_hopeless(self, part: str) -> bool:
-        journal = PartJournal(self._folder.path, part)
-        named = len(journal.killers)
-        if named > self._named.get(part, 0):
-            self._named[part] = named
-            self._fruitless = 0
-        return journal.deaths >= DEATHS_WITHOUT_A_NAME + 2 * named
 
     def _all_back(self) -> list[str]:
         parts, self._running = list(self._running.values()), {}

@@ -14,7 +14,7 @@ import ctypes
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -152,7 +152,12 @@ def _measure(
     alone = [owners[name][0] for name in names if name in suspects and name not in failed]
 
     def measured(some: list[CorpusText]) -> None:
-        fail = _failing(some, failed, journal)
+        def fail(index: int, error: Exception) -> None:
+            is_ours = type(error).__module__.startswith("headscope.")
+            reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
+            failed[some[index].name] = reason
+            journal.done(some[index].name)
+
         for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
                 job.count(tally, text, values)
@@ -167,23 +172,11 @@ def _measure(
         journal.alone(text.name)
         measured([text])
     check_conserved(len(names), len(counted), len(failed))
-    return [_failure(text, failed[name]) for name in sorted(failed) for text in owners[name]]
-
-
-def _failing(
-    texts: Sequence[CorpusText], failed: dict[str, str], journal: PartJournal
-) -> Callable[[int, Exception], None]:
-    def fail(index: int, error: Exception) -> None:
-        kind = type(error)
-        is_ours = kind.__module__.startswith("headscope.")
-        failed[texts[index].name] = str(error) if is_ours else f"{kind.__name__}: {error}"
-        journal.done(texts[index].name)
-
-    return fail
-
-
-def _failure(text: CorpusText, error: str) -> dict[str, Any]:
-    return {"text": text.given, "group": text.group, "times": text.times, "error": error}
+    return [
+        {"text": text.given, "group": text.group, "times": text.times, "error": failed[name]}
+        for name in sorted(failed)
+        for text in owners[name]
+    ]
 
 
 @lru_cache(maxsize=1)
