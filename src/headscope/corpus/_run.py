@@ -290,13 +290,16 @@ class _RunSteps:
             mark.unlink(missing_ok=True)
         if why is None:
             return future.result()
+        raise self._gone_while_loading(why)
+
+    def _gone_while_loading(self, why: BaseException) -> BaseException:
         if is_death(why):
-            raise RunError(
+            return RunError(
                 f"A worker died while it loaded the model ({reason_of(why)}): there may be too "
                 "little memory for so many workers; in a script, the call must stand below "
                 'if __name__ == "__main__":'
-            ) from why
-        raise self._gone(why) if is_loss(why) else why
+            )
+        return self._gone(why) if is_loss(why) else why
 
     def _wait(self, future: Future[Any]) -> None:
         while not wait([future], timeout=LOOK).done:

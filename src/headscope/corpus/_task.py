@@ -14,7 +14,7 @@ import ctypes
 import hashlib
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -142,22 +142,15 @@ def _measure(
     owners: dict[str, list[CorpusText]] = {}
     for text in texts:
         owners.setdefault(text.name, []).append(text)
-    names = sorted(owners)
-    failed: dict[str, str] = {}
-    counted: set[str] = set()
-    for name in journal.killers & set(names):
-        failed[name] = f"it ended its worker, each of {journal.deaths} times"
+    names, counted = set(owners), set()
+    why = f"it ended its worker, each of {journal.deaths} times"
+    failed = dict.fromkeys(journal.killers & names, why)
     suspects = journal.suspects(names)
-    together = [owners[name][0] for name in names if name not in suspects]
-    alone = [owners[name][0] for name in names if name in suspects and name not in failed]
+    together = [owners[name][0] for name in sorted(names - suspects)]
+    alone = [owners[name][0] for name in sorted(suspects - failed.keys())]
 
     def measured(some: list[CorpusText]) -> None:
-        def fail(index: int, error: Exception) -> None:
-            is_ours = type(error).__module__.startswith("headscope.")
-            reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
-            failed[some[index].name] = reason
-            journal.done(some[index].name)
-
+        fail = _failing(some, failed, journal)
         for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
                 job.count(tally, text, values)
@@ -172,11 +165,22 @@ def _measure(
         journal.alone(text.name)
         measured([text])
     check_conserved(len(names), len(counted), len(failed))
-    return [
-        {"text": text.given, "group": text.group, "times": text.times, "error": failed[name]}
-        for name in sorted(failed)
-        for text in owners[name]
-    ]
+    return [_failure(text, failed[name]) for name in sorted(failed) for text in owners[name]]
+
+
+def _failing(
+    texts: Sequence[CorpusText], failed: dict[str, str], journal: PartJournal
+) -> Callable[[int, Exception], None]:
+    def fail(index: int, error: Exception) -> None:
+        is_ours = type(error).__module__.startswith("headscope.")
+        failed[texts[index].name] = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        journal.done(texts[index].name)
+
+    return fail
+
+
+def _failure(text: CorpusText, error: str) -> dict[str, Any]:
+    return {"text": text.given, "group": text.group, "times": text.times, "error": error}
 
 
 @lru_cache(maxsize=1)

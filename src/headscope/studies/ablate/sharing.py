@@ -60,18 +60,19 @@ class StackedPass:
     made: dict[int, Any] = field(default_factory=dict)
     times: int = 1
 
-    def returned(self, at: int, call: ModuleCall, forward: Callable) -> Any:
+    def returned(self, at: int, given: Any, size: int, forward: Callable) -> Any:
         """What the model returns of the copy that is asked for, in a call of this number.
 
         Args:
             at: number of the call.
-            call: of the intact model, which was given the same.
+            given: to the model, as to the intact one.
+            size: of the batch.
             forward: of the model.
         """
-        asked, size, times = self.copies.numbers, batch_size(call), len(self.numbers)
+        asked, times = self.copies.numbers, len(self.numbers)
         if at not in self.made:
             with unseen():
-                args, options = repeated(call.given, size, times)
+                args, options = repeated(given, size, times)
             self.copies.numbers, self.times = self.numbers, times
             try:
                 self.made[at] = forward(*args, **options)
@@ -158,19 +159,17 @@ class Sharing:
             def run(*args: Any, **options: Any) -> Any:
                 if level() != own_level:  # a run within the run, which finds the layers
                     return forward(*args, **options)
-                at, given = next(numbers), (args, options)
+                at = next(numbers)
                 call = None if name == changed else self._calls.get((name, at))
-                if call is None:
-                    return forward(*args, **options)
-                times, size = 1 if stack is None else stack.times, batch_size(call)
+                times = 1 if stack is None else stack.times
                 # Comparing runs torch functions, which the watch of attention must not see.
                 with unseen():
-                    is_same = same(repeated(call.given, size, times), given)
-                    if is_same and name and (times == 1 or is_of_batch(call, size)):
-                        return repeated(call.returned, size, times)
-                if is_same and stack is not None and not name:
-                    return stack.returned(at, call, forward)
-                return forward(*args, **options)
+                    returned = known(call, (args, options), times)
+                if returned is None:
+                    return forward(*args, **options)
+                if name or stack is None:
+                    return returned
+                return stack.returned(at, (args, options), batch_size(returned), forward)
 
             return run
 
@@ -209,21 +208,21 @@ class Sharing:
         """So many changes of a place in as few passes as is worth it: copies of large batches gain
         nothing.
         """
-        layer, whole = (
-            [call for (own, _), call in self._calls.items() if own == name]
-            for name in (self._layer_of[place.module], MODEL)
-        )
-        states = next(iter(tensors_of(layer[0].returned)), None) if layer else None
+        layer, whole = map(self._calls_of, (self._layer_of[place.module], MODEL))
+        states = next(iter(tensors_of([call.returned for call in layer])), None)
         size = 1
         if not self.reason and whole and states is not None and states.ndim == 3:
             tokens = max(1, states.shape[0] * states.shape[1])
-            numbers = sum(tensor.numel() for tensor in tensors_of(whole[0].returned))
+            numbers = sum(map(torch.numel, tensors_of(whole[0].returned)))
             most = min(number, MOST_TOKENS // tokens, MOST_NUMBERS // max(1, numbers))
             if tokens <= LARGE and most > 1 and all(map(self._may_be_copied, whole)):
                 size = most
         size = ceil(number / ceil(number / size))  # as even as it goes
         firsts = range(0, number, size)
         return [StackedPass(copies, range(at, min(at + size, number))) for at in firsts]
+
+    def _calls_of(self, name: str) -> list[ModuleCall]:
+        return [call for (own, _), call in self._calls.items() if own == name]
 
     def _may_be_copied(self, call: ModuleCall) -> bool:
         """Whether the model computes of a batch beside another one what it computes of it alone;
@@ -248,9 +247,22 @@ class Sharing:
         return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in inner)
 
 
-def batch_size(call: ModuleCall) -> int:
-    """How many examples a module was given."""
-    return next((len(tensor) for tensor in tensors_of(call.returned) if tensor.ndim), 0)
+def known(call: ModuleCall | None, given: Any, times: int) -> Any:
+    """What a module returns that is given the same as in a call, the batch so many times over; None
+    where that is not known.
+    """
+    if call is None:
+        return None
+    size = batch_size(call.returned)
+    is_known = times == 1 or is_of_batch(call, size)
+    if not is_known or not same(repeated(call.given, size, times), given):
+        return None
+    return repeated(call.returned, size, times)
+
+
+def batch_size(returned: Any) -> int:
+    """Of how many examples a module returned something."""
+    return next((len(tensor) for tensor in tensors_of(returned) if tensor.ndim), 0)
 
 
 def is_of_batch(call: ModuleCall, size: int) -> bool:
@@ -283,7 +295,9 @@ def _is_alone(forward: Callable, call: ModuleCall) -> bool:
     if not same(call.given, call.given) or not same(call.returned, call.returned):
         return False  # it keeps a state, such as a cache
     # The same tokens in another order are another text, of another mask where that has zeros.
-    args, options = repeated(call.given, batch_size(call), 2, lambda tensor: tensor.roll(1, 1))
+    args, options = repeated(
+        call.given, batch_size(call.returned), 2, lambda tensor: tensor.roll(1, 1)
+    )
     pairs = zip(tensors_of(forward(*args, **options)), tensors_of(call.returned), strict=True)
     return all(
         torch.allclose(ours[: len(own)], own, rtol=0, atol=ROUNDING * own.abs().max().item())
