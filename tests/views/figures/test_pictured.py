@@ -7,8 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._style import CHEQUER, PictureHeat, part_of, veiled
-from headscope.views.figures._style import style_for
+from headscope.views.figures._style import CHEQUER, PictureHeat, part_of, style_for, veiled
 
 GRID = (2, 3)
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
