@@ -163,7 +163,7 @@ def test_the_page_of_a_comparison_is_that_of_python(record, here):
             "--links links.json --treebank b.conllu",
             "--links and --treebank both give gold links",
         ),
-        (None, "--comparison a.html", "--comparison is a.html; give a record"),
+        (None, "--comparison a.html", "a.html does not exist"),
         (None, "--quantities flat.npz", "'flat' has the shape (4,); give the axes layer"),
         (None, "--quantities gone.npz", "gone.npz"),
     ],

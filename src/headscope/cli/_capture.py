@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,17 +10,9 @@ from cyclopts import Parameter
 
 from headscope.cli import _files as files
 from headscope.cli import _run as run
-from headscope.cli._files import Results, RunResults, hs, left_out, say
-from headscope.cli._run import (
-    CorpusOptions,
-    FitOptions,
-    Input,
-    ModelOptions,
-    Study,
-    alone_or_all,
-    load,
-    warnings_as_lines,
-)
+from headscope.cli._asked import FIT, INPUT, MODEL, RESULT, RUN, STUDY, Request
+from headscope.cli._files import hs, left_out, say
+from headscope.cli._run import alone_or_all, load, warnings_as_lines
 from headscope.cli._signature import hyphenated, made_from
 from headscope.errors import FileError, InterventionError, RecordError, RunError, TextError
 
@@ -36,40 +28,13 @@ ENDED = {
 KEPT = "precision routers"
 WRITTEN = "max_new_tokens sample=do_sample temperature top_p seed"
 """How a model writes."""
-KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Kept:
-    """What a record holds."""
-
-    keep: Annotated[tuple[KeepName, ...], Parameter(consume_multiple=False)] = ("auto",)
-    """What to store; may be given several times. weights; qk for queries and keys, from which
-    weights follow exactly; values; before for queries and keys before positions are applied;
-    statistics for numbers about every row without the row; norms for the norms of contributions.
-    auto stores queries, keys and values, and weights as long as these stay below 256 MiB.
-    """
-    keep_heads: tuple[str, ...] = ()
-    """Heads to store, as layer and head: 12-7 3-0, or cross:3-0 for one stack; by default all."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As options of `headscope.capture`."""
-        what = "auto" if self.keep == ("auto",) else self.keep
-        return {"keep": what, "heads": files.parse_heads(self.keep_heads)}
-
-
-@made_from("headscope.capturing.options:KeepOptions", takes=f"{KEPT} rows top")
-def capture(
-    asked: Input,
-    *,
-    out: Path,
-    texts: Path | None = None,
-    kept: Kept = Kept(),
-    corpus: CorpusOptions = CorpusOptions(),
-    **options: Any,
-) -> None:
+@made_from(
+    "headscope.capturing.options:KeepOptions",
+    takes=f"{INPUT} out! texts keep keep_heads rows top {KEPT} {RUN} {MODEL}",
+)
+def capture(asked: Request, **options: Any) -> None:
     """Capture attention and save the record.
 
     headscope capture "I went to the store." --out run.safetensors
@@ -82,46 +47,37 @@ def capture(
             index, records.jsonl, into this folder; the same command resumes after what is there.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b.
-        kept: What is stored.
-        corpus: Who captures the texts of --texts.
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.capture`.
     """
-    options |= kept.options
+    options |= asked.kept
     hs.capturing.parse_keep(**options)
-    model = asked.model
-    if texts is None:
-        if corpus != CorpusOptions():
+    if asked.texts is None:
+        if asked.is_run:
             raise RunError(
                 "--workers, --dask and --part-size are for the texts of a file: give --texts"
             )
-        files.check_file("--out", out, (files.RECORD,))
-        run.say_what(run.captured(asked.parsed(), model, out, **options))
-        files.say_written(out)
+        files.check_file("--out", asked.out, (files.RECORD,))
+        run.say_what(asked.captured(asked.parsed(), asked.out, **options))
+        files.say_written(asked.place)
         return
-    beside: dict[str, Any] = {"--target": model.target, "a text": asked.written(texts)}
-    beside |= {"--target-tokenizer": model.target_tokenizer, "a picture or sound": asked.media}
+    text = run.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
+    beside: dict[str, Any] = {"--target": asked.target, "a text": text}
+    beside |= {"--target-tokenizer": asked.target_tokenizer, "a picture or sound": asked.media}
     files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
-    files.check_folder(out)
-    given = alone_or_all(hs.capturing.parse_texts(texts))
-    with Study(RunResults(out), corpus, model).reading() as (source, how):
+    files.check_folder(asked.place)
+    given = alone_or_all(hs.capturing.parse_texts(asked.texts))
+    with asked.reading() as (source, how):
         options["max_unknown"] = 1.0 if how.pop("allow_unfit") else hs.capturing.MOST_UNKNOWN
         records = hs.capturing.capture_many(*source, given, progress=True, **options, **how)
-    say(f"Wrote {len(records):,} records to {out.resolve()}")
+    say(f"Wrote {len(records):,} records to {asked.place.resolve()}")
 
 
-@made_from("headscope.capturing.options:KeepOptions", takes=f"{WRITTEN} {KEPT}")
-def generate(
-    *prompts: str,
-    texts: Path | None = None,
-    chat: Path | None = None,
-    model: str,
-    out: Path,
-    target_tokenizer: str | None = None,
-    kept: Kept = Kept(),
-    machine: FitOptions = FitOptions(),
-    **options: Any,
-) -> None:
+@made_from(
+    "headscope.capturing.options:KeepOptions",
+    takes=f"texts chat model! out! target_tokenizer keep keep_heads {WRITTEN} {KEPT} {FIT}",
+)
+def generate(*prompts: str, asked: Request, **options: Any) -> None:
     """Generate text and record the attention that led to every token.
 
     headscope generate "Once upon a time" --model path/to/a/llama --out story.safetensors
@@ -132,47 +88,43 @@ def generate(
         prompts: The text to continue, or several; for an encoder-decoder, the source.
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the field
             text or prompt, or messages.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
+        asked: Files of prompts, model, and where it is written.
         model: Hub name or folder of a generative model.
         out: Write the record to this file (.safetensors); for several prompts or --texts a folder,
             with 1.safetensors, 2.safetensors ...
-        target_tokenizer: Hub name or folder of the tokenizer of the target side, if it has its own.
-        kept: What is stored.
-        machine: Where and how the model runs.
         routers: Store the router scores of mixture-of-experts layers, too.
         **options: Of `headscope.generate`.
     """
-    options |= kept.options | machine.reading
-    in_folder = texts is not None or len(prompts) > 1
-    given = _prompts_of(prompts, texts, chat)
+    options |= asked.kept | asked.many
+    in_folder = asked.texts is not None or len(prompts) > 1
+    given = _prompts_of(prompts, asked)
     if in_folder:
-        files.check_folder(out)
+        files.check_folder(asked.place)
     else:
-        files.check_file("--out", out, (files.RECORD,))
-    named = ModelOptions(**vars(machine), model=model, target_tokenizer=target_tokenizer)
-    named.check()
-    loaded = load("load_model", model, writes=True, **machine.fitting)
-    if target_tokenizer is not None:
-        options["target_tokenizer"] = named.tokenizer_of_target()
+        files.check_file("--out", asked.out, (files.RECORD,))
+    asked.check_model()
+    loaded = load("load_model", asked.model, writes=True, **asked.fitting)
+    if asked.target_tokenizer is not None:
+        options["target_tokenizer"] = asked.tokenizer_of_target()
     options["on_error"], numbers = left_out.losing(len(given))
     options["progress"] = len(given) > 1
     # A prompt that is left out is reported before the record of any later one comes.
     with warnings_as_lines("one at a time"), files.quiet():
         for record in hs.capturing.generate_many(*loaded, given, **options):
             number = next(numbers)
-            _write(record, out / f"{number}.safetensors" if in_folder else out)
+            _write(record, asked.place / f"{number}.safetensors" if in_folder else asked.place)
 
 
-def _prompts_of(prompts: tuple[str, ...], texts: Path | None, chat: Path | None) -> list[Outcome]:
+def _prompts_of(prompts: tuple[str, ...], asked: Request) -> list[Outcome]:
     """The prompts from the command line or from a file.
 
     Raises:
         TextError: where there is no prompt, or both are given.
         FileError: where the file cannot be read.
     """
-    if chat is not None:
-        prompts = (run.text_or_chat(None, chat, prompts, texts),)
+    texts = asked.texts
+    if asked.chat is not None:
+        prompts = (run.text_or_chat(None, asked.chat, prompts, texts),)
     elif bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is not None:
@@ -195,18 +147,17 @@ def _write(record: Record, out: Path) -> None:
     files.say_written(out)
 
 
-@made_from("headscope.studies:answer", takes=f"{WRITTEN} layers keep_sinks")
+@made_from(
+    "headscope.studies:answer",
+    takes=f"image! model! at {RESULT} {WRITTEN} layers keep_sinks {FIT}",
+)
 def answer(
     question: str,
     /,
     *,
-    image: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)],
-    model: str,
+    asked: Request,
     heads: tuple[int, ...] = (),
-    at: tuple[str, ...] = (),
     relative: bool = False,
-    results: Results = Results(),
-    machine: FitOptions = FitOptions(),
     **options: Any,
 ) -> None:
     """Ask about a picture, and see which patches each word of the answer attends to.
@@ -217,32 +168,28 @@ def answer(
 
     Args:
         question: What is asked; it is put into the chat template of the model.
-        image: A picture; give it several times if the text has a place for each.
         model: Hub name or folder of a vision-language model.
         layers: Layers that the mean is over; by default all.
         heads: Heads that the mean is over, in each of the layers; by default all.
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; several for single
             heads of several layers, instead of --layers and --heads.
         relative: With --plot: draw the difference to the mean over all words of the answer.
-        results: Where the result is written.
-        machine: Where and how the model runs.
+        asked: Pictures, model, and where the result is written.
         **options: Of `headscope.answer`.
     """
-    results.check()
-    if at and (heads or "layers" in options):
+    asked.check()
+    if asked.at and (heads or "layers" in options):
         raise RecordError("--at names layers and heads; remove --layers and --heads")
     options |= {"heads": list(heads)} if heads else {}
-    options |= _chosen(at) | {"allow_unfit": machine.allow_unfit}
-    given = Input(question, image=image).parsed()
-    run.check_model(model, machine.revision)
-    loaded = load("load_for", model, given, writes=True, **machine.fitting)
+    options |= _chosen(asked.at) | {"allow_unfit": asked.allow_unfit}
+    given = replace(asked, text=question).parsed()
+    asked.check_model()
+    loaded = load("load_for", asked.model, given, writes=True, **asked.fitting)
     with files.status("Answering"), files.quiet():
         result = hs.studies.answer(*loaded, None, given, **options)
-    say(str(result))
-    run.say_where()
+    asked.tell(result, **({"relative": True} if relative else {}))
     if result.record is not None and result.record.verification:
         say(result.record.verification)
-    results.write(result, **({"relative": True} if relative else {}))
 
 
 def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
@@ -260,14 +207,13 @@ WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
 """Tasks for which a model must write."""
 
 
-@made_from("headscope.studies:effect", takes="stack")
+@made_from("headscope.studies:effect", takes=f"{INPUT} {RESULT} {MODEL} stack")
 def effect(
-    asked: Input,
+    asked: Request,
     *,
     zero: tuple[str, ...] = (),
     uniform: tuple[str, ...] = (),
     control: tuple[str, ...] = (),
-    results: Results = Results(),
     **options: Any,
 ) -> None:
     """Measure what disabling heads changes.
@@ -283,20 +229,21 @@ def effect(
         uniform: Heads that attend uniformly; written as for --zero.
         control: Heads that are disabled in the same way, one after the other, to show what any such
             change does; written as for --zero.
-        results: Where the result is written.
+        out: Write the table of the result to this file (.csv, .json or .parquet), or its page
+            (.html), besides printing it.
         **options: The stack.
     """
-    results.check()
+    asked.check()
     zeroed, evened, controls = (files.parse_places(each) for each in (zero, uniform, control))
     if not zero and not uniform:
         raise InterventionError(
             "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
         )
-    given, model = asked.parsed(), asked.model
-    model.check()
-    reads: dict[str, Any] = model.fitting | {"truncate": model.truncate}
-    if model.target_tokenizer:
-        reads["target_tokenizer"] = model.tokenizer_of_target()
+    given = asked.parsed()
+    asked.check_model()
+    reads: dict[str, Any] = asked.fitting | {"truncate": asked.truncate}
+    if asked.target_tokenizer:
+        reads["target_tokenizer"] = asked.tokenizer_of_target()
 
     def changes(kind: str, places: list[tuple[int, list[int]]]) -> list[Any]:
         change = getattr(hs.interventions, kind)
@@ -306,19 +253,19 @@ def effect(
         reads["interventions"] = [*changes("Zero", zeroed), *changes("Uniform", evened)]
         # Controls change other heads in the same way as the heads in question.
         reads["controls"] = [[each] for each in changes("Zero" if zero else "Uniform", controls)]
-        result = hs.studies.effect(model.model, None, given, **reads)
+        result = hs.studies.effect(asked.model, None, given, **reads)
     facts = result.comparison.a.model
     run.ran.set(f"{facts.name} ran on {facts.ran}")
-    run.tell(result, results)
+    asked.tell(result)
 
 
 @made_from(
     "headscope.studies:ablate",
-    takes="+single_heads=heads +whole_layers=layers +share stack screen screen_top=top "
-    "confidence alpha correction random_weights",
+    takes=f"{STUDY} +single_heads=heads +whole_layers=layers +share stack screen "
+    "screen_top=top confidence alpha correction random_weights",
 )
 def ablate(
-    asked: Study,
+    asked: Request,
     *,
     task: Annotated[str, Parameter(converter=hyphenated)],
     data: Path | None = None,
@@ -367,12 +314,12 @@ def ablate(
         hs.tasks.check_task(task, data)
         if data is not None:
             hs.storage.read_rows(data)
-    asked.model.check()
+    asked.check_model()
     left_out.begin("example")
     options["by"] = by.replace("-", " ")
     if not asked.in_parts:
-        network, made = _whole_task(task, asked.model, data, limit=limit, masked=masked)
-        options |= {"allow_unfit": asked.model.allow_unfit, "on_error": left_out.losing(0)[0]}
+        network, made = _whole_task(task, asked, data, limit=limit, masked=masked)
+        options |= {"allow_unfit": asked.allow_unfit, "on_error": left_out.losing(0)[0]}
         result = hs.studies.ablate(network, made, progress=True, **options)
     else:
         rows = _rows_of(task, data, limit)
@@ -393,34 +340,34 @@ def _rows_of(task: str, data: Path | None, limit: int | None) -> list[Any]:
 
 
 def _whole_task(
-    task: str, model: ModelOptions, data: Path | None, *, limit: int | None, masked: bool | None
+    task: str, asked: Request, data: Path | None, *, limit: int | None, masked: bool | None
 ) -> tuple[Any, Any]:
     """The model, and the task on all examples, held in this process."""
-    network, tokenizer = _with_head(task, model, masked=masked)
+    network, tokenizer = _with_head(task, asked, masked=masked)
     # A function of the user's own gets model and tokenizer only.
-    reads: dict[str, Any] = {"batch": model.batch_size or 16} if ":" not in task else {}
+    reads: dict[str, Any] = {"batch": asked.batch_size or 16} if ":" not in task else {}
     if task == "minimal-pairs":
         reads["masked"] = masked
     if task == "translation":
-        reads["target_tokenizer"] = model.tokenizer_of_target()
+        reads["target_tokenizer"] = asked.tokenizer_of_target()
     if task in hs.tasks.NAMES and task != "repeats":
-        reads |= {"truncate": model.truncate, "allow_unfit": model.allow_unfit}
+        reads |= {"truncate": asked.truncate, "allow_unfit": asked.allow_unfit}
         reads["on_error"] = left_out.losing(0)[0]
     made = hs.tasks.named_task(task, network, tokenizer, data, limit=limit, **reads)
     left_out.of = len(made.order or ()) + len(made.left_out)
     return network, made
 
 
-def _with_head(task: str, model: ModelOptions, *, masked: bool | None) -> tuple[Any, Any]:
+def _with_head(task: str, asked: Request, *, masked: bool | None) -> tuple[Any, Any]:
     """The model with the head that the task needs, and its tokenizer."""
-    tokenizer = load("load_tokenizer", model.model, **model.loading)
+    tokenizer = load("load_tokenizer", asked.model, **asked.loading)
     # Where the user does not say, a tokenizer with a mask token means a masked model.
     is_masked = tokenizer.mask_token_id is not None if masked is None else masked
-    loading, how = model.fitting, "load_bare_model"
+    loading, how = asked.fitting, "load_bare_model"
     if task == "masked-word" or (task == "minimal-pairs" and is_masked):
         how = "load_masked_model"
     elif task == "classification":
         how = "load_classifier"
     else:
         loading["writes"] = task in WRITING
-    return load(how, model.model, **loading), tokenizer
+    return load(how, asked.model, **loading), tokenizer

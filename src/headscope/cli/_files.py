@@ -15,17 +15,12 @@ import sys
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cyclopts import Parameter
-
 from headscope.errors import (
     CaptureError,
-    FigureError,
     FileError,
     HeadscopeError,
     RecordError,
@@ -168,85 +163,6 @@ left_out = LeftOut()
 """The texts that this command left out: one process runs one command, and `run` sets its exit
 code.
 """
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Results:
-    """Where a result is written."""
-
-    out: Path | None = None
-    """Write the table of the result to this file (.csv, .json or .parquet), or its page (.html),
-    besides printing it.
-    """
-    plot: Path | None = None
-    """Draw the result to this file (.svg, .pdf or .png)."""
-    save: Path | None = None
-    """Save the result with all its numbers to this file (.safetensors), for headscope.load."""
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of a run that ``--out`` names; None for a file."""
-        return self.out if is_folder(self.out) else None
-
-    @property
-    def file(self) -> Path | None:
-        """The file of a table or page that ``--out`` names; None for a folder."""
-        return None if is_folder(self.out) else self.out
-
-    def check(self, *, folder: bool = False) -> None:
-        """Raise where a result could not be written.
-
-        Args:
-            folder: whether ``--out`` may be the folder of a run.
-
-        Raises:
-            FileError: saying why.
-            FigureError: where figures cannot be drawn.
-        """
-        check_file("--out", self.file if folder else self.out, (*TABLES, PAGE))
-        check_file("--plot", self.plot, PICTURES)
-        check_file("--save", self.save, (RECORD,))
-        if str(self.file).endswith(".parquet") and find_spec("pyarrow") is None:
-            raise FileError(
-                f"{self.file} needs pyarrow, which is not installed: pip install "
-                "'headscope[tables]', or use .csv"
-            )
-        if self.plot is not None and find_spec("matplotlib") is None:
-            raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
-
-    def write(self, result: Any, **look: Any) -> None:
-        """Write the table or page of a result, draw it, and save it, where files are given.
-
-        Args:
-            result: a `headscope.results.Result`.
-            **look: options of its figure.
-        """
-        if self.file is not None:
-            with status("Writing"):
-                if self.file.suffix == PAGE:
-                    result.view().save(self.file)
-                else:
-                    write_table(self.file, result.columns(), result.to_arrow)
-        if self.plot is not None:
-            with status("Drawing"):
-                result.plot(self.plot, **look)
-        if self.save is not None:
-            result.save(self.save)
-        for path in filter(None, (self.file, self.plot, self.save)):
-            say(f"Wrote {path.resolve()}")
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class RunResults(Results):
-    """Where the result of a study of many texts is written."""
-
-    out: Path | None = None
-    """Write the table of the result to this file (.csv, .json or .parquet), or its page (.html),
-    besides printing it; or keep the finished parts of a run in this folder, so that the same
-    command resumes after them.
-    """
 
 
 def is_folder(out: Path | None) -> bool:

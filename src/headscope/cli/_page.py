@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from headscope.cli import _files as files
 from headscope.cli import _run as run
+from headscope.cli._asked import FILES, INPUT, MODEL, PAGE_FILES, Request
 from headscope.cli._files import RECORD, hs, left_out, say
-from headscope.cli._run import Input, ModelOptions, Study, parse_texts
 from headscope.cli._signature import made_from, plain_help
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
@@ -42,10 +41,9 @@ AT = (
     "--heads."
 )
 OF_A_FIGURE = "up to six; or kinds for the clearest head of each kind on this text"
-OF_ONE = ("treebank", "links", "comparison", "quantities")
+OF_ONE = "comparison links treebank quantities"
 """Files of one text."""
 TREEBANK = ".conllu"
-FILES = Group("Files")
 MOST_COMPARED = 256
 """Number of heads up to which all are compared with each other over the texts, the slowest step."""
 
@@ -75,164 +73,104 @@ else:
     FigureChoices = _declared("Figure", WrittenFigureOptions, f"{TRAY}, {OF_A_FIGURE}.")
 
 
-@Parameter(name="*", group=FILES)
-@dataclass(frozen=True)
-class FigureFiles:
-    """Files that a figure or a page shows besides the record."""
+def check_files(asked: Request) -> None:
+    """Raise where evidence or a sentence cannot be read, before any work.
 
-    beside: tuple[str, ...] = ()
-    """Further records (.safetensors), or for a page texts that the same model reads; the tray calls
-    them b, c ...: --tray 2-0 "2-0 record=b". For serve --model: one second model (hub name or
-    folder), to compare the first with on what is typed.
+    Raises:
+        TextError: where files do not go together.
+        FileError: where one does not exist, or holds something else.
     """
-    quantities: Path | None = None
-    """Further quantities: a .npz with an array for each, axes layer, query, key, or layer, head,
-    query, key. It is called as the quantity is, or cross/NAME for stack cross.
+    if asked.evidence and asked.evidence_of is not None:
+        raise TextError(
+            "--evidence uses this one text, --evidence-of a file of texts; use one of them"
+        )
+    if asked.evidence_of is not None:
+        _check_evidence(asked.evidence_of)
+    if asked.sentence is not None and asked.treebank is None:
+        raise TextError(
+            f"--sentence {asked.sentence} is of no treebank; name its file with --treebank"
+        )
+    if asked.treebank is not None and asked.links is not None:
+        raise TextError("--links and --treebank both give gold links; give one of them")
+    # Read now, so that a mistake is reported before the model is loaded.
+    gold_of(asked)
+
+
+def _check_evidence(file: Path) -> None:
+    known = (*hs.storage.SUFFIXES, RECORD, TREEBANK)
+    if file.suffix not in known:
+        raise FileError(f"Expected {', '.join(known)} for --evidence-of, got {file}")
+    if file.suffix in hs.storage.SUFFIXES:
+        hs.storage.read_texts(file)
+    elif not file.is_file():
+        raise FileError(f"{file} does not exist")
+
+
+def gold_of(asked: Request) -> Any:
+    """The chosen sentence of the treebank; None without one.
+
+    Raises:
+        FileError: where the treebank cannot be read or has no such sentence.
     """
-    evidence: bool = False
-    """Say what kinds of heads there are; seen on this one text, which the page says."""
-    evidence_of: Path | None = None
-    """The same over texts (.txt, .jsonl, .csv, .tsv, .parquet), heads that were kept, or relations
-    of a .conllu.
+    if asked.treebank is None:
+        return None
+    bank = hs.linguistics.read_treebank(asked.treebank)
+    # Names win over numbers, since a sent_id may be a number itself.
+    named = {str(number): each for number, each in enumerate(bank)}
+    named |= {each.name: each for each in bank}
+    wanted = "0" if asked.sentence is None else asked.sentence
+    if wanted not in named:
+        raise FileError(
+            f"{asked.treebank} has no sentence {wanted!r}; give a sent_id, such as "
+            f"{bank.sentences[0].name!r}, or a number from 0 to {len(bank) - 1}"
+        )
+    return named[wanted]
+
+
+def beside_of(asked: Request, record: Record, known: Any = None) -> dict[str, Any]:
+    """The options of `headscope.view` and `headscope.figure` that files give.
+
+    Args:
+        asked: the files, and the model that reads the texts of the evidence.
+        record: that is shown.
+        known: evidence over texts that was computed for another record of the same model.
+
+    Raises:
+        HeadscopeError: errors of these files or the model.
     """
-
-    def check(self) -> None:
-        """Raise where evidence cannot be computed, before any work.
-
-        Raises:
-            TextError: where both kinds are given.
-            FileError: where the file does not exist, or is not a file of texts.
-        """
-        file = self.evidence_of
-        if file is None:
-            return
-        if self.evidence:
-            raise TextError(
-                "--evidence uses this one text, --evidence-of a file of texts; use one of them"
-            )
-        known = (*hs.storage.SUFFIXES, RECORD, TREEBANK)
-        if file.suffix not in known:
-            raise FileError(f"Expected {', '.join(known)} for --evidence-of, got {file}")
-        if file.suffix in hs.storage.SUFFIXES:
-            hs.storage.read_texts(file)
-        elif not file.is_file():
-            raise FileError(f"{file} does not exist")
-
-    def given(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
-        """The options of `headscope.view` and `headscope.figure` that these files give.
-
-        Args:
-            record: the record that is shown.
-            model: the model that reads the texts of the evidence.
-            known: evidence over texts that was computed for another record of the same model.
-
-        Raises:
-            HeadscopeError: errors of these files or the model.
-        """
-        options: dict[str, Any] = {}
-        if self.evidence or self.evidence_of:
-            options["evidence"] = known or evidence_of(record, self.evidence_of, model)
-        if self.quantities is not None:
-            options["quantities"] = read_quantities(self.quantities)
-        for each in self.beside:
-            is_file = each.endswith(RECORD)
-            other = hs.storage.load(Path(each)) if is_file else _captured(each, model)
-            options.setdefault("beside", []).append(other)
-        return options
+    options: dict[str, Any] = {}
+    if asked.evidence or asked.evidence_of:
+        options["evidence"] = known or evidence_of(record, asked)
+    if asked.quantities is not None:
+        options["quantities"] = read_quantities(asked.quantities)
+    for each in asked.beside:
+        other = asked.of_model(text=each)
+        is_file = each.endswith(RECORD)
+        read = hs.storage.load(Path(each)) if is_file else other.captured(other.parsed())
+        options.setdefault("beside", []).append(read)
+    if asked.comparison is not None:
+        other = hs.storage.load(asked.comparison)
+        options["comparison"] = hs.comparison.compare(other, record)
+    if asked.links is not None:
+        options["links"] = read_links(asked.links)
+    if asked.treebank is not None:
+        options["links"] = gold_of(asked)
+    return options
 
 
-@Parameter(name="*", group=FILES)
-@dataclass(frozen=True)
-class PageFiles(FigureFiles):
-    """Files that the page holds besides the record."""
-
-    comparison: Path | None = None
-    """The record (.safetensors) that this one is compared with: the page shows how they differ."""
-    links: Path | None = None
-    """Gold links that are shown next to what heads attend to: a .json with a list of [tokens of a
-    dependent, tokens of its head, label], tokens being positions from 0; for trees see --treebank.
-    """
-    treebank: Path | None = None
-    """A file in CoNLL-U: the gold tree of one of its sentences is shown next to what heads attend
-    to.
-    """
-    sentence: str | None = None
-    """Which sentence of the treebank: its sent_id, or its number, counted from 0; the first by
-    default.
-    """
-
-    def check(self) -> None:
-        """Raise where evidence or a sentence cannot be read, before any work.
-
-        Raises:
-            HeadscopeError: saying why.
-        """
-        super().check()
-        if self.sentence is not None and self.treebank is None:
-            raise TextError(
-                f"--sentence {self.sentence} is of no treebank; name its file with --treebank"
-            )
-        if self.treebank is not None and self.links is not None:
-            raise TextError("--links and --treebank both give gold links; give one of them")
-        # Read now, so that a mistake is reported before the model is loaded; it is kept.
-        _ = self.gold
-
-    @cached_property
-    def gold(self) -> Any:
-        """The chosen sentence of the treebank; None without one.
-
-        Raises:
-            FileError: where the treebank cannot be read or has no such sentence.
-        """
-        if self.treebank is None:
-            return None
-        bank = hs.linguistics.read_treebank(self.treebank)
-        # Names win over numbers, since a sent_id may be a number itself.
-        named = {str(number): each for number, each in enumerate(bank)}
-        named |= {each.name: each for each in bank}
-        wanted = "0" if self.sentence is None else self.sentence
-        if wanted not in named:
-            raise FileError(
-                f"{self.treebank} has no sentence {wanted!r}; give a sent_id, such as "
-                f"{bank.sentences[0].name!r}, or a number from 0 to {len(bank) - 1}"
-            )
-        return named[wanted]
-
-    def given(self, record: Record, model: ModelOptions, known: Any = None) -> dict[str, Any]:
-        """The options of `headscope.view` that these files give; see `FigureFiles.given`.
-
-        Raises:
-            HeadscopeError: errors of these files or the model.
-        """
-        options = super().given(record, model, known)
-        if self.comparison is not None:
-            if self.comparison.suffix != RECORD:
-                raise FileError(f"--comparison is {self.comparison}; give a record ({RECORD})")
-            other = hs.storage.load(self.comparison)
-            options["comparison"] = hs.comparison.compare(other, record)
-        if self.links is not None:
-            options["links"] = read_links(self.links)
-        if self.gold is not None:
-            options["links"] = self.gold
-        return options
-
-
-def _captured(text: str, model: ModelOptions) -> Record:
-    return run.captured(Input(text, model=model).parsed(), model)
-
-
-def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Heads:
+def evidence_of(record: Record, asked: Request) -> Heads:
     """Evidence about the heads: over the texts of a file, or on the record alone.
 
     Args:
         record: the record that the page shows.
-        file: a file of texts, a tally saved by `headscope.patterns.Tally.save`, or a treebank,
-            whose relations are the labels; checked by `FigureFiles.check`.
-        options: the model that reads the texts.
+        asked: the model, and a file of texts that it reads, a tally saved by
+            `headscope.patterns.Tally.save`, or a treebank, whose relations are the labels; checked
+            by `check_files`.
 
     Raises:
         HeadscopeError: errors of the texts or the model.
     """
+    file = asked.evidence_of
     if file is None:
         return hs.patterns.heads(record)
     if file.suffix == RECORD:
@@ -243,7 +181,7 @@ def evidence_of(record: Record, file: Path | None, options: ModelOptions) -> Hea
                 f"save one with heads(...).save({file.name!r})"
             )
         return kept
-    asked = Study(model=replace(options, target=None, target_tokenizer=None))
+    asked = asked.of_model(target=None, target_tokenizer=None)
     if file.suffix == TREEBANK:
         bank = hs.linguistics.read_treebank(file)
         return asked.run("relations", bank, trees=False, on_error=None).as_heads()
@@ -302,7 +240,7 @@ def shown_page(record: Record, choices: Mapping[str, Any], beside: Mapping[str, 
     Args:
         record: the record that is shown.
         choices: options of `headscope.view` from the command line.
-        beside: options from files, by `PageFiles.given`.
+        beside: options from files, by `beside_of`.
 
     Raises:
         HeadscopeError: errors of the options.
@@ -318,17 +256,8 @@ def shown_page(record: Record, choices: Mapping[str, Any], beside: Mapping[str, 
     return hs.views.view(options.pop("comparison", record), **options)
 
 
-@made_from()
-def view(
-    asked: Input,
-    *,
-    out: Path | None = None,
-    texts: Path | None = None,
-    norms: bool = False,
-    open_: Annotated[bool, Parameter(name="--open")] = False,
-    page: PageChoices | None = None,
-    shown: PageFiles = PageFiles(),
-) -> None:
+@made_from(takes=f"{INPUT} out texts open_ {PAGE_FILES} {MODEL}")
+def view(*, asked: Request, norms: bool = False, page: PageChoices | None = None) -> None:
     """Capture a text, picture or sound and write the viewer page.
 
     headscope view "I went to the store." "At the store, I bought strawberries." --open
@@ -344,24 +273,22 @@ def view(
         texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
             text and text_b; each gets a page.
         norms: Also store norms, shown as quantities: contributions, ALTI and rollout.
-        open_: Open the page in the browser.
+        treebank: A file in CoNLL-U: the gold tree of one of its sentences is shown next to what
+            heads attend to.
         page: What the page holds and shows first.
-        shown: What the page holds besides.
     """
     from headscope.views.file_page import open_page
 
-    shown.check()
-    text, keep = asked.written(texts), "alti" if norms else "auto"
-    if texts is not None:
-        if text is not None or asked.media or open_:
+    check_files(asked)
+    keep = "alti" if norms else "auto"
+    text = run.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
+    if asked.texts is not None:
+        if text is not None or asked.media or asked.open_:
             raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
-        given = parse_texts(None, None, texts)
-        _write_pages(given, out or Path("headscope-pages"), (asked.model, keep), page or {}, shown)
+        _write_pages(asked, keep, page or {})
         return
-    out = out or Path("headscope.html")
+    out = asked.out or Path("headscope.html")
     files.check_file("--out", out, files.PAGES)
-    if text is None and shown.gold is not None:
-        asked = replace(asked, text=shown.gold.text)
     if str(text).endswith(RECORD):
         beside = {repr(asked.text_b): asked.text_b, "--image, --video and --sound": asked.media}
         refusal = f"{text} is a record file, which already holds its input; remove {{}}"
@@ -373,52 +300,47 @@ def view(
             )
         record = hs.storage.load(text)
     else:
-        record = run.captured(asked.parsed(), asked.model, keep=keep)
-    options = shown.given(record, asked.model)
+        if text is None and asked.treebank is not None:
+            asked = replace(asked, text=gold_of(asked).text)
+        record = asked.captured(asked.parsed(), keep=keep)
+    options = beside_of(asked, record)
     with files.status("Writing the page"):
         path = shown_page(record, page or {}, options).save(out)
     run.say_what(record)
     files.say_written(path)
-    if open_:
+    if asked.open_:
         open_page(path.resolve().as_uri())
 
 
-def _write_pages(
-    given: Any, folder: Path, reads: tuple[ModelOptions, str], page: Any, shown: PageFiles
-) -> None:
-    """Write a page for each text, named by its number, with the model loaded once.
+def _write_pages(asked: Request, keep: str, page: Mapping[str, Any]) -> None:
+    """Write a page for each text of a file, named by its number, with the model loaded once.
 
     Raises:
-        HeadscopeError: errors of the folder or the model.
+        HeadscopeError: errors of the file, the folder or the model.
     """
+    folder = asked.out or Path("headscope-pages")
     files.check_folder(folder)
-    of_one = {name: getattr(shown, name) is not None for name in OF_ONE}
+    of_one: dict[str, Any] = {name: getattr(asked, name) is not None for name in OF_ONE.split()}
     files.check_absent(of_one, "--{} is of one text; leave --texts out")
-    model, keep = reads
-    with Study(model=model).reading() as (source, reading):
+    given, _ = asked.given()
+    with asked.of_model().reading() as (source, reading):
         folder.mkdir(exist_ok=True)
         reading.pop("allow_unfit")
         reading["on_error"], numbers = left_out.losing(len(given))
         known: Any = None
         # A text that is left out is reported before the record of any later one comes.
         for record in hs.capturing.capture_many(*source, given, keep=keep, **reading):
-            options = shown.given(record, model, known)
+            options = beside_of(asked, record, known)
             # Evidence over texts is the same for all pages and computed once.
-            known = options.get("evidence") if shown.evidence_of else None
+            known = options.get("evidence") if asked.evidence_of else None
             path = shown_page(record, page, options).save(folder / f"{next(numbers)}.html")
             files.say_written(path, f": {record.summary}")
     run.say_where()
 
 
+@made_from(takes=f"out! {FILES} {MODEL}")
 def figure(
-    file: Path,
-    /,
-    *,
-    out: Path,
-    choices: FigureChoices | None = None,
-    shown: FigureFiles = FigureFiles(),
-    dpi: float = 300.0,
-    model: ModelOptions = ModelOptions(),
+    file: Path, /, *, asked: Request, choices: FigureChoices | None = None, dpi: float = 300.0
 ) -> None:
     """Draw a figure of a record for print: .svg, .pdf or .png.
 
@@ -429,24 +351,23 @@ def figure(
     Args:
         file: The record (.safetensors), as headscope capture keeps it.
         out: Write the figure to this file (.svg, .pdf or .png).
+        asked: What is shown with the record, and the model that reads the texts of the evidence.
         choices: What is drawn, and how.
-        shown: What is shown with the record.
         dpi: Dots in an inch of a PNG.
-        model: Which model reads the texts of the evidence.
     """
     from headscope.views import figures
     from headscope.views.figures.fonts import missing_words
 
     options = _figure_options(choices or {})
-    files.check_file("--out", out, files.PICTURES)
-    shown.check()
-    if (shown.evidence or shown.evidence_of) and options["view"] != "scatter":
+    files.check_file("--out", asked.out, files.PICTURES)
+    check_files(asked)
+    if (asked.evidence or asked.evidence_of) and options["view"] != "scatter":
         raise FigureError(
             f"--evidence and --evidence-of need --view scatter, got --view {options['view']}"
         )
     record = hs.storage.load(file)
-    drawn = figures.figure(record, **options, **shown.given(record, model))
-    path = drawn.save(out, dpi=dpi)
+    drawn = figures.figure(record, **options, **beside_of(asked, record))
+    path = drawn.save(asked.place, dpi=dpi)
     if drawn.missing:
         sys.stderr.write(f"{missing_words(drawn.missing)}\n")
     say(f"Wrote {path.resolve()} ({path.stat().st_size / 1e3:.0f} kB)")

@@ -13,8 +13,8 @@ from typing import Any
 from headscope._progress import counted
 from headscope.cli import _files as files
 from headscope.cli import _run as run
+from headscope.cli._asked import MACHINE, RESULT, Request
 from headscope.cli._files import hs, say, say_written, status
-from headscope.cli._run import Count, MachineOptions
 from headscope.cli._signature import made_from
 from headscope.errors import FileError, HeadscopeError, RecordError
 
@@ -69,8 +69,8 @@ def _content(path: Path) -> str:
         return f"{said} ({error})"
 
 
-@made_from("headscope.views.options:WrittenOptions", takes="stack layer head words")
-def export(record: str, /, *, out: Path, **options: Any) -> None:
+@made_from("headscope.views.options:WrittenOptions", takes="out! stack layer head words")
+def export(record: str, /, *, asked: Request, **options: Any) -> None:
     """Export the weights of a record as .csv, .parquet, .nc or .npz.
 
     headscope export run.safetensors --out weights.parquet
@@ -88,10 +88,12 @@ def export(record: str, /, *, out: Path, **options: Any) -> None:
         head: Head number, from 0. By default all heads.
         words: Between whole words in place of tokens: the sum over the pieces of the word that is
             attended to, the mean over those of the word that looks.
+        asked: Where they are written.
         **options: Those above.
     """
     import numpy as np
 
+    out = asked.place
     files.check_file("--out", out, (".csv", ".parquet", ".nc", ".npz"))
     loaded = hs.storage.load(record)
     chosen = loaded[options.get("stack") or next(iter(loaded.stacks))]
@@ -122,15 +124,9 @@ def export(record: str, /, *, out: Path, **options: Any) -> None:
     say_written(out)
 
 
-@made_from("headscope.comparison:compare", takes="stack match=heads min_overlap=least")
+@made_from("headscope.comparison:compare", takes=f"{RESULT} stack match=heads min_overlap=least")
 def compare(
-    a: Path,
-    b: Path,
-    /,
-    *,
-    spread: tuple[Path, ...] = (),
-    results: files.Results = files.Results(),
-    **options: Any,
+    a: Path, b: Path, /, *, asked: Request, spread: tuple[Path, ...] = (), **options: Any
 ) -> None:
     """Compare two records, or two results of one kind, head by head.
 
@@ -149,10 +145,12 @@ def compare(
             numbers for models of one type with the same number of heads. Of two atlases best is one
             to one, and what auto uses.
         min_overlap: Minimum share of the tokens that both records must have, from 0 to 1.
-        results: Where the result is written; the page of two atlases is a folder.
+        out: Write the table of the result to this file (.csv, .json or .parquet), or its page
+            (.html), besides printing it; of two atlases the page is a folder.
+        asked: Where the result is written.
         **options: Of `headscope.compare`.
     """
-    results.check(folder=a.is_dir())
+    asked.check(folder=a.is_dir())
     for path in (a, b, *spread):
         if path.suffix != files.RECORD and not path.is_dir():
             raise FileError(
@@ -167,10 +165,10 @@ def compare(
         options["spread"] = list(zip(others[::2], others[1::2], strict=True))
     with status("Comparing"):
         comparison = compared(a, b, **options)
-    run.tell(comparison, results)
-    if results.folder is not None:
+    asked.tell(comparison)
+    if asked.folder is not None:
         with status("Writing the page"):
-            say(f"Wrote {comparison.view().save(results.folder).resolve()}")
+            say(f"Wrote {comparison.view().save(asked.folder).resolve()}")
 
 
 def compared(a: Path, b: Path, **options: Any) -> Any:
@@ -187,14 +185,8 @@ def compared(a: Path, b: Path, **options: Any) -> Any:
     return comparison
 
 
-def support(
-    model: str | None = None,
-    /,
-    *,
-    out: Path | None = None,
-    workers: Count = None,
-    machine: MachineOptions = MachineOptions(),
-) -> None:
+@made_from(takes=f"out workers {MACHINE}")
+def support(model: str | None = None, /, *, asked: Request) -> None:
     """Check whether a model is supported, or every model type that transformers knows.
 
     headscope support path/to/a/model
@@ -204,24 +196,24 @@ def support(
     Args:
         model: Hub name or folder; by default tiny random models of every model type.
         out: Write the table to this file (.md or .json), besides printing it.
-        workers: Number of processes that run at once.
-        machine: Where and how the model runs.
+        asked: Where and how the model runs.
     """
-    files.check_file("--out", out, (".md", ".json"))
-    size = machine.batch_size or EXAMPLES
+    files.check_file("--out", asked.out, (".md", ".json"))
+    size = asked.batch_size or EXAMPLES
     if model is None:
         names = hs.testing.every_type()
-        workers = workers or os.cpu_count() or 1
+        workers = asked.workers or os.cpu_count() or 1
         tried = hs.testing.examine_types(names, batch_size=size, workers=workers)
         rows = list(counted(tried, "Trying", "model type", total=len(names), shows=True))
         rows.sort(key=lambda row: names.index(row.name))
     else:
-        run.check_model(model, machine.revision)
-        loaded = run.load("load_bare_model", model, **machine.loading)
+        run.check_model(model, asked.revision)
+        loaded = run.load("load_bare_model", model, **asked.loading)
         with files.status(f"Trying {model}"), files.quiet():
             rows = [hs.testing.examine(loaded, batch_size=size)]
     text = hs.testing.support_tables(rows)
     say(text)
+    out = asked.out
     if out is not None:
         if out.suffix == ".json":
             text = json.dumps([dataclasses.asdict(row) for row in rows], indent=1)

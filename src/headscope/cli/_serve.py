@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from headscope.cli import _run as run
+from headscope.cli._asked import MODEL, PAGE_FILES, Request
 from headscope.cli._files import RECORD, hs, quiet, say, status
-from headscope.cli._page import PageChoices, PageFiles, shown_page
+from headscope.cli._page import PageChoices, beside_of, check_files, shown_page
 from headscope.cli._records import compared
-from headscope.cli._run import ModelOptions
 from headscope.cli._signature import made_from
 from headscope.errors import HeadscopeError
 
@@ -24,19 +21,18 @@ if TYPE_CHECKING:
 
 
 @made_from(
-    "headscope.live.serving:ServeOptions", takes="max_tokens seconds atlas", group="Live model"
+    "headscope.live.serving:ServeOptions",
+    takes=f"chat open_ {PAGE_FILES} {MODEL} max_tokens seconds atlas",
+    group="Live model",
 )
 def serve(
     record: str | None = None,
     other: Path | None = None,
     /,
     *,
+    asked: Request,
     port: int = 0,
-    chat: Path | None = None,
     page: PageChoices | None = None,
-    shown: PageFiles = PageFiles(),
-    model: ModelOptions = ModelOptions(),
-    open_: Annotated[bool, Parameter(name="--open")] = False,
     **options: Any,
 ) -> None:
     """Show a record in the browser, layer by layer; or a model, or an atlas of heads.
@@ -52,20 +48,18 @@ def serve(
             requests with the token of the printed address.
         other: The folder of a second atlas, to show beside the first, heads matched one to one.
         port: Port to listen on; by default any free one.
-        chat: A conversation to read in place of a text: a .json file with a list of messages, each
-            with role and content.
+        treebank: A file in CoNLL-U: the gold tree of one of its sentences is shown next to what
+            heads attend to.
         page: What can be looked at, and what is shown first; of a record file.
-        shown: What can be looked at besides; of a record file.
-        model: Model that reads what is typed; with a record file the one that reads the texts of
-            the evidence.
-        open_: Open the page in the browser.
+        asked: What can be looked at besides; and the model that reads what is typed, or with a
+            record file the texts of the evidence.
         **options: Of the page of a model.
     """
     from headscope.views.listening import listening_on
 
     # With --model a file's name is still a record; any other text is what the page begins with, and
     # without it several words are.
-    named = record is not None and model.model is None
+    named = record is not None and asked.model is None
     is_folder = named and os.path.isdir(record)  # noqa: PTH112
     one_word = named and (len(record.split()) < 2 or os.path.exists(record))  # noqa: PTH110
     if other is not None and not is_folder:
@@ -73,7 +67,7 @@ def serve(
             f"Expected the folders of two atlases, got {record} and {other}; to see another record "
             f"beside the first, give --beside {other}"
         )
-    begins = run.text_or_chat(record, chat)
+    begins = run.text_or_chat(record, asked.chat)
     is_file = one_word or str(record).endswith(RECORD)
     if is_file and "atlas" in options and not is_folder:
         raise HeadscopeError(
@@ -83,50 +77,44 @@ def serve(
     # The port is opened first: if it is taken, that is reported before the model is loaded.
     with listening_on(port) as listening:
         if is_folder:
-            _serve_atlas(Path(record or ""), other, listening, opens=open_)
+            _serve_atlas(Path(record or ""), other, listening, opens=asked.open_)
         elif is_file:
-            shown.check()
+            check_files(asked)
             loaded = hs.storage.load(Path(record or ""))
-            view = shown_page(loaded, page or {}, shown.given(loaded, model))
+            view = shown_page(loaded, page or {}, beside_of(asked, loaded))
             run.say_what(loaded)
-            _listen(view, listening, opens=open_)
-        elif page or replace(shown, beside=()) != PageFiles():
+            _listen(view, listening, opens=asked.open_)
+        elif page or any(getattr(asked, name) for name in PAGE_FILES.split() if name != "beside"):
             raise HeadscopeError(
                 "Options of a page are for a record file; in the page of a model choose them there"
             )
         else:
-            _serve_model(begins or "", shown.beside, model, listening, opens=open_, **options)
+            _serve_model(begins or "", asked, listening, **options)
 
 
 def _serve_model(
-    text: Any,
-    beside: tuple[str, ...],
-    model: ModelOptions,
-    listening: socket,
-    *,
-    opens: bool,
-    atlas: Path | None = None,
-    **limits: Any,
+    text: Any, asked: Request, listening: socket, *, atlas: Path | None = None, **limits: Any
 ) -> None:
-    if len(beside) > 1:
-        raise HeadscopeError(f"Expected one model for --beside, got {', '.join(beside)}; give one")
-    second = next(iter(beside), None)
+    if len(asked.beside) > 1:
+        given = ", ".join(asked.beside)
+        raise HeadscopeError(f"Expected one model for --beside, got {given}; give one")
+    second = next(iter(asked.beside), None)
     run.check_model(second)
     if text:
         hs.capturing.parse_call(text)
-    model.check()
+    asked.check_model()
     from headscope.live.serving import UnloadedModel, serve_named
     from headscope.views.listening import address_of
 
     limits = {name.removeprefix("max_"): limit for name, limit in limits.items()}
-    named = UnloadedModel(model.model, text, limits, second, atlas)
+    named = UnloadedModel(asked.model, text, limits, second, atlas)
 
     def announce(token: str) -> None:
-        _say_listening(address_of(listening, token), opens=opens)
+        _say_listening(address_of(listening, token), opens=asked.open_)
 
     told = partial(print, flush=True)
     with quiet():
-        serve_named(named, listening, announce=announce, say=told, **model.loading)
+        serve_named(named, listening, announce=announce, say=told, **asked.loading)
 
 
 def _serve_atlas(folder: Path, other: Path | None, listening: socket, *, opens: bool) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from cyclopts import Parameter, convert
 from cyclopts.validators import Number
 
+from headscope.cli._asked import GROUPS, ONE_TEXT, Request
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import PageOptions
 
@@ -44,6 +44,7 @@ LIMITS = {
     "seconds": Number(gt=0),
 }
 """Numbers that an option may be."""
+FIELDS = inspect.signature(Request, eval_str=True).parameters
 
 
 class Argument(NamedTuple):
@@ -85,16 +86,17 @@ class Shared:
 
 @dataclass(eq=False)
 class Command:
-    """A function of the command line whose ``**options`` are read from other signatures.
+    """A function of the command line, most of whose options are read from elsewhere.
 
     Args:
-        function: of the command; its parameter ``asked`` becomes one for each field of its type.
+        function: of the command; its parameter ``asked`` is a `Request`, and its ``**options`` are
+            what the command was given of the options of the sources.
         sources: functions or classes as ``package:name``; an option is that of the first of them
             that has it.
-        takes: names of the options, with ``given=python`` where the name is another in Python, and
-            ``+`` before a switch that is on by default. What the function's own docstring says
-            about one is its help.
-        group: of these options in the help.
+        takes: names of the options, with ``given=python`` where the name is another in Python,
+            ``+`` before a switch that is on by default, and ``!`` behind a field of `Request` that
+            must be given. What the function's own docstring says about one is its help.
+        group: of the options of the sources in the help.
     """
 
     function: Callable[..., Any]
@@ -103,7 +105,7 @@ class Command:
     group: str
 
     def __post_init__(self) -> None:
-        words = self.takes.replace("+", "").split()
+        words = self.takes.replace("+", "").replace("!", "").split()
         self.names = {each.split("=")[0]: each.split("=")[-1] for each in words}
         for name in ("__name__", "__doc__", "__module__"):
             setattr(self, name, getattr(self.function, name))
@@ -111,37 +113,42 @@ class Command:
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        own = inspect.signature(self.function, eval_str=True).parameters
         told = dict(ARGUMENT.findall(inspect.getdoc(self.function) or ""))
         listed = []
-        for parameter in own.values():
-            if parameter.name == "asked":
-                listed += _fields(parameter.annotation, told)
-            elif parameter.kind is not parameter.VAR_KEYWORD:
+        for parameter in inspect.signature(self.function, eval_str=True).parameters.values():
+            if parameter.name not in ("asked", "options"):
                 listed.append(parameter)
         known: dict[str, Argument] = {}
         for source in (*reversed(self.sources), f"{__name__}:Shared"):
             known |= options_of(*source.split(":"))
+        fields, words = options_of(Request.__module__, "Request"), self.takes.split()
         for given, name in self.names.items():
+            option = fields[given] if given in FIELDS else known[name]
+            help_ = " ".join(told.get(given, option.help).split())
+            if given in FIELDS:
+                listed.append(_field(given, help_, is_needed=f"{given}!" in words))
+                continue
             is_on = {"default": True} if f"+{given}" in self.takes else {}
-            help_ = " ".join(told.get(given, known[name].help).split())
             more = {"group": self.group} if self.group else {}
-            listed.append(_parameter(given, known[name]._replace(help=help_, **is_on), **more))
+            listed.append(_parameter(given, option._replace(help=help_, **is_on), **more))
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         """Run the command with its options by their names in Python; those not given are left out,
         so that the defaults of the function hold.
         """
+        held = {name: given.pop(name) for name in FIELDS if name in given}
         options = {python: given.pop(name, None) for name, python in self.names.items()}
         options = {name: value for name, value in options.items() if value is not None}
-        asked = inspect.signature(self.function, eval_str=True).parameters.get("asked")
-        if asked is None:
+        if "asked" not in inspect.signature(self.function).parameters:
             return self.function(*args, **given, **options)
-        names = [each.name for each in _fields(asked.annotation)]
-        texts = dict(zip(("text", "text_b"), args, strict=False))
-        held = texts | {name: given.pop(name) for name in names if name in given}
-        return self.function(asked.annotation(**held), **given, **options)
+        if self.takes.startswith(ONE_TEXT):
+            held |= dict(zip(("text", "text_b"), args, strict=False))
+            args = ()
+        asked = Request(**held)
+        if {"plot", "workers"} <= self.names.keys():
+            asked.check(folder=True)
+        return self.function(*args, asked=asked, **given, **options)
 
 
 def _parameter(name: str, option: Argument, **more: Any) -> inspect.Parameter:
@@ -155,25 +162,18 @@ def _parameter(name: str, option: Argument, **more: Any) -> inspect.Parameter:
     return inspect.Parameter(name, by_name, default=option.default, annotation=kind)
 
 
+def _field(name: str, help_: str, *, is_needed: bool) -> inspect.Parameter:
+    """A field of `Request`; those that are texts are given by their place."""
+    each = FIELDS[name]
+    place = each.POSITIONAL_ONLY if name in ("text", "text_b") else each.KEYWORD_ONLY
+    more: Any = {"group": GROUPS[name]} if name in GROUPS and not is_needed else {}
+    default, told = each.empty if is_needed else each.default, Parameter(help=help_, **more)
+    return each.replace(kind=place, default=default, annotation=Annotated[each.annotation, told])
+
+
 def made_from(*sources: str, takes: str = "", group: str = "") -> Callable[..., Command]:
     """Make a `Command` of a function."""
     return lambda function: Command(function, sources, takes, group)
-
-
-def _fields(kind: type, own: Mapping[str, str] = MappingProxyType({})) -> list[inspect.Parameter]:
-    """The fields of a class as parameters; those that are texts are given by their place.
-
-    Args:
-        kind: the class.
-        own: the help of those that mean something of their own.
-    """
-    told, fields = options_of(kind.__module__, kind.__name__), []
-    for each in inspect.signature(kind, eval_str=True).parameters.values():
-        place = each.POSITIONAL_ONLY if each.name in ("text", "text_b") else each.KEYWORD_ONLY
-        help_ = " ".join(own.get(each.name, told[each.name].help).split())
-        annotation = Annotated[each.annotation, Parameter(help=help_)] if help_ else each.annotation
-        fields.append(each.replace(kind=place, annotation=annotation))
-    return fields
 
 
 @cache
@@ -195,7 +195,9 @@ def options_of(module: str, name: str) -> dict[str, Argument]:
             if isinstance(field, ast.FunctionDef) and field.name == "__init__":
                 options |= _of_function(field, module, told)
             elif isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = _sentence(told.get(field.target.id) or _text_of(below))
+                text = told.get(field.target.id) or _text_of(below)
+                # What `Request` says is written for the help.
+                text = text if name == Request.__name__ else _sentence(text)
                 kind, value = _type_of(field.annotation, module), _value(field.value, module)
                 options[field.target.id] = Argument(kind, value, text)
     elif isinstance(node, ast.FunctionDef):

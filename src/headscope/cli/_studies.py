@@ -9,21 +9,14 @@ from dataclasses import replace
 from functools import reduce
 from operator import add as added
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from headscope.cli import _files as files
+from headscope.cli._asked import MODEL, ONE_TEXT, RUN, STUDY, Request
 from headscope.cli._files import hs, left_out, say
-from headscope.cli._run import (
-    CorpusOptions,
-    ModelOptions,
-    Study,
-    TextStudy,
-    warnings_as_lines,
-)
+from headscope.cli._run import warnings_as_lines
 from headscope.cli._signature import made_from
-from headscope.errors import FigureError, FileError, ModelError, RecordError, TextError
+from headscope.errors import FigureError, ModelError, RecordError, TextError
 
 HEADS = ("headscope.studies:heads", "headscope.patterns:heads", "headscope.patterns:Heads")
 JUDGED = "stack confidence alpha correction random_weights margin"
@@ -35,11 +28,11 @@ FEW = "are too few to tell up to"
 MOST_DRAWN = 12
 STEPS = 500
 """Of the search of an adversary."""
-Treebank = Annotated[Path, Parameter(help="A treebank in CoNLL-U, such as en_ewt-ud-dev.conllu.")]
+TEXTS = f"{ONE_TEXT} texts {STUDY}"
 
 
-@made_from(*HEADS, takes=f"{JUDGED} position_mean related")
-def heads(asked: TextStudy, *, battery: bool = True, classes: bool = False, **options: Any) -> None:
+@made_from(*HEADS, takes=f"{TEXTS} {JUDGED} position_mean related")
+def heads(asked: Request, *, battery: bool = True, classes: bool = False, **options: Any) -> None:
     """Classify the heads of a model by their patterns, with evidence.
 
     headscope heads "I went to the store."
@@ -54,13 +47,12 @@ def heads(asked: TextStudy, *, battery: bool = True, classes: bool = False, **op
         position_mean: Also compare patterns of content with the mean map by position.
         **options: Of `headscope.heads`.
     """
-    plot = asked.results.plot
-    if classes and plot is None:
+    if classes and asked.plot is None:
         raise FigureError(
             "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
         )
     given, groups = asked.given()
-    options |= {"battery": battery, "distances": _adds_distances(asked.results.folder, plot)}
+    options |= {"battery": battery, "distances": _adds_distances(asked.folder, asked.plot)}
     with warnings_as_lines(FEW):
         result = asked.run("heads", given, groups, **options)
     asked.tell(result, **({"classes": True} if classes else {}))
@@ -81,8 +73,8 @@ def _adds_distances(folder: Path | None, plot: Path | None) -> bool:
     return has
 
 
-@made_from("headscope.studies:norm_study", takes="stack confidence random_weights")
-def norms(asked: TextStudy, **options: Any) -> None:
+@made_from("headscope.studies:norm_study", takes=f"{TEXTS} stack confidence random_weights")
+def norms(asked: Request, **options: Any) -> None:
     """Compare attention weights with norm-based contributions.
 
     headscope norms "I went to the store."
@@ -92,8 +84,10 @@ def norms(asked: TextStudy, **options: Any) -> None:
     asked.tell(asked.run("norm_study", *asked.given(), **options))
 
 
-@made_from("headscope.studies:mechanism", takes="pattern stack confidence random_weights")
-def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> None:
+@made_from(
+    "headscope.studies:mechanism", takes=f"{TEXTS} at pattern stack confidence random_weights"
+)
+def mechanism(asked: Request, **options: Any) -> None:
     """Find the query/key neurons and embeddings behind a head's pattern.
 
     headscope mechanism --texts texts.txt
@@ -102,21 +96,16 @@ def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> 
 
     Args:
         asked: Texts and model.
-        at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; by default all
-            heads, which are grouped by their labels.
         pattern: Which keys to explain: a pattern such as sep or next, or a rule such as "word ->
             first"; by default the most attended ones.
         **options: Of `headscope.mechanism`.
     """
     given, groups = asked.given()
-    cells = []
-    for layer, numbers in files.parse_places(at, "--at"):
-        heads = numbers or range(asked.config().num_attention_heads)
-        cells += [(layer, head) for head in heads]
-    if asked.results.plot is not None and not 0 < len(cells) <= MOST_DRAWN:
+    cells = _cells_of(asked)
+    if asked.plot is not None and not 0 < len(cells) <= MOST_DRAWN:
         raise RecordError(
             f"Expected 1 to {MOST_DRAWN} heads with --at for --plot, such as --at 2-0 7-3, got "
-            f"{' '.join(at) or 'none'}"
+            f"{' '.join(asked.at) or 'none'}"
         )
     with asked.reading(groups) as (source, how):
         result = hs.studies.mechanism(*source, given, at=cells or None, **options, **how)
@@ -130,13 +119,21 @@ def mechanism(asked: TextStudy, *, at: tuple[str, ...] = (), **options: Any) -> 
             say(f"\n{result.grouped(labels)}")
 
 
+def _cells_of(asked: Request) -> list[tuple[int, int]]:
+    cells = []
+    for layer, numbers in files.parse_places(asked.at, "--at"):
+        heads = numbers or range(asked.config().num_attention_heads)
+        cells += [(layer, head) for head in heads]
+    return cells
+
+
 @made_from(
     "headscope.studies:faithfulness",
     "headscope.studies:CounterfactualAttention",
-    takes="permutations seed layer confidence random_weights",
+    takes=f"{TEXTS} permutations seed layer confidence random_weights",
 )
 def faithfulness(
-    asked: TextStudy, *, query: str = "0", adversary: bool = False, **options: Any
+    asked: Request, *, query: str = "0", adversary: bool = False, **options: Any
 ) -> None:
     """Check whether attention agrees with gradients and leave-one-out importance.
 
@@ -154,7 +151,7 @@ def faithfulness(
         **options: Of `headscope.faithfulness`.
     """
     given, groups = asked.given()
-    asked.model.check()
+    asked.check_model()
     shuffled = {name: options.pop(name) for name in ("permutations", "seed") if name in options}
     shuffled["adversary"] = STEPS if adversary else 0
     options["counterfactual"] = hs.studies.CounterfactualAttention(**shuffled)
@@ -162,17 +159,8 @@ def faithfulness(
     asked.tell(asked.run("faithfulness", given, groups, **options))
 
 
-@made_from(*HEADS, "headscope.studies:atlas", takes=JUDGED)
-def atlas(
-    *,
-    texts: Path,
-    out: Path,
-    model: ModelOptions = ModelOptions(),
-    battery: bool = True,
-    norms: bool = False,
-    corpus: CorpusOptions = CorpusOptions(),
-    **options: Any,
-) -> None:
+@made_from(*HEADS, "headscope.studies:atlas", takes=f"texts! out! {RUN} {MODEL} {JUDGED}")
+def atlas(asked: Request, *, battery: bool = True, norms: bool = False, **options: Any) -> None:
     """Make an atlas of a model's heads over many texts, with examples.
 
     headscope atlas --texts texts.txt --out atlas
@@ -180,33 +168,26 @@ def atlas(
     headscope atlas --texts texts.txt --model path/to/a/llama --workers 2 --out atlas
 
     Args:
-        texts: A file of texts: .txt (one per line), .jsonl, .csv, .tsv or .parquet with the fields
-            text, text_b and group (the document of a text; intervals are then over documents).
+        asked: Texts, folder and model.
         out: Write the parts of the run and the atlas to this folder; the same command resumes after
             the finished parts, and headscope serve shows its page.
-        model: Model, and how it runs.
         battery: Detect induction with runs of repeated random tokens, not with the texts.
         norms: Count, too, where what each head adds comes from: attention weighted by the norm of
             the vector that each token adds. Takes longer.
-        corpus: Who measures the texts.
         **options: Of `headscope.atlas`.
     """
-    if not files.is_folder(out):
-        raise FileError(f"Expected a folder for --out, got {out}; an atlas is several files")
-    asked = TextStudy(files.RunResults(out), corpus, model, texts=texts)
+    files.check_folder(asked.place)
     result = asked.run("atlas", *asked.given(), battery=battery, norms=norms, **options)
     say(str(result))
-    say(f"Wrote {result.view().save(out / 'page').resolve()}")
+    say(f"Wrote {result.view().save(asked.place / 'page').resolve()}")
 
 
 @made_from(
     "headscope.studies:relations",
     "headscope.studies:Relations",
-    takes=f"read=text trees universal {SCORED}",
+    takes=f"treebank! {STUDY} read=text trees universal {SCORED}",
 )
-def relations(
-    asked: Study, *, treebank: Treebank, sentences: int | None = None, **options: Any
-) -> None:
+def relations(asked: Request, *, sentences: int | None = None, **options: Any) -> None:
     """Find the heads that attend along each dependency relation.
 
     headscope relations --treebank en_ewt-ud-dev.conllu
@@ -215,12 +196,11 @@ def relations(
 
     Args:
         asked: The model, and where the result is written.
-        treebank: A file in CoNLL-U.
         sentences: How many sentences are read; by default all. The first ones.
         read: Whether the model reads the words joined by spaces, or the text as it was written.
         **options: Of `headscope.relations`.
     """
-    bank = hs.linguistics.read_treebank(treebank)
+    bank = hs.linguistics.read_treebank(asked.treebank)
     chosen = bank if sentences is None else bank.take(sentences)
     asked.tell(asked.run("relations", chosen, what="sentence", **options))
 
@@ -229,9 +209,9 @@ def relations(
     "headscope.studies:coref",
     "headscope.studies:Coreference",
     "headscope.linguistics:read_coreference",
-    takes=f"window every_window {SCORED}",
+    takes=f"{STUDY} window every_window {SCORED}",
 )
-def coref(asked: Study, *, data: Path, **options: Any) -> None:
+def coref(asked: Request, *, data: Path, **options: Any) -> None:
     """Find the heads that attend to a mention's antecedent.
 
     headscope coref --data litbank/coref/tsv
@@ -253,9 +233,10 @@ def coref(asked: Study, *, data: Path, **options: Any) -> None:
 
 @made_from(
     "headscope.studies:probe",
-    takes="probe=kind sentences layer random_weights vectors rank epochs seeds confidence",
+    takes=f"treebank! {STUDY} probe=kind sentences layer random_weights vectors rank epochs seeds "
+    "confidence",
 )
-def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
+def probe(asked: Request, **options: Any) -> None:
     """Train syntactic probes on attention or hidden states.
 
     headscope probe --treebank en_ewt-ud-dev.conllu
@@ -264,7 +245,6 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
 
     Args:
         asked: The model, and where the result is written.
-        treebank: A file in CoNLL-U.
         probe: attention or attention-words: each word's syntactic head from the attention of all
             heads (Clark et al. 2019); relation: whether and how two words are related, from their
             attention (Coenen et al. 2019); structural: tree distances and depths from hidden states
@@ -275,9 +255,9 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
             embeddings; by default all layers, and the best is reported.
         **options: Of `headscope.probe`.
     """
-    if asked.model.truncate:
+    if asked.truncate:
         raise TextError("--truncate does not apply to a treebank; remove it")
-    bank = hs.linguistics.read_treebank(treebank)
+    bank = hs.linguistics.read_treebank(asked.treebank)
     layer = options.get("layer")
     if layer is not None and layer < 0:
         # Layer 0 is the embeddings, so that there is one more than the model has layers.
@@ -295,10 +275,10 @@ def probe(asked: Study, *, treebank: Treebank, **options: Any) -> None:
 @made_from(
     "headscope.studies:alignment_study",
     "headscope.studies:AlignmentStudy",
-    takes="special confidence random_weights",
+    takes=f"{STUDY} special confidence random_weights",
 )
 def align(
-    asked: Study,
+    asked: Request,
     *,
     pairs: tuple[Path, ...] = (),
     from_one: bool = False,
@@ -340,19 +320,17 @@ def align(
     asked.tell(study)
 
 
-def _aligned(asked: Study, listed: list[Any], **options: Any) -> Any:
-    model = asked.model
-    if model.model is None:
+def _aligned(asked: Request, listed: list[Any], **options: Any) -> Any:
+    if asked.model is None:
         raise ModelError(
             "Expected an encoder-decoder with --model; the demo model does not translate"
         )
-    if model.truncate:
+    if asked.truncate:
         raise TextError(
             "--truncate would cut words off; remove it: sentences that are too long are left out"
         )
-    model.check()
-    target = model.target_tokenizer if asked.in_parts else model.tokenizer_of_target()
-    asked = replace(asked, model=replace(model, target_tokenizer=None))
-    with asked.reading() as (source, how):
+    asked.check_model()
+    target = asked.target_tokenizer if asked.in_parts else asked.tokenizer_of_target()
+    with replace(asked, target_tokenizer=None).reading() as (source, how):
         how["target_tokenizer"] = target
         return hs.studies.alignment_study(*source, listed, **options, **how)
