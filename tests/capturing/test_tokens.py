@@ -228,11 +228,21 @@ LETTERS = {
     ],
     "\U0001f4a9\U0001f600": ["\U0001f4a9", "\U0001f600"],
     "\U0001f469\u200d\U0001f4bb ab": ["\U0001f469\u200d\U0001f4bb", "ab"],
+    "\U0001f44d\U0001f3fd\U0001f44e\U0001f3ff a": [
+        "\U0001f44d\U0001f3fd",
+        "\U0001f44e\U0001f3ff",
+        "a",
+    ],
+    "\U0001f1e9\U0001f1ea a": ["\U0001f1e9\U0001f1ea", "a"],
+    "\u2764\ufe0f a": ["\u2764\ufe0f", "a"],
+    "x\u00b2 + y2": ["x\u00b2", "+", "y2"],
     "\uc548\ub155 a": ["\uc548\ub155", "a"],
     "u\u0308ber! x": ["u\u0308ber", "!", "x"],
     "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd": ["\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd"],
 }
-"""Texts and their words: Latin with accents, Chinese, Arabic with its vowels, emoji, Korean."""
+"""Texts and their words: Latin with accents, Chinese, Arabic with its vowels, emoji with colours of
+skin, a flag, digits behind letters, Korean.
+"""
 
 
 @pytest.mark.parametrize("text", LETTERS)

@@ -10,10 +10,9 @@ from functools import cache, cached_property
 from itertools import pairwise
 from textwrap import shorten
 from typing import Any
-from unicodedata import category
 
 from headscope.errors import RecordError, is_whole
-from headscope.record._words import JOINER, Words, stands_alone
+from headscope.record._words import JOINER, Words, joins, stands_alone
 
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
@@ -308,8 +307,8 @@ class Tokens:
 
 ROLES = ("bos", "cls", "sep", "eos")
 """What tokenizers have special tokens for, as transformers names them."""
-EACH = ("pieces", "ids", "offsets", "special", "segments", "words", "labels", "places", "pictures")
-EACH += ("times", "roles")
+PLACES = ("offsets", "segments", "words", "places", "pictures", "times")
+EACH = ("pieces", "ids", "labels", "special", "roles", *PLACES)
 """The lists that have one entry for each token."""
 
 
@@ -350,7 +349,7 @@ def _going_on(
         kind = "special" if alone else kind
         is_same = kind == last != "letter" or last == "space"
         # Marks on a letter, and further bytes of one, are of what is before them.
-        if category(label[:1] or JOINER) in ("Mn", "Mc", "Me", "Cf"):
+        if joins(label[:1] or JOINER):
             kind, is_same = last, True
         goes_on.append(is_same and kind != "special" and not piece.startswith(SPACE_MARKS))
         last = "space" if label.isspace() or label.endswith(JOINER) else kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 import numpy as np
 from jaxtyping import Float
@@ -81,6 +81,12 @@ def stands_alone(letter: str) -> bool:
     """Whether a letter is of a script without spaces, where each is a word; or an emoji."""
     is_hangul = "\u1100" <= letter <= "\u11ff" or "\uac00" <= letter <= "\ud7a3"
     return letter != "" and east_asian_width(letter) in "WF" and not is_hangul
+
+
+def joins(character: str) -> bool:
+    """Whether a character belongs to what is before it: a mark on a letter, a colour of skin."""
+    is_mark = category(character) in ("Mn", "Mc", "Me", "Cf") and character != "\u200b"
+    return is_mark or "\U0001f3fb" <= character <= "\U0001f3ff"
 
 
 def word_tokens(tokens: Tokens) -> Tokens:

@@ -15,7 +15,7 @@ from unicodedata import category
 from weakref import WeakKeyDictionary
 
 from headscope.capturing.inputs.parsed_input import RenderedText
-from headscope.record import JOINER, Tokens, stands_alone
+from headscope.record import JOINER, Tokens, joins, stands_alone
 
 UNDECODABLE = "\ufffd"
 """What a tokenizer gives for bytes that are not yet a whole letter."""
@@ -419,18 +419,20 @@ def _words(
 
 
 def _goes_on(text: str, at: int) -> bool:
-    """Whether the character there is a mark on the letter before it, or a letter behind such marks,
-    or is joined to the sign before it; tokenizers may call it another word.
+    """Whether the character there belongs to what is before it, whatever the tokenizer calls it:
+    a letter or digit behind another, a mark on it, the next part of an emoji or of a flag.
     """
     here, base = text[at : at + 1], at - 1
     if not here or base < 0:
         return False
-    if JOINER in (text[base], here) or category(here).startswith("M"):
+    if text[base] == JOINER or joins(here):
         return True
-    while base > 0 and category(text[base]).startswith("M"):
+    while base > 0 and joins(text[base]):
         base -= 1
-    letters = text[base].isalnum() and here.isalnum() and not stands_alone(here)
-    return base < at - 1 and letters
+    both = text[base], here
+    if all("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in both):
+        return True
+    return all(letter.isalnum() and not stands_alone(letter) for letter in both)
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
