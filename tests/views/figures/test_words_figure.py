@@ -112,6 +112,9 @@ def test_layers_of_a_mean_are_those_that_were_named(record, see):
     assert figure.recipe["layers"] == figure.recipe["mean_layers"] == [1, 2]
     several = hs.figure(record, view="matrix", mean_layers=[0, 1, 2], layer=1)
     assert "Mean of layers 0, 1, 2" in " ".join(see(several).texts)
+    assert "mean of layers 0, 1, 2</title>" in several.to_bytes("svg").decode()
+    pair = hs.figure(record, view="pair", words=True, query=1, key=0)
+    assert "word 1 looks at word 0" in " ".join(see(pair).texts)
     both = hs.figure(record, view="matrix", mean_layers=[2], layer=0)
     assert both.recipe["layers"] == [0, 2]
     with pytest.raises(FigureError, match=r"mean_layers=\[1\] names no layer beside layer 1"):

@@ -227,7 +227,8 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
         wide = (sheet.width - 3 * plan.style.em) / plan.stack.heads
     look: dict[str, Any] = {"aspect": min(1.0, tall / wide), "tallest": tall, "words": words}
     title = " → ".join(sheet.quoted(plan.label(side)) for side in ("query", "key"))
-    notes = [f"token {plan.query} looks at token {plan.key}"]
+    unit = "token" if shown.combined.words is None else "word"
+    notes = [f"{unit} {plan.query} looks at {unit} {plan.key}"]
     _draw_tiles(sheet, plan, title, tiles, notes=notes, **look)
 
 

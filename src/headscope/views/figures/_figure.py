@@ -202,9 +202,9 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
     """
     document = json.dumps(recipe)
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
-    if recipe["layers"]:
-        first, last = recipe["layers"][0], recipe["layers"][-1]
-        title += f", layer {first}" if first == last else f", layer {first}-{last}"
+    if layers := sorted(recipe["layers"]):
+        mean = "mean of " * bool(recipe["mean_layers"])
+        title += f", {mean}layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
     # XML and PDF refuse control characters, which the name of a model may hold.
     title = "".join(character if character.isprintable() else "?" for character in title)
     made = f"headscope {__version__}"
