@@ -26,6 +26,8 @@ MIXER = re.compile(
     re.IGNORECASE,
 )
 MASK = "attention_mask"
+STATES = re.compile(r"mamba|ssm|rwkv|recurrent", re.IGNORECASE)
+"""Of models of states, whose products are no attention."""
 LINEAR = re.compile(r"linear|delta|retention|lightning", re.IGNORECASE)
 
 
@@ -73,6 +75,7 @@ def inventory_of(
             f"{len(seen)} attentions were seen, of which the stacks {', '.join(kept)} would hold "
             f"{sum(kept.values())}; the others would be lost, so that none are kept"
         )
+    left_out = [name for name in left_out if not STATES.search(name)]
     places = {name: block_of(model, name) for name in left_out}
     others = [_others(stack, model, seen, places.values()) for stack in stacks]
     named = set()
@@ -192,4 +195,5 @@ def _described(block: nn.Module, kind: str) -> str:
         type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
     ]
     name = mixers[0] if mixers else type(block).__name__
+    kind = "none" if STATES.search(name) else kind
     return f"{'linear' if LINEAR.search(name) else kind} ({name})"

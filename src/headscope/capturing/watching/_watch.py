@@ -90,7 +90,12 @@ class Watch:
         """
         names, called = self._modules.names, self._called
         kinds = {type(module) for module in called}
-        left_out = list(self._operators.unread)
+        left_out = []
+        for name, chained in self._operators.unread.items():
+            block = f"{name}." if chained and name.rpartition(".")[2].isdecimal() else None
+            # A block may mix its streams by products, around the attention in it.
+            if block is None or not any(names[id(one)].startswith(block) for one in called):
+                left_out.append(name)
         for module in self._ran:
             if type(module) not in kinds or module in called:
                 continue

@@ -81,7 +81,7 @@ class OperatorWatch(WatchMode):
         self._traces = ScoreTraces()
         self._added: list[AddedScores] = []
         self.made: Counter[int] = Counter()
-        self.unread: dict[str, None] = {}
+        self.unread: dict[str, bool] = {}
 
     def __enter__(self) -> OperatorWatch:
         self._outer, self._level = observers().operators, level()
@@ -176,10 +176,12 @@ class OperatorWatch(WatchMode):
             return self._weighted(trace, factors, result, exchanged=is_exchanged)
         if are_activations:
             scores = self._scores_of(product, result)
-            is_chained = any(trace is not None and trace.adds_up for trace in (left, right))
-            # The parameters of experts may be laid out otherwise.
-            if is_chained and not any(isinstance(each._base, Parameter) for each in product[:2]):
-                scores = scores._replace(unread=self._unread())
+            before = [trace is not None and trace.adds_up for trace in (left, right)]
+            # A sum over heads has one row; the parameters of experts may be laid out otherwise.
+            rows = product.left.shape[-2] if before[1] else product.right.shape[-1]
+            of_parameters = any(isinstance(each._base, Parameter) for each in product[:2])
+            if sum(before) == 1 and rows > 1 and not of_parameters:
+                scores = scores._replace(unread=self._unread(chained=True))
             self._traces.remember(result, scores)
             if is_matmul and not is_sum:
                 self.made[id(self._running.innermost())] += 1
@@ -253,15 +255,15 @@ class OperatorWatch(WatchMode):
         new = changed.context.transpose(1, 2) if is_folded else changed.context
         return alike(of_context.written(new.reshape(laid_out.shape)), result)
 
-    def _unread(self) -> str | None:
+    def _unread(self, *, chained: bool = False) -> str | None:
         """Note, and return, the name of the running module, whose attention is in a form that is
-        not known.
+        not known: a softmax, or two products one after the other.
         """
         module = self._running.innermost()
         if module is None:
             return None
         name = self._running.name_of(module)
-        self.unread[name] = None
+        self.unread[name] = chained and self.unread.get(name, True)
         return name
 
     def _known(
