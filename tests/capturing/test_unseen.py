@@ -111,6 +111,15 @@ def turned(queries, keys, values):
     return ((queries * angles.mT[:, None].cos()) @ turn @ keys.mT).softmax(-1) @ values
 
 
+def chosen(queries, keys, values):
+    """Keys chosen by a sum of scores over heads, as an indexer does, and powers of scores."""
+    scores = (queries.transpose(1, 2) @ keys[:, :1].mT).relu()
+    mean = (queries.transpose(1, 2)[..., 0][..., None, :] @ scores)[..., 0, :]
+    powers = (queries @ keys.mT).sigmoid()
+    best = (mean[:, None] + powers @ powers).argmax(-1)
+    return (queries @ keys.mT).softmax(-1) @ values + best[..., None]
+
+
 EXPERTS = nn.Parameter(torch.ones(1, TOKENS, 4))
 NOT_SEEN = {
     "softmax by hand": lambda q, k, v: by_hand(q @ k.mT, v),
@@ -149,7 +158,7 @@ def test_attention_in_another_form_is_named_beside_attention_that_is_seen(form):
         assert record_of(model)["self"].unseen == (1,)
 
 
-@pytest.mark.parametrize("context", [of_experts, turned])
+@pytest.mark.parametrize("context", [of_experts, turned, chosen])
 def test_products_that_are_no_attention_are_not_named(context):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)
