@@ -62,6 +62,7 @@ PARTS = (
         "Patterns",
         "What heads do: labels over many texts, kinds on one text, mechanism.",
     ),
+    Part("parts", "Parts", "Turns, documents, sentences and frames, and the tokens of each."),
     Part("measures", "Measures", "Numbers about a head on one text; pure functions of arrays."),
     Part("norms", "Norms", "What tokens add, where weights say how much they are looked at."),
     Part(

@@ -43,6 +43,7 @@ from .norms import (
     flow as flow,
     rollout as rollout,
 )
+from .parts import with_parts as with_parts
 from .patterns import (
     Heads as Heads,
 )

@@ -206,7 +206,7 @@ def prepared(
         else:
             tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
             inputs = _inputs_of_text(model, tokenizer, given, max_unknown=max_unknown, **reading)
-        return model, _with_more(inputs, model, options)
+        return model, _with_more(replace(inputs, given=(given,)), model, options)
 
 
 def capture_encoded(

@@ -37,6 +37,7 @@ from headscope.capturing.options import LOADING, KeepOptions, LoadOptions, keepi
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, check_reading
+from headscope.parts import PartsChoice
 from headscope.record import Record
 from headscope.results import check_conserved
 from headscope.storage import RecordFolder
@@ -45,7 +46,7 @@ AT_ONCE = 64
 """How many inputs are read ahead, so that those of similar length can share a batch."""
 HELD = 2**30
 """Default for the bytes of records that may wait for the ones before them: 1 GiB."""
-READING = ("truncate", "batch_size", "batch_tokens", "held", "max_unknown")
+READING = ("parts", "truncate", "batch_size", "batch_tokens", "held", "max_unknown")
 """Options that say how inputs are read and put together."""
 OF_ONE_INPUT = (HeadscopeError, RuntimeError, ValueError, LookupError)
 """Errors of a model or tokenizer for an input that it cannot take; only that input is left out."""
@@ -61,6 +62,7 @@ class ManyOptions(KeepOptions, LoadOptions, total=False):
     batch_tokens: int
     batch_size: int | None
     held: int | None
+    parts: PartsChoice | None
     truncate: bool
     max_unknown: float | None
     progress: bool
@@ -109,9 +111,8 @@ def capture_many(
     and so do pictures of equal size without a text. Anything else is run one at a time. A record is
     returned as soon as those before it have been returned. Records that wait for their turn take
     1 GiB at most, so that batches are smaller if records are large; the first input is run alone,
-    and shows how large they are. An input that cannot be
-    captured is reported with its number, and the others are still captured: the inputs of a batch
-    that fails are run again one by one.
+    and shows how large they are. An input that cannot be captured is reported with its number, and
+    the others are still captured: the inputs of a batch that fails are run again one by one.
 
     With ``out`` the records of texts go to files in a folder, one for each text, and are read from
     there when they are read. Texts are captured in parts, by one process or by several; the
@@ -140,10 +141,10 @@ def capture_many(
             them is left out (studies take 0.5; by default more than half gives a warning);
             ``batch_size``, the most inputs in a batch (by default as many as ``batch_tokens``
             allows); ``held``, the most bytes of records that wait for their turn (by default
-            1 GiB; one record may be larger);
-            ``truncate`` of `CaptureOptions`; `KeepOptions`; and `LoadOptions` for a model given by
-            name. With ``out`` also ``workers``, ``executor`` and ``part_size`` of
-            `headscope.corpus.RunOptions`, and neither ``held`` nor ``interventions``.
+            1 GiB; one record may be larger); ``truncate`` and ``parts`` of `CaptureOptions`;
+            `KeepOptions`; and `LoadOptions` for a model given by name. With ``out`` also
+            ``workers``, ``executor`` and ``part_size`` of `headscope.corpus.RunOptions`, and
+            neither ``held`` nor ``interventions`` nor ``parts``.
 
     Returns:
         The records one after the other; with ``out`` a `headscope.storage.RecordFolder`, which
@@ -284,6 +285,7 @@ class _Many:
 
     def stream(self, outcomes: Iterable[Outcome]) -> Iterator[Record]:
         numbered, given, captured = iter(enumerate(outcomes)), 0, 0
+        own: dict[str, Any] = {"cuts": self.cuts, "parts": self.options.get("parts")}
         with self.progress:
             while ahead := list(islice(numbered, AT_ONCE)):
                 items: dict[int, ParsedInput] = {}
@@ -291,7 +293,7 @@ class _Many:
                     with leaving_out(index, self.report):
                         if isinstance(outcome, HeadscopeError):
                             raise outcome
-                        items[index] = replace(outcome.read_with(self.tokenizer), cuts=self.cuts)
+                        items[index] = replace(outcome.read_with(self.tokenizer), **own)
                 groups = self._groups(items)
                 for index in items:
                     if index not in self.waiting:
@@ -397,7 +399,8 @@ class _Many:
             pictures = tuple(picture for inputs in batch for picture in inputs.pictures)
             known = pictures if len(pictures) == len(batch) else ()
             positions = origins_of(self.model, arguments)
-            inputs = Inputs(arguments, (), (), positions, pictures=known)
+            given = sum((inputs.given for inputs in batch), ())
+            inputs = Inputs(arguments, (), (), positions, pictures=known, given=given)
         keeping, changes = keeping_of(self.options), self.options.get("interventions", ())
         # Positions without names may be numbered only for an input that is run alone: in a batch,
         # padding would be numbered too.

@@ -15,6 +15,7 @@ from headscope.capturing._hub import check_revision
 from headscope.capturing.keep import Keep, KeepChoice, Precision, parse_keep
 from headscope.capturing.seam import InterventionLike
 from headscope.errors import CaptureError, InterventionError, ModelError
+from headscope.parts import PartsChoice, check_choice
 
 HALF = (torch.float16, torch.bfloat16)
 """Half precisions, in which a CPU is slow and rounds every result."""
@@ -264,6 +265,10 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     but the last, and the row of each token is where the next one is written. The last token, the
     end where the tokenizer adds one, has no row.
     """
+    parts: PartsChoice | None
+    """Which parts of what is read ``Tokens.parts`` names, as of `headscope.parts.parts_of`; by
+    default the turns and documents of a conversation.
+    """
     target_tokenizer: Any
     """Tokenizer of the target side, if it differs from that of the source."""
     image: Any
@@ -300,7 +305,9 @@ def keeping_of(options: Mapping[str, Any]) -> KeepChoice:
     Raises:
         CaptureError: an option whose value is not allowed.
         InterventionError: interventions that are none.
+        TextError: parts that are none.
     """
+    check_choice(options.get("parts"))
     cut, changes = options.get("truncate", False), options.get("interventions", ())
     if not isinstance(cut, bool):
         raise CaptureError(f"truncate is True or False, whether to cut long texts, not {cut!r}")

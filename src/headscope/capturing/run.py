@@ -27,6 +27,7 @@ from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.running import ModuleUses, check_routers, router_scores
 from headscope.errors import CaptureError, ModelError
+from headscope.parts import with_parts
 from headscope.record import Record
 
 Noting = Callable[[Call], None] | None
@@ -93,6 +94,9 @@ def _run(
     # Of a model of any library interventions want the places of heads, and no names.
     asked = inputs.sides is None
     warn_of_gaps(records, unread, builder.unattended, lost, numbered=asked)
+    for number, given in enumerate(inputs.given):
+        known = {"known": given.known, "prompt": given.prompt}
+        records[number] = with_parts(records[number], given.parts, **known)
     return records
 
 

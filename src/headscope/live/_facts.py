@@ -13,7 +13,6 @@ from headscope.capturing import parse_call
 from headscope.capturing.facts import facts_of, name_in
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, TRANSLATION, check_fit
 from headscope.capturing.inputs.inputs import position_limit
-from headscope.capturing.inputs.parsed_input import Conversation, chat_form_of
 from headscope.capturing.loading import head_of
 from headscope.capturing.media.given import marks_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
@@ -28,6 +27,7 @@ from headscope.live.contract import (
     LiveMessage,
     LiveStack,
 )
+from headscope.parts import Conversation, chat_form_of
 from headscope.record import Record
 from headscope.results import load
 from headscope.storage import local_path

@@ -340,7 +340,7 @@ def _described(tokens: Tokens) -> dict[str, Any]:
 
 
 def _tokens(entry: dict[str, Any]) -> Tokens:
-    return _made(Tokens, entry, parts=[_made(Part, part) for part in entry.get("parts", ())])
+    return _made(Tokens, entry, parts=tuple(_made(Part, part) for part in entry.get("parts", ())))
 
 
 def _generation(entry: dict) -> Generation:

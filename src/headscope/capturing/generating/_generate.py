@@ -57,6 +57,7 @@ from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
+from headscope.parts import PartsChoice, check_choice
 from headscope.record import Record, Tokens
 
 
@@ -128,12 +129,14 @@ def generate(
             left as they were.
         batch_size: how many prompts of a list run at once at most; by default as many as have 4,096
             tokens, padding and what is to be written included.
-        **options: ``target_tokenizer``, the tokenizer of what is written, where that is another
-            one; ``keep``, ``precision``, ``routers``, ``heads``, ``rows`` and ``top`` of
-            `KeepOptions`; and any field of ``transformers.GenerationConfig`` such as ``do_sample``,
-            ``temperature``, ``top_p`` or ``num_beams``; where not given, the model's own decide, so
-            that the text is that of ``model.generate``. `LoadOptions` for a model that is named;
-            ``allow_unfit=True`` for one whose head was not trained.
+        **options: ``parts``, which parts of the prompt `Tokens.parts` names, as of
+            `headscope.parts.parts_of` (by default the turns and documents of a conversation; what
+            is written is none of them); ``target_tokenizer``, the tokenizer of what is written,
+            where that is another one; ``keep``, ``precision``, ``routers``, ``heads``, ``rows`` and
+            ``top`` of `KeepOptions`; and any field of ``transformers.GenerationConfig`` such as
+            ``do_sample``, ``temperature``, ``top_p`` or ``num_beams``; where not given, the model's
+            own decide, so that the text is that of ``model.generate``. `LoadOptions` for a model
+            that is named; ``allow_unfit=True`` for one whose head was not trained.
 
     Returns:
         One `Record` with stack ``"self"``, or ``"encoder"``, ``"decoder"`` and ``"cross"``; a list
@@ -245,6 +248,8 @@ def parsed(
     """
     options = dict(options)
     numbers, target = numbers_in(options), options.pop("target_tokenizer", None)
+    parts = options.pop("parts", None)
+    check_choice(parts)
     loading = {name: options.pop(name) for name in LOADING if name in options}
     anyway = options.pop("allow_unfit", False)
     if isinstance(model, str | Path):
@@ -262,7 +267,11 @@ def parsed(
     check_reads(model, prompt)
     check_applies(model, prompt, {"target_tokenizer": target})
     writer = writer_of(model, target or tokenizer, numbers, options)
-    return PromptRunner(writer, tokenizer, set(options), checks_fitness=not anyway)
+    return PromptRunner(writer, tokenizer, set(options), parts, checks_fitness=not anyway)
+
+
+Prompt = tuple[ParsedInput, Any]
+"""What the model reads, and its encoding."""
 
 
 @dataclass
@@ -273,12 +282,14 @@ class PromptRunner:
         writer: what with.
         tokenizer: of the prompts.
         given: options that the user gave.
+        parts: which of the prompts; see `headscope.parts.parts_of`.
         checks_fitness: whether the model has yet to be tried on a text before it writes.
     """
 
     writer: Writer
     tokenizer: Any
     given: set[str]
+    parts: PartsChoice | None
     checks_fitness: bool
 
     def each(
@@ -312,16 +323,14 @@ class PromptRunner:
                     if index in done:
                         yield done[index]
 
-    def _readable(
-        self, prompts: Mapping[int, ParsedInput], report: Report
-    ) -> dict[int, tuple[str, Any]]:
-        read: dict[int, tuple[str, Any]] = {}
+    def _readable(self, prompts: Mapping[int, ParsedInput], report: Report) -> dict[int, Prompt]:
+        read: dict[int, Prompt] = {}
         for index, prompt in prompts.items():
             with leaving_out(index, report):
                 read[index] = self.read(prompt)
         return read
 
-    def _batch(self, prompts: Mapping[int, tuple[str, Any]], report: Report) -> dict[int, Record]:
+    def _batch(self, prompts: Mapping[int, Prompt], report: Report) -> dict[int, Record]:
         """Records of prompts that are run together; one by one where that cannot be recorded."""
         if len(prompts) > 1:
             try:
@@ -342,14 +351,14 @@ class PromptRunner:
         count = self.writer.arguments["max_new_tokens"]
         return length_of(self.writer.model, prompt) if count is None else count
 
-    def records(self, prompts: list[tuple[str, Any]]) -> list[Record]:
+    def records(self, prompts: list[Prompt]) -> list[Record]:
         """The records of one prompt, or of several of the same length to write."""
         model = self.writer.model
         length = self._length(len(prompts[0][1]["input_ids"]))
         arguments = self.writer.arguments | {"max_new_tokens": length}
         writer = replace(self.writer, arguments=arguments)
         sources = tuple(
-            tokens_from_encoding(self.tokenizer, encoding, (text,)) for text, encoding in prompts
+            tokens_from_encoding(self.tokenizer, each, given.texts) for given, each in prompts
         )
         with one_at_a_time(model), at_rest(model), left_as_it_was(model):
             prompt = self._prompts([encoding for _, encoding in prompts], sources)
@@ -361,6 +370,7 @@ class PromptRunner:
                 read = replace(prompt, arguments=prompt.arguments | more, target=target)
             else:
                 read = self._whole(prompts, sources, texts)
+            read = replace(read, given=tuple(given for given, _ in prompts))
             return writer.read(read, texts)[0]
 
     def _prompts(self, encodings: list[Any], sources: tuple[Tokens, ...]) -> Inputs:
@@ -379,11 +389,14 @@ class PromptRunner:
         return side_by_side(model, rows, sources, before=padding)
 
     def _whole(
-        self, prompts: list[tuple[str, Any]], sources: tuple[Tokens, ...], texts: list[WrittenText]
+        self,
+        prompts: list[Prompt],
+        sources: tuple[Tokens, ...],
+        texts: list[WrittenText],
     ) -> Inputs:
         """Prompts and what was written, but the last token, which was never read, side by side."""
         rows, tokens = [], []
-        for (text, encoding), source, written in zip(prompts, sources, texts, strict=True):
+        for (given, encoding), source, written in zip(prompts, sources, texts, strict=True):
             read = written.ids[:-1]
             row = {"input_ids": read}
             if KINDS in encoding:
@@ -391,7 +404,7 @@ class PromptRunner:
                 kinds = list(encoding[KINDS])
                 row[KINDS] = kinds + kinds[-1:] * (len(read) - len(kinds))
             rows.append(row)
-            tokens.append(self._tokens(text, source, written))
+            tokens.append(self._tokens(given.texts[0], source, written))
         return side_by_side(self.writer.model, rows, tokens)
 
     def _tokens(self, text: str, given: Tokens, written: WrittenText) -> Tokens:
@@ -406,15 +419,15 @@ class PromptRunner:
         behind = tokens_from_ids(self.tokenizer, ids[written.prompt : -1])
         return joined_tokens(given, behind)
 
-    def read(self, prompt: ParsedInput) -> tuple[str, Any]:
-        """The text of a prompt, and its encoding.
+    def read(self, prompt: ParsedInput) -> Prompt:
+        """A prompt as the model reads it, and its encoding.
 
         Raises:
             TextError: where it is empty, or leaves no room for what is to be written.
             ModelError: where the model is not fit to continue a text.
         """
         model, tokenizer = self.writer.model, self.tokenizer
-        given = prompt.read_with(tokenizer, writes=True)
+        given = replace(prompt, parts=self.parts).read_with(tokenizer, writes=True)
         encoding = encode(model, tokenizer, given)
         ids = encoding["input_ids"]
         check_known(tokenizer, ids, "the prompt", None)
@@ -423,7 +436,7 @@ class PromptRunner:
             self.checks_fitness = False
         before = 1 if reads_target(model) else len(ids)
         check_room(model, before, self._length(len(ids)))
-        return given.texts[0], encoding
+        return given, encoding
 
     def _alone_because(self) -> str:
         """Why prompts cannot be run together; empty where they can."""

@@ -14,12 +14,13 @@ from headscope.capturing.generating._options import left_as_it_was, length_of
 from headscope.capturing.generating._written import numbers_in, writer_of
 from headscope.capturing.inputs._processor import AS_LONG_AS_TEXT, inputs_of
 from headscope.capturing.inputs.inputs import Inputs, followed_inputs
-from headscope.capturing.inputs.parsed_input import Conversation, ParsedInput
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.capturing.inputs.tokens import joined_tokens, tokens_from_ids
 from headscope.capturing.media.given import marks_of
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError
+from headscope.parts import Conversation
 from headscope.record import Record
 
 
@@ -115,7 +116,8 @@ def _read_again(model: Any, inputs: Inputs, tokenizer: Any, ids: list[int]) -> I
     arguments["input_ids"] = torch.tensor([ids[:-1]], device=device_of(model))
     written = tokens_from_ids(tokenizer, ids[prompt:-1])
     tokens = joined_tokens(inputs.source[0], written)
-    return followed_inputs(model, arguments, (tokens,), pictures=inputs.pictures)
+    read = followed_inputs(model, arguments, (tokens,), pictures=inputs.pictures)
+    return replace(read, given=inputs.given)
 
 
 def _check_patches(record: Record) -> None:

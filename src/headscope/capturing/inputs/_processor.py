@@ -6,6 +6,8 @@ import inspect
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -110,7 +112,7 @@ def inputs_of(
             )
         arguments, tokens = with_target(model, arguments, given.decoder_text(), tokenizer)
         target = (tokens,)
-    return followed_inputs(
+    followed = followed_inputs(
         model,
         arguments,
         source,
@@ -119,6 +121,7 @@ def inputs_of(
         pictures=(pictures,) if pictures else (),
         frame_numbers=tuple(frame_numbers),
     )
+    return replace(followed, given=(given,))
 
 
 def _read_video(model: Any, video: VideoInput) -> tuple[list[Any], list[int]]:
@@ -293,11 +296,21 @@ def _seconds(
 
 
 def _tokens(tokenizer: Any, text: str, ids: list[int], truncation: Mapping[str, Any]) -> Tokens:
-    """Tokens with their character offsets, where the processor put nothing else between them."""
+    """Tokens with their character offsets; those that a processor put between them, for patches,
+    have none.
+    """
     own = tokenized(tokenizer, text, **truncation)
-    if list(own["input_ids"]) == ids:
-        return tokens_from_encoding(tokenizer, own, (text,))
-    return tokens_from_ids(tokenizer, ids, texts=(text,))
+    known = tokens_from_encoding(tokenizer, own, (text,))
+    if known.ids == tuple(ids):
+        return known
+    tokens = tokens_from_ids(tokenizer, ids, texts=(text,))
+    if known.offsets is None:
+        return tokens
+    offsets: list[Any] = [None] * len(ids)
+    same = SequenceMatcher(None, known.ids or (), ids, autojunk=False)
+    for start, at, size in same.get_matching_blocks():
+        offsets[at : at + size] = known.offsets[start : start + size]
+    return replace(tokens, offsets=tuple(offsets))
 
 
 def inputs_of_series(

@@ -45,6 +45,8 @@ class Inputs:
         pictures: of each example as the model sees them, where that is known.
         numbered: why positions that are no tokens of a text are numbered; empty to refuse them.
         examples: their number if nothing else shows it.
+        given: what was parsed of each example, which says where its parts are; empty where there
+            are none.
         as_given: whether the arguments are a call of the user's own, to which nothing is added.
     """
 
@@ -56,6 +58,7 @@ class Inputs:
     pictures: tuple[tuple[Picture, ...], ...] = ()
     numbered: str = ""
     examples: int | None = None
+    given: tuple[ParsedInput, ...] = ()
     as_given: bool = False
 
     @property
@@ -302,7 +305,9 @@ def inputs_of_texts(
         for text in texts
     ]
     rows = [text.arguments for text in texts]
-    return side_by_side(model, rows + rows[:1] * copies, tokens + tokens[:1] * copies)
+    given = [text.item for text in texts]
+    beside = side_by_side(model, rows + rows[:1] * copies, tokens + tokens[:1] * copies)
+    return replace(beside, given=tuple(given + given[:1] * copies))
 
 
 def side_by_side(

@@ -14,7 +14,7 @@ from inspect import isroutine
 from pathlib import Path
 from typing import Any
 
-from headscope.capturing.inputs.parsed_input import Conversation, Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.media.given import (
     parse_pictures,
     parse_series,
@@ -22,6 +22,7 @@ from headscope.capturing.media.given import (
     parse_video,
 )
 from headscope.errors import CaptureError, HeadscopeError, TextError, listed
+from headscope.parts import Conversation
 from headscope.storage import (
     FIRST,
     SECOND,
@@ -34,12 +35,10 @@ from headscope.storage import (
 
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
-ROLES = ("system", "developer", "user", "assistant")
+ROLES = ("system", "developer", "user", "assistant", "document")
 """Who speaks in a conversation."""
 MISSPELT = 0.8
-"""Likeness (difflib) from which on an unknown name is taken for a slip of one that is missing;
-ours.
-"""
+"""Likeness (difflib) from which on an unknown name is a slip of one that is missing; ours."""
 
 
 def parse_call(
@@ -61,17 +60,12 @@ def parse_call(
     if isinstance(text, ParsedInput):
         return text
     _check_no_ids(text)
-    if isinstance(text, tuple | list) and not is_conversation(text):
+    if isinstance(text, tuple | list | Mapping) and not is_conversation(text):
         raise TextError(
             f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
-            "many give capture_many(model, tokenizer, texts), of a pair capture(model, "
-            "tokenizer, text, text_pair); of a conversation each is {'role': ..., 'content': ...}"
-        )
-    if isinstance(text, Mapping):
-        raise TextError(
-            f"capture reads a text, and was given a {type(text).__name__}; a conversation is a "
-            "list of messages, and what a tokenizer made goes to capture_encoded(model, "
-            "tokenizer, encoding)"
+            "many give capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, "
+            "text, text_pair); messages are [{'role': ..., 'content': ...}], documents {'documents'"
+            ": [...], 'question': ...}; what a tokenizer made goes to capture_encoded"
         )
     check_no_file(text)
     parsed = _made(text, text_pair, options or {})
@@ -327,7 +321,9 @@ def _check_no_ids(given: Any) -> None:
 
 
 def is_conversation(given: Any) -> bool:
-    """Whether a list is of messages, and not of rows of a data set that has such columns."""
+    """Whether these are messages, not rows of a data set, or documents and a question."""
+    if isinstance(given, Mapping):
+        return "documents" in given
     return isinstance(given, list | tuple) and any(
         isinstance(each, Mapping)
         and ("role" in each or each.keys() == {"content"})
@@ -337,19 +333,33 @@ def is_conversation(given: Any) -> bool:
 
 
 def _conversation(given: Any, image: Any) -> tuple[Conversation, Any]:
-    """The conversation of some messages, and the pictures in it, or those that were given with it.
+    """The conversation of some messages, or of documents and a question, and the pictures in it, or
+    those that were given with it.
 
     Raises:
-        TextError: naming the message that cannot be read.
+        TextError: naming the message or document that cannot be read.
     """
     pictures: list[Any] = []
-    messages = [_message(each, f"Message {n}", pictures) for n, each in enumerate(given, 1)]
-    conversation = Conversation(tuple(messages))
+    documents, asked = _documents(given) if isinstance(given, Mapping) else ((), given)
+    messages = [_message(each, f"Message {n}", pictures) for n, each in enumerate(asked, 1)]
+    conversation = Conversation(tuple(messages), documents)
+    if documents and not conversation.question.strip():
+        raise TextError("Documents are asked about; end with a question of the user")
     if not pictures:
         check_text("\n".join(conversation.texts), "conversation")
     if pictures and image is not None:
         raise TextError("The conversation holds its pictures itself; leave image out")
     return conversation, pictures or image
+
+
+def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:
+    """Documents, and the messages that ask about them."""
+    several = listed(given["documents"], "a list of documents", TextError)
+    documents = tuple(check_text(each, f"document {n}") for n, each in enumerate(several, 1))
+    asked = given.get("question")
+    if is_conversation(asked):
+        return documents, asked
+    return documents, [{"role": "user", "content": check_text(asked, "question")}]
 
 
 def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
@@ -439,7 +449,7 @@ def _check_spelling(given: Mapping) -> None:
 
 
 def _from_mapping(given: Mapping) -> ParsedInput:
-    given = _renamed(given)
+    given = {**given, "text": given} if is_conversation(given) else _renamed(given)
     if "text" not in given and "content" in given:
         raise TextError(
             "A content is read as a message of a conversation, a list of {'role': ..., 'content': "
@@ -480,6 +490,7 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
         video=None if video is None else parse_video(video),
         series=None if series is None else parse_series(series),
         target=target,
+        parts=more.get("parts"),
     )
 
 

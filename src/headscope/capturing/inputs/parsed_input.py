@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ from jaxtyping import Float32
 
 from headscope.capturing.media.given import PictureInput, ReadSound, VideoInput
 from headscope.errors import HeadscopeError, TextError
+from headscope.parts import Conversation, PartsChoice, RenderedText
+from headscope.record import Part
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class ParsedInput:
             no text, which matters to models with a decoder alone.
         cuts: numbers of tokens of the texts that were cut so far; one list for all inputs of a run,
             which warns of the first only.
+        parts: see `headscope.parts.parts_of`; None for turns and documents alone.
+        known: the turns and documents in the text, once it is known what it is read with.
 
     Raises:
         TextError: where there are two texts and a picture, video or sound, or a time series and
@@ -45,6 +49,8 @@ class ParsedInput:
     series: Float32[np.ndarray, "time channel"] | None = None
     target: str | TextError | None = None
     cuts: list[int] = field(default_factory=list, compare=False, repr=False)
+    parts: PartsChoice | None = None
+    known: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         if self.series is not None and (self.texts or self.has_media):
@@ -58,6 +64,11 @@ class ParsedInput:
     def texts(self) -> tuple[str, ...]:
         """The texts that there are."""
         return tuple(text for text in (self.text, self.text_pair) if text is not None)
+
+    @property
+    def prompt(self) -> str:
+        """The text where it is the only one."""
+        return "" if self.text is None or self.text_pair is not None else self.text
 
     @property
     def is_rendered(self) -> bool:
@@ -109,8 +120,8 @@ class ParsedInput:
             return self
         kinds = ["image"] * len(self.pictures)
         kinds += ["video"] * (self.video is not None) + ["audio"] * (self.sound is not None)
-        placed = self.text.with_media(kinds)
-        return replace(self, text=placed.rendered(reads_with, writes=writes))
+        text, known = self.text.with_media(kinds).rendered(reads_with, writes=writes)
+        return replace(self, text=text, known=known)
 
     def in_memory(self) -> ParsedInput:
         """The same with its files read, and a video looked through, so that nothing can be wrong
@@ -150,129 +161,3 @@ class ParsedInputs:
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
-
-
-class RenderedText(str):
-    """A text with all its special tokens in it: a tokenizer puts none around it."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Messages that are one text once it is known whose template renders them.
-
-    Args:
-        messages: role and content of each; the content a text, or parts such as ``{"type": "text",
-            "text": "Hi"}`` and ``{"type": "image"}``.
-    """
-
-    messages: tuple[Mapping[str, Any], ...]
-
-    @property
-    def texts(self) -> list[str]:
-        """What is said, without pictures."""
-        return [text for each in self.messages for text in _texts_of(each)]
-
-    @property
-    def has_media(self) -> bool:
-        """Whether a message has a place for a picture, a video or a sound."""
-        return any("text" not in part for each in self.messages for part in _parts(each))
-
-    @property
-    def plain(self) -> list[dict[str, Any]]:
-        """The messages with plain texts, and without pictures."""
-        return [{**each, "content": "\n".join(_texts_of(each))} for each in self.messages]
-
-    @property
-    def question(self) -> str:
-        """What the user said last."""
-        asked = [each["content"] for each in self.plain if each["role"] == "user"]
-        return asked[-1] if asked else ""
-
-    def with_media(self, kinds: Sequence[str]) -> Conversation:
-        """With a place for each picture, video or sound, before the words of the user's first
-        message; as it is where it has places of its own.
-        """
-        roles = [each["role"] for each in self.messages]
-        if self.has_media or not kinds or "user" not in roles:
-            return self
-        messages, at = list(self.messages), roles.index("user")
-        places = [{"type": kind} for kind in kinds]
-        messages[at] = {**messages[at], "content": [*places, *_parts(messages[at])]}
-        return Conversation(tuple(messages))
-
-    def rendered(self, reads_with: Any, *, writes: bool = False) -> RenderedText:
-        """The text that the model reads.
-
-        The template's prompt for an answer comes last, unless the assistant has the last word. That
-        is then closed by the template, or left open to be continued.
-
-        Args:
-            reads_with: tokenizer or processor with a chat template.
-            writes: whether the text is to be continued.
-
-        Raises:
-            TextError: where there is no template, or it refuses the messages or leaves words out.
-        """
-        form = chat_form_of(reads_with)
-        if form is None:
-            raise TextError(
-                f"{type(reads_with).__name__} has no chat template to make a text of messages; "
-                "set its chat_template, or give the conversation as one text"
-            )
-        is_answered = self.messages[-1]["role"] == "assistant"
-        ends = {"add_generation_prompt": not is_answered}
-        if writes and is_answered:
-            ends = {"continue_final_message": True}
-        why, in_parts = "", [{**each, "content": _parts(each)} for each in self.messages]
-        # With plain texts, and with texts in parts, as templates with pictures take them.
-        for messages in [self.plain, in_parts][self.has_media :]:
-            try:
-                text = form.apply_chat_template(messages, tokenize=False, **ends)
-            except Exception as error:  # noqa: BLE001 - templates are programs of their models
-                why = why or f"refuses it: {error}"
-                continue
-            lost = next(_lost(messages, text), None)
-            if lost is None:
-                return RenderedText(text)
-            why = why or f"leaves out words or pictures of message {lost}"
-        raise TextError(
-            f"The conversation cannot be rendered: the chat template of {type(form).__name__} {why}"
-        )
-
-
-def chat_form_of(reads_with: Any) -> Any:
-    """The processor or tokenizer that has a chat template; None where neither has one."""
-    for each in (reads_with, getattr(reads_with, "tokenizer", None)):
-        if getattr(each, "chat_template", None):
-            return each
-    return None
-
-
-def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-
-
-def _texts_of(message: Mapping[str, Any]) -> list[str]:
-    return [part["text"] for part in _parts(message) if "text" in part]
-
-
-def _lost(messages: Sequence[Mapping[str, Any]], text: str) -> Iterator[int]:
-    """The numbers of messages whose words the template left out, or wrote as a list of Python.
-
-    Words that two messages have in common must be there twice. Of answers templates may leave out
-    what the model thought.
-    """
-    wanted = []
-    for number, each in enumerate(messages, 1):
-        if not isinstance(each["content"], str) and str(each["content"]) in text:
-            yield number
-        for words in _texts_of(each):
-            read = words.rpartition("</think>")[2] if each["role"] == "assistant" else words
-            wanted.append((read.strip(), number))
-    for words, number in sorted(wanted, key=lambda each: -len(each[0])):
-        if words not in text:
-            yield number
-        text = text.replace(words, "\0", 1) if words else text

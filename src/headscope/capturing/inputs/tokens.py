@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unicodedata import category
 from weakref import WeakKeyDictionary
 
-from headscope.capturing.inputs.parsed_input import RenderedText
+from headscope.parts import RenderedText
 from headscope.record import JOINER, Tokens, joins, stands_alone
 
 UNDECODABLE = "\ufffd"

@@ -261,7 +261,7 @@ def check_known_texts(tokenizer: Any, texts: Iterable[str], what: str = "the tex
         TextError: with the share.
     """
     from headscope.capturing import MOST_UNKNOWN, check_known
-    from headscope.capturing.inputs.parsed_input import Conversation
+    from headscope.parts import Conversation
 
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     # A conversation is looked at by itself, once it is rendered.

@@ -1,0 +1,372 @@
+"""Which tokens make a part: by characters of the text, patches of a picture, times of a sound."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from headscope.errors import TextError, is_whole
+from headscope.parts._conversation import RenderedText, numbered
+from headscope.record import PART_KINDS, Part, Record, Tokens
+
+PartsChoice = str | re.Pattern[str] | Sequence[tuple[Any, ...]]
+"""A kind of part, a regular expression, ``[(name, start, stop), ...]`` in characters of the text or
+seconds of the sound, or ``[(name, left, top, right, bottom), ...]`` in shares of the picture.
+"""
+WITHIN = {
+    "page": re.compile(r"[^\f]+"),
+    "paragraph": re.compile(r"\S.*?(?=\n\s*\n|\Z)", re.DOTALL),
+    # A mark that ends a sentence has white space behind it, but in scripts without spaces.
+    "sentence": re.compile(
+        r"\S.*?(?:[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]+[\u201d\u300d]*"
+        r"|(?=\n\s*\n)|\Z)",
+        re.DOTALL,
+    ),
+}
+"""Kinds that a text is cut into: by form feeds, empty lines, and marks that end a sentence."""
+ROWS, COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
+SHORT = 40
+"""Characters of what a regular expression found that name it."""
+
+
+def check_choice(parts: Any) -> None:
+    """Raise where this is no choice of parts.
+
+    Raises:
+        TextError: with what may be given.
+    """
+    kinds = [kind for kind in PART_KINDS if kind != "span"]
+    if parts is None or isinstance(parts, re.Pattern) or parts in tuple(kinds):
+        return
+    several = list(parts) if isinstance(parts, list | tuple) else []
+    if {len(each) if isinstance(each, list | tuple) else 0 for each in several} not in ({3}, {5}):
+        raise TextError(
+            f"parts= was {repr(parts)[:60]}; give one of {', '.join(kinds)}, a compiled regular "
+            "expression, or a list such as [('name', start, stop)] in characters, or [('name', "
+            "left, top, right, bottom)] in shares of a picture"
+        )
+
+
+def parts_of(
+    tokens: Tokens,
+    parts: PartsChoice | None = None,
+    *,
+    known: Sequence[Part] = (),
+    stop: int | None = None,
+) -> tuple[Part, ...]:
+    """Parts of what was read, with the tokens of each.
+
+    A token whose characters stand in two parts of a level belongs to the one with most of them,
+    white space left aside, and to none where most are in none, as the marks of a chat template are.
+    Special tokens belong to none.
+
+    Args:
+        tokens: what was read.
+        parts: ``"sentence"``, ``"paragraph"`` (between empty lines), ``"page"`` (between form
+            feeds), ``"text"`` (the two of a pair), ``"picture"``, ``"region"`` (nine of each
+            picture), ``"frame"`` of a video, ``"time"`` (seconds of a sound), a compiled regular
+            expression (each match is a part), ``[(name, start, stop), ...]`` in characters of the
+            text, or in seconds of a sound, or ``[(name, left, top, right, bottom), ...]``, shares
+            from 0 to 1 of the width and height of the first picture. ``"turn"`` and ``"document"``
+            are those of ``known``.
+        known: turns and documents, by their characters. Parts of a text are looked for within
+            them, one level deeper.
+        stop: where the prompt ends, in characters; by default the end of the text.
+
+    Returns:
+        Parts by level, in the order of their first tokens. One that no token is left of, because
+        the text was cut, is left out with a warning.
+
+    Raises:
+        TextError: where there is no such part, spans overlap or leave the text, or it is not known
+            which characters a token stands for.
+
+    Example:
+        >>> tokens = Tokens(
+        ...     pieces=("It", "is", "."), texts=("It is.",), offsets=((0, 2), (3, 5), (5, 6))
+        ... )
+        >>> [(part.name, part.tokens) for part in parts_of(tokens, "sentence")]
+        [('sentence 1', (0, 1, 2))]
+    """
+    check_choice(parts)
+    text = "".join(tokens.texts)[:stop]
+    known = [_cut(part, len(text)) for part in known]
+    chosen = _chosen(tokens, text, parts, known)
+    if parts is not None and not chosen:
+        name = f"match of {parts.pattern!r}" if isinstance(parts, re.Pattern) else parts
+        raise TextError(
+            f"No {name} was found in what was read; turns and documents are known of messages "
+            "alone, and of {'documents': [...], 'question': '...'}"
+        )
+    return _with_tokens(tokens, text, list(dict.fromkeys([*known, *chosen])))
+
+
+def _chosen(tokens: Tokens, text: str, parts: Any, known: Sequence[Part]) -> list[Part]:
+    """The parts that were asked for, by their characters or tokens."""
+    level = int(bool(known))
+    if parts is None:
+        return []
+    if isinstance(parts, re.Pattern) or parts in tuple(WITHIN):
+        return _matches(text, known or _texts(tokens, text), parts, level)
+    if not isinstance(parts, str):
+        return [_given(tokens, text, each, level) for each in parts]
+    kinds = {parts, "picture"} if parts == "region" else {parts}
+    return [part for part in (*known, *_seen(tokens)) if part.kind in kinds]
+
+
+def with_parts(
+    record: Record,
+    parts: PartsChoice | None = None,
+    *,
+    known: Sequence[Part] = (),
+    prompt: str = "",
+) -> Record:
+    """A record whose tokens have these parts, in every stack that reads them.
+
+    Args:
+        record: of any text.
+        parts: as of `parts_of`; None for those of ``known``.
+        known: turns and documents, by their characters in the prompt.
+        prompt: the text that was given, where the record holds more (what the model wrote).
+
+    Raises:
+        TextError: where no stack reads such a part, or the chat template changed the words of the
+            messages, so that it is not known where they are.
+
+    Example:
+        >>> record = with_parts(record, "sentence")
+        >>> [part.name for part in record["self"].key.parts]
+    """
+    check_choice(parts)
+    _check_known(parts, known, prompt)
+    sides = {
+        id(side): side for stack in record.stacks.values() for side in (stack.query, stack.key)
+    }
+    refused: list[TextError] = []
+    for number, side in sides.items():
+        try:
+            sides[number] = _side_with(side, parts, known, prompt)
+        except TextError as error:
+            refused.append(error)
+    if parts and len(refused) == len(sides):
+        raise refused[0]
+    stacks = {
+        name: replace(stack, query=sides[id(stack.query)], key=sides[id(stack.key)])
+        for name, stack in record.stacks.items()
+    }
+    return replace(record, stacks=stacks)
+
+
+def _check_known(parts: Any, known: Sequence[Part], prompt: str) -> None:
+    """Raise where parts lie within messages, and it is not known where these are."""
+    if isinstance(prompt, RenderedText) and not known and parts in (*WITHIN, "turn", "document"):
+        raise TextError(
+            "The chat template changes the words of the messages, so that it is not known where "
+            "they are; give parts=[('name', start, stop), ...] in characters of record.texts[0]"
+        )
+
+
+def _side_with(side: Tokens, parts: PartsChoice | None, known: Sequence[Part], prompt: str) -> Any:
+    """One side with its parts; those that are known where it reads the prompt."""
+    read = side.texts[0] if side.texts else ""
+    if prompt and read and (read.startswith(prompt) or prompt.startswith(read)):
+        return replace(side, parts=parts_of(side, parts, known=known, stop=len(prompt)))
+    return replace(side, parts=parts_of(side, parts))
+
+
+def _texts(tokens: Tokens, text: str) -> list[Part]:
+    """The whole text as a part without a name, or the two of a pair."""
+    ends = [0, *np.cumsum([len(each) for each in tokens.texts]).tolist()]
+    names = [f"text {number}" for number in range(1, len(ends))] if len(ends) > 2 else [""]
+    return [
+        Part(name=name, kind="text", spans=((start, min(stop, len(text))),))
+        for name, (start, stop) in zip(names, pairwise(ends), strict=False)
+    ]
+
+
+def _matches(text: str, within: Sequence[Part], parts: Any, level: int) -> list[Part]:
+    """The parts of other parts that an expression finds, or the one of a kind."""
+    kind = parts if isinstance(parts, str) else "span"
+    matches: list[Part] = []
+    for outer in within:
+        inside = [
+            (start + match.start(), match)
+            for start, stop in outer.spans
+            for match in WITHIN.get(kind, parts).finditer(text[start:stop])
+            if match[0].strip()
+        ]
+        for number, (start, match) in enumerate(inside, 1):
+            name = ", ".join(filter(None, [outer.name, f"{kind} {number}"]))
+            if kind == "span":
+                name = shorten(next(filter(None, match.groups()), match[0]), SHORT)
+            first = start + len(match[0]) - len(match[0].lstrip())
+            span = (first, first + len(match[0].strip()))
+            matches.append(Part(name=name, kind=kind, level=level, spans=(span,)))
+    return matches
+
+
+def _seen(tokens: Tokens) -> Iterator[Part]:
+    """The parts that tokens show themselves: texts of a pair, pictures or frames and their regions,
+    seconds.
+    """
+    worded = [at for at, word in enumerate(tokens.worded) if word and not tokens.special[at]]
+    yield from _grouped("text", [(f"text {tokens.segments[at] + 1}", at) for at in worded])
+    yield from _grouped("time", _times(tokens))
+    for number, (name, kind) in enumerate(_pictures(tokens)):
+        own = [at for at, of in enumerate(tokens.pictures or ()) if of == number]
+        yield from _grouped(kind, [(name, at) for at in own])
+        yield from _grouped("region", _regions(tokens, own, name), level=1)
+
+
+def _regions(tokens: Tokens, patches: Sequence[int], name: str) -> Iterator[tuple[str, int]]:
+    """The ninth of a picture that each of its patches lies in."""
+    for at in patches:
+        place, picture = (tokens.places or ())[at], (tokens.pictures or ())[at]
+        if place is not None and picture is not None:
+            rows, columns = tokens.grids[picture]
+            row, column = ROWS[3 * place[0] // rows], COLUMNS[3 * place[1] // columns]
+            yield f"{name}, {row} {column}", at
+
+
+def _times(tokens: Tokens) -> Iterator[tuple[str, int]]:
+    """The second of each frame of a sound, or the steps of a time series."""
+    for at, time in enumerate(tokens.times or ()):
+        if time is not None and tokens.places:  # channels of a series are rows
+            yield f"steps {time[0]:g}-{time[1]:g}", at
+        elif time is not None:
+            second = int(sum(time) / 2)
+            yield f"seconds {second}-{second + 1}", at
+
+
+def _pictures(tokens: Tokens) -> Iterator[tuple[str, str]]:
+    """Name and kind of each picture, or frame of a video."""
+    frames = tokens.frames or (None,) * len(tokens.grids)
+    for number, frame in enumerate(frames, 1):
+        if frame is None:
+            yield f"picture {number}" if len(frames) > 1 else "picture", "picture"
+        else:
+            first, last = frame
+            yield f"frame {first}" if first == last else f"frames {first}-{last}", "frame"
+
+
+def _grouped(kind: str, named: Iterable[tuple[str, int]], level: int = 0) -> list[Part]:
+    """A part for each name, of the tokens that have it."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for name, token in named:
+        groups[name].append(token)
+    return [
+        Part(name=name, kind=kind, level=level, tokens=tuple(own)) for name, own in groups.items()
+    ]
+
+
+def _given(tokens: Tokens, text: str, given: Sequence[Any], level: int) -> Part:
+    """A part that the user gave: characters, seconds, or a region of the first picture."""
+    name, first, last, *box = given
+    if box:
+        return Part(name=name, kind="region", tokens=_inside(tokens, given[1:3], box))
+    if not text and tokens.times:
+        return Part(name=name, kind="time", tokens=_between(tokens.times, first, last))
+    if not is_whole(first) or not is_whole(last) or not first < last <= len(text):
+        raise TextError(
+            f"The part {name!r} was given from {first!r} to {last!r}; give characters of the text, "
+            f"which has {len(text)}"
+        )
+    return Part(name=name, kind="span", level=level, spans=((int(first), int(last)),))
+
+
+def _inside(tokens: Tokens, start: Sequence[Any], stop: Sequence[Any]) -> tuple[int, ...]:
+    """The patches of the first picture whose middles lie between two corners."""
+    own: list[int] = []
+    for at, place in enumerate(tokens.places or ()):
+        if place is not None and tokens.pictures and tokens.pictures[at] == 0:
+            row, column = ((n + 0.5) / size for n, size in zip(place, tokens.grids[0], strict=True))
+            own += [at] * (start[0] <= column < stop[0] and start[1] <= row < stop[1])
+    return tuple(own)
+
+
+def _between(times: Sequence[Any], first: Any, last: Any) -> tuple[int, ...]:
+    """The frames of a sound whose middles lie between two seconds."""
+    return tuple(at for at, time in enumerate(times) if time and first <= sum(time) / 2 < last)
+
+
+def _cut(part: Part, size: int) -> Part:
+    """A part of a text of which so many characters were read."""
+    spans = [(start, min(stop, size)) for start, stop in part.spans if start < size]
+    return replace(part, spans=tuple(spans))
+
+
+def _with_tokens(tokens: Tokens, text: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts with their tokens, by level and first token; without those that have none."""
+    placed: list[Part] = []
+    for level in sorted({part.level for part in parts}):
+        own = [part for part in parts if part.level == level]
+        names, members = numbered([part.name for part in own]), _members(tokens, text, own)
+        for part, name, of_text in zip(own, names, members, strict=True):
+            placed.append(replace(part, name=name, tokens=part.tokens or of_text))
+    return tuple(sorted(_kept(placed), key=lambda part: (part.level, part.tokens[0])))
+
+
+def _kept(parts: Sequence[Part]) -> list[Part]:
+    """The parts that have tokens; with a warning that names the others."""
+    lost = [part.name for part in parts if not part.tokens]
+    if lost:
+        warnings.warn(
+            f"No token stands for {', '.join(lost[:5])}{', ...' * (len(lost) > 5)}, so left out: "
+            "the text was cut before it, or it is special tokens or less than half of one token",
+            stacklevel=2,
+        )
+    return [part for part in parts if part.tokens]
+
+
+def _members(tokens: Tokens, text: str, parts: Sequence[Part]) -> list[tuple[int, ...]]:
+    """The tokens of each of some parts of one level, by their characters.
+
+    Raises:
+        TextError: where two of them have characters in common, or tokens have no characters.
+    """
+    owner = _owners(text, parts)
+    if (owner >= 0).any() and tokens.offsets is None:
+        raise TextError(
+            "It is not known which characters of the text a token stands for; give the tokenizer "
+            "that is written in Rust (use_fast=True), or tokens with offsets"
+        )
+    blank = np.array([letter.isspace() for letter in text], bool)
+    members: list[list[int]] = [[] for _ in parts]
+    for token, place in _places(tokens):
+        letters = owner[place][~blank[place]]
+        most = Counter((letters if len(letters) else owner[place]).tolist()).most_common(1)
+        if most and most[0][0] >= 0:
+            members[most[0][0]].append(token)
+    return list(map(tuple, members))
+
+
+def _places(tokens: Tokens) -> Iterator[tuple[int, slice]]:
+    """The tokens that stand for characters, and the place of these in all texts."""
+    for token, offset in enumerate(tokens.offsets or ()):
+        if offset is not None and tokens.worded[token] and not tokens.special[token]:
+            first = len(tokens.texts[0]) * tokens.segments[token]
+            yield token, slice(first + offset[0], first + offset[1])
+
+
+def _owners(text: str, parts: Sequence[Part]) -> Int[np.ndarray, " letter"]:
+    """The number of the part that each character is of; -1 for none."""
+    owner = np.full(len(text), -1)
+    for number, part in enumerate(parts):
+        for start, stop in part.spans:
+            if (owner[start:stop] >= 0).any():
+                other = parts[owner[start:stop].max()].name
+                raise TextError(
+                    f"The parts {part.name!r} and {other!r} have characters in common; give spans "
+                    "that do not overlap"
+                )
+            owner[start:stop] = number
+    return owner
