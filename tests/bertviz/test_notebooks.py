@@ -10,7 +10,7 @@ import string
 
 import pytest
 
-from headscope.bertviz._rewrite import rewrite_notebook
+from headscope.bertviz.__main__ import rewrite_notebook
 from headscope.testing import tiny_model
 
 LETTERS = string.ascii_letters + string.digits + ".,"

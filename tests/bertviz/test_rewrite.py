@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from headscope.bertviz.__main__ import main
-from headscope.bertviz._rewrite import rewrite_notebook, rewritten
+from headscope.bertviz.__main__ import main, rewrite_notebook, rewritten
 from headscope.errors import FileError
 from headscope.testing import tiny_model, tiny_tokenizer
 

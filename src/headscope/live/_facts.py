@@ -92,7 +92,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
     fields = _fields(model, kind, chat=chat)
     first, messages = _beginning(text, chat=chat)
     return {
-        "name": own.name,
+        **loading_facts(own.name, "", limits),
         "device": own.device,
         "dtype": own.dtype,
         "revision": own.revision or "",
@@ -101,7 +101,6 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
         "untrained": untrained,
         "fields": fields,
         "limits": {**limits, "tokens": min(limits["tokens"], positions or limits["tokens"])},
-        "stacks": [],
         "chat": chat,
         "writes": guesses and kind == "next-token",
         "lens": guesses and kind in ("next-token", "masked"),
@@ -111,12 +110,8 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
         "picture_mark": picture_mark_of(reads_with),
         "sampling_rate": _sampling_rate(reads_with),
         "loading": False,
-        "failed": "",
-        "threads": torch.get_num_threads(),
         "text": first,
         "messages": messages,
-        "beside": "",
-        "atlas": 0,
         "versions": dict(own.versions),
     }
 

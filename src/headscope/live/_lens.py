@@ -144,21 +144,8 @@ class LogitLens:
             self._output = output
 
 
-@dataclass(frozen=True)
-class LensRequest:
-    """Of which text, and of which of its places.
-
-    Args:
-        asked: text and changes.
-        at: place of the output.
-    """
-
-    asked: Asked
-    at: int
-
-
-def parse_lens(live: LiveModel, given: Any) -> LensRequest:
-    """What a request asks for.
+def parse_lens(live: LiveModel, given: Any) -> tuple[Asked, int]:
+    """Text and changes that a request asks about, and which place of the output.
 
     Raises:
         HeadscopeError: what of it cannot be.
@@ -172,25 +159,25 @@ def parse_lens(live: LiveModel, given: Any) -> LensRequest:
     at = given.get("at")
     if not is_whole(at):
         raise TextError(f"at is a place of the output, from 0 on, not {repr(at)[:40]}")
-    return LensRequest(asked, at)
+    return asked, at
 
 
-def lens_of(live: LiveModel, request: LensRequest, signal: StopSignal) -> LensAnswer:
+def lens_of(live: LiveModel, request: tuple[Asked, int], signal: StopSignal) -> LensAnswer:
     """What each layer would say at one place of a text.
 
     Raises:
         StoppedError: where it was told to stop.
         HeadscopeError: where the layers of the model cannot be read, or there is no such place.
     """
-    lens = LogitLens(live.model, live.reader)
+    (asked, at), lens = request, LogitLens(live.model, live.reader)
     with stoppable(live.model, signal):
-        run = live.intact(request.asked.read)
+        run = live.intact(asked.read)
         positions = run.answer.at if run.answer.form == TOKENS else ()
-        if request.at not in positions:
+        if at not in positions:
             raise TextError(f"at is one of the places {', '.join(map(str, positions))}")
-        with live.changed(request.asked.changes), lens.looking():
+        with live.changed(asked.changes), lens.looking():
             live.model(**run.inputs.arguments)
-        return {"at": request.at, "layers": lens.layers_at(request.at)}
+        return {"at": at, "layers": lens.layers_at(at)}
 
 
 def _states_of(output: Any) -> torch.Tensor:

@@ -9,10 +9,10 @@ import binascii
 import io
 import json
 import time
-from collections import OrderedDict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from headscope.capturing import ParsedInput, parse_call
@@ -116,8 +116,8 @@ class LiveModel:
             self.model, self.tokenizer, self.facts["kind"], self.facts["untrained"]
         )
         self.records: KeptRecords = KeptRecords() if records is None else records
-        self._intact: OrderedDict[str, IntactRun] = OrderedDict()
-        self._others: OrderedDict[str, Record] = OrderedDict()
+        self.intact: Callable[[ReadInput], IntactRun] = lru_cache(MOST_INTACT)(self._intact)
+        self._other: Callable[[str], Record] = lru_cache(MOST_OTHERS)(self._record_of)
         self.answered: KeptAnswer | None = None
 
     def parsed(self, given: Any) -> Asked:
@@ -162,21 +162,14 @@ class LiveModel:
         self.records.put(question, kept)
         return kept
 
-    def intact(self, read: ReadInput) -> IntactRun:
-        """The run of an input without changes, made now or lately."""
-        if read.key not in self._intact:
-            inputs = self._inputs(read)
-            ran = run_once(self.model, inputs, keeping_of({}))
-            answer = self.answer(ran, inputs)
-            # The output of a large vocabulary may be larger than all else together.
-            without = Ran(ran.record, None, ran.cells)
-            self._intact[read.key] = IntactRun(inputs, without, answer)
-            if not self.facts["stacks"]:
-                self.facts["stacks"] = stacks_of(ran.record)
-        self._intact.move_to_end(read.key)
-        while len(self._intact) > MOST_INTACT:
-            self._intact.popitem(last=False)
-        return self._intact[read.key]
+    def _intact(self, read: ReadInput) -> IntactRun:
+        """The run of an input without changes."""
+        inputs = self._inputs(read)
+        ran = run_once(self.model, inputs, keeping_of({}))
+        if not self.facts["stacks"]:
+            self.facts["stacks"] = stacks_of(ran.record)
+        # The output of a large vocabulary may be larger than all else together.
+        return IntactRun(inputs, Ran(ran.record, None, ran.cells), self.answer(ran, inputs))
 
     def answer(self, ran: Ran, inputs: Inputs) -> Answer:
         """What the model said in a run."""
@@ -227,18 +220,11 @@ class LiveModel:
         done = ran.record.changes
         return view(Effect(comparison=comparison, outputs=(moved,), done=done)), output
 
-    def _other(self, text: str) -> Record:
+    def _record_of(self, text: str) -> Record:
         """The record of another text, which a change takes something from."""
-        if text not in self._others:
-            read = parse_input(
-                {"text": text}, self.facts["fields"], self.facts["limits"], self.reads_with
-            )
-            inputs = self._inputs(read)
-            self._others[text] = run_once(self.model, inputs, keeping_of({})).record
-        self._others.move_to_end(text)
-        while len(self._others) > MOST_OTHERS:
-            self._others.popitem(last=False)
-        return self._others[text]
+        given, limits = {"text": text}, self.facts["limits"]
+        inputs = self._inputs(parse_input(given, self.facts["fields"], limits, self.reads_with))
+        return run_once(self.model, inputs, keeping_of({})).record
 
     def _inputs(self, read: ReadInput) -> Inputs:
         """What the model is run on.
@@ -291,7 +277,7 @@ class ReadInput:
         key: tells it from others.
     """
 
-    parsed: ParsedInput
+    parsed: ParsedInput = field(compare=False)
     key: str
 
 

@@ -20,6 +20,7 @@ from torch import nn
 from headscope.capturing.observers import hook_before
 from headscope.capturing.walk import modules_of
 from headscope.errors import HeadscopeError
+from headscope.views.server import GoneError
 
 NEWER = "A newer question of this page is being answered"
 BUSY = "Many pages wait for the model; ask again in a moment"
@@ -107,12 +108,9 @@ def error_answer(error: Exception) -> Response:
 
     The server continues after each of them.
     """
-    if isinstance(error, StoppedError):
-        return error_line(NEWER, 409)
-    if isinstance(error, BusyError):
-        return error_line(str(error), 503)
-    if isinstance(error, HeadscopeError | TooLongError | ValueError):
-        return error_line(str(error), 400)
+    for kind, status in STATUSES.items():
+        if isinstance(error, kind):
+            return error_line(str(error) or NEWER, status)
     what = " ".join(str(error).split())[:300]
     return error_line(f"The model cannot be run on this: {type(error).__name__}: {what}", 400)
 
@@ -218,6 +216,17 @@ class StoppedError(Exception):
 
 class TooLongError(Exception):
     """A run took longer than it may; none of `headscope.errors` for the same reason."""
+
+
+STATUSES: dict[type[Exception], int] = {
+    StoppedError: 409,
+    BusyError: 503,
+    TooLargeError: 413,
+    GoneError: 410,
+    HeadscopeError: 400,
+    TooLongError: 400,
+    ValueError: 400,
+}
 
 
 class StopSignal:

@@ -27,7 +27,6 @@ from headscope.live._queue import (
     LinesAnswer,
     ModelQueue,
     StopSignal,
-    TooLargeError,
     body_of,
     error_answer,
     error_line,
@@ -149,8 +148,6 @@ class _LiveAnswers:
                 return error_line(failed or "The model is being loaded; ask again in a moment", 503)
             try:
                 return await handler(request, await body_of(request, self._most_bytes()))
-            except TooLargeError as error:
-                return error_line(str(error), 413)
             except Exception as error:  # noqa: BLE001 - whatever it is, the server continues
                 return error_answer(error)
 
@@ -158,32 +155,28 @@ class _LiveAnswers:
 
     async def ask(self, request: Request, given: Any) -> Response:
         """The opening of a record: see `headscope.live.contract.LiveQuestion`."""
-        began = time.perf_counter()
         second = isinstance(given, Mapping) and given.get("second") is True
         live = self._second() if second else self._live()
         asked = live.parsed(given)
-        looking = given.get("looking") or {}
-
-        def run(signal: StopSignal) -> tuple[KeptRecord, dict[str, bytes]]:
-            kept = live.ask(asked, signal)
-            # Here too, so that the two cores of a small machine are not busy with both.
-            return kept, kept.answers.opening(looking)
-
-        kept, chunks = await self._queue.run(_page_of(given), request.receive, run)
-        head = _head_of(kept, began)
-        data = packed_opening(head, chunks)
-        return await anyio.to_thread.run_sync(sent, request, data, BYTES)
+        return await self._opening(request, given, lambda signal: (live.ask(asked, signal), {}))
 
     async def compare(self, request: Request, given: Any) -> Response:
         """Two records side by side: see `headscope.live.contract.CompareQuestion`."""
-        began, records = time.perf_counter(), self._live().records
-        a, b = (records.get(str(given.get(name))) for name in ("a", "b"))
-        if a is None or b is None:
-            return error_line(GONE, 410)
-        looking = given.get("looking") or {}
+        records, a, b = self._live().records, self._kept(given.get("a")), self._kept(given.get("b"))
+        return await self._opening(request, given, lambda _: compared(records, a, b))
 
-        def run(_signal: StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
-            kept, partners = compared(records, a, b)
+    async def _opening(
+        self,
+        request: Request,
+        given: Any,
+        make: Callable[[StopSignal], tuple[KeptRecord, Partners]],
+    ) -> Response:
+        """The opening of a record that is made when the model is free."""
+        began, looking = time.perf_counter(), given.get("looking") or {}
+
+        def run(signal: StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
+            kept, partners = make(signal)
+            # Here too, so that the two cores of a small machine are not busy with both.
             return kept, partners, kept.answers.opening(looking)
 
         kept, partners, chunks = await self._queue.run(_page_of(given), request.receive, run)
@@ -210,10 +203,8 @@ class _LiveAnswers:
 
     async def sketch(self, request: Request, given: Any) -> Response:
         """Heads like a drawing: see `headscope.live.contract.SketchQuestion`."""
-        kept = self._live().records.get(str(given.get("id")))
-        if kept is None:
-            return error_line(GONE, 410)
-        return JSONResponse(await anyio.to_thread.run_sync(sketched, kept.record, given))
+        record = self._kept(given.get("id")).record
+        return JSONResponse(await anyio.to_thread.run_sync(sketched, record, given))
 
     def atlas(self, _request: Request) -> Response:
         """Mean maps of all heads: see `headscope.live.contract.LiveAtlas`."""
@@ -225,16 +216,16 @@ class _LiveAnswers:
         """The record as a file."""
         with TemporaryDirectory(prefix="headscope-") as folder:
             path = Path(folder) / f"{FILE}.safetensors"
-            save(self._kept(request).record, path)
+            save(self._kept(request.path_params["id"]).record, path)
             return _file(path.read_bytes(), BYTES, path.name)
 
     def page(self, request: Request) -> Response:
         """The record as one self-contained page, which opens as it is shown now."""
-        html = self._kept(request).answers.page(sent_json(request, "selection"))
+        html = self._kept(request.path_params["id"]).answers.page(sent_json(request, "selection"))
         return _file(html.encode(), "text/html; charset=utf-8", f"{FILE}.html")
 
-    def _kept(self, request: Request) -> KeptRecord:
-        kept = self._live().records.get(request.path_params["id"])
+    def _kept(self, name: Any) -> KeptRecord:
+        kept = self._live().records.get(str(name))
         if kept is None:
             raise GoneError(GONE)
         return kept
