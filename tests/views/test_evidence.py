@@ -12,7 +12,7 @@ from headscope import PageError
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, load_tally, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
-from headscope.views import _evidence, _html
+from headscope.views import _html
 
 from ..contracts import check_page
 
@@ -216,42 +216,11 @@ def test_examples_are_the_best_texts_each_kept_once(records, found):
         assert list(zip(texts, shown["scores"], strict=True)) == best
 
 
-def test_examples_have_bounds(records, found, monkeypatch):
-    long = Heads(load_like(found, "{} " + "word " * 500))
-    evidence = hs.view(records[0], evidence=long).header["evidence"]
-    assert max(map(len, evidence["examples"])) == _evidence.LONGEST + 1
-    monkeypatch.setattr(_evidence, "MOST_TEXTS", 2)
-    monkeypatch.setattr(_evidence, "MOST_SHOWN", 3)
-    evidence = hs.view(records[0], evidence=found).header["evidence"]
-    assert len(evidence["examples"]) == 2
-    assert len(evidence["shown"]) == 3
-    assert {text for shown in evidence["shown"] for text in shown["texts"]} <= {0, 1}
-
-
 def load_like(found, says):
     """The same values with other texts, whose words are put into braces."""
     tally = deepcopy(found.tally)
     tally.examples = [(says.format(text), scores) for text, scores in found.tally.examples]
     return tally
-
-
-def test_evidence_adds_little_to_a_page(rng):
-    layers, heads, size = 24, 16, 12
-    tokens = text_of(rng, size)
-    made = []
-    for _ in range(3):
-        each = [
-            Layer(layer=n, weights=random_weights(rng, (heads, size, size)).astype("f4"))
-            for n in range(layers)
-        ]
-        stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(each))
-        made.append(Record(stacks={"self": stack}, model=ModelFacts(name="large")))
-    view = hs.view(made[0], evidence=hs.heads(made))
-    evidence = view.header["evidence"]
-    assert len(json.dumps(evidence)) < 20_000
-    names = [evidence[name]["chunk"] for name in ("status", "numbers", "values")]
-    bytes_of_each = 1 * 13 + 4 * 7 * 13 + 4 * 11
-    assert sum(len(view.chunks[name]) for name in names) == layers * heads * bytes_of_each
 
 
 def test_hostile_names_and_texts_stay_inert(records, found):

@@ -115,22 +115,6 @@ def test_chosen_heads_and_sinks_stay(rng):
     assert grouped.weights_of(2).sum() < 4 - 0.01
 
 
-def test_only_heads_that_were_looked_at_are_worked_out(rng, monkeypatch):
-    made_heads, real = [], _grouped.GroupedWeights._made
-    monkeypatch.setattr(
-        _grouped.GroupedWeights, "_made", lambda *at: made_heads.append(at[1]) or real(*at)
-    )
-    given = OnDemand(made(rng), {})
-    for name in ("layer/cross/0", "thumbs/cross/0", "row-weight/cross/0/3"):
-        assert given.chunk(name)
-    assert sorted(set(made_heads)) == list(range(HEADS))  # a row is of all heads
-    made_heads.clear()
-    given = OnDemand(made(rng), {})
-    for name in ("layer/cross/0", "thumbs/cross/0", "weights/cross/0/2"):
-        assert given.chunk(name)
-    assert made_heads == [2]
-
-
 def test_options_about_single_tokens_are_refused(rng):
     record = made(rng)
     words = "quantities= is about single tokens, and a page shows a text of more than 100"

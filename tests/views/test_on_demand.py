@@ -195,16 +195,6 @@ def test_nothing_is_prepared_before_it_is_asked_for(rng, monkeypatch):
     assert prepared == [2]
 
 
-def test_layers_that_were_looked_at_long_ago_are_given_up(rng, monkeypatch):
-    monkeypatch.setattr(_on_demand, "KEPT", 2)
-    given = OnDemand(made(rng, layers=4), {})
-    first = given.chunk("queries/self/0/1")
-    for number in range(4):
-        given.chunk(f"layer/self/{number}")
-    assert len(given._kept) == 2
-    assert given.chunk("queries/self/0/1") == first
-
-
 def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(rng):
     """All that travels until the head view stands: script, header, thumbnails, and the first layer
     as it opens.

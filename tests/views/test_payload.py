@@ -152,30 +152,6 @@ def test_queries_and_keys_that_half_precision_cannot_hold_do_not_stand_for_weigh
     assert made.header["error"] < _payload.MOST_ERROR < made.header["scores"]["error"]
 
 
-def test_an_array_that_layers_share_travels_once(rng):
-    bias = offsets(rng, 1)
-    layers = tuple(
-        Layer(
-            layer=n,
-            bias=bias,
-            visible=np.tril(np.ones((QUERIES, KEYS), bool), 2),
-            weights=None,
-            queries=rng.normal(size=(HEADS, QUERIES, FEATURES)).astype(np.float32),
-            keys=rng.normal(size=(KV_HEADS, KEYS, FEATURES)).astype(np.float32),
-        )
-        for n in range(3)
-    )
-    sides = {"query": Tokens(pieces=tuple("abcde")), "key": Tokens(pieces=tuple("tuvwxyz"))}
-    record = Record(
-        stacks={"cross": Stack(name="cross", layers=layers, **sides)}, model=ModelFacts(name="m")
-    )
-    chunks = hs.page(record).chunks
-    assert sorted(name for name in chunks if name.startswith(("bias", "visible"))) == [
-        "bias/cross/0",
-        "visible/cross/0",
-    ]
-
-
 def test_a_page_of_six_layers_at_512_tokens_stays_small(rng, monkeypatch):
     """6 x 12 heads of size 32: at most 6.5 MB, with the neurons."""
     tokens = Tokens(pieces=tuple(f"t{n}" for n in range(512)))

@@ -6,19 +6,9 @@ from matplotlib import font_manager
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._style import (
-    counted,
-    ordinal,
-    percent,
-    short_score,
-    short_weight,
-    two_digits,
-)
 from headscope.views.figures.fonts import (
-    families,
     missing_words,
     readable,
-    writable,
 )
 
 
@@ -45,54 +35,6 @@ from headscope.views.figures.fonts import (
 def test_a_token_can_always_be_seen(token, shown):
     assert readable(token) == shown
     readable(token).encode()
-
-
-def test_what_no_font_has_becomes_a_square():
-    names = families()
-    assert writable("ab", names) == ("ab", frozenset())
-    assert writable(f"a{chr(0x3FFFD)}", names) == ("a□", {chr(0x3FFFD)})
-    assert writable("□", names) == ("□", frozenset())
-    assert writable("a\ufe0f", names)[0] in ("a", "a\ufe0f")
-
-
-def test_a_font_can_be_put_first():
-    assert families("DejaVu Sans")[0] == "DejaVu Sans"
-    assert "DejaVu Sans" in families()
-
-
-def test_numbers_in_words():
-    assert [short_weight(w) for w in (1.0, 0.994, 0.21, 0.004, 0.0001, 0.0)] == [
-        "1.0",
-        ".99",
-        ".21",
-        ".004",
-        "<.001",
-        "0",
-    ]
-    assert [short_score(s) for s in (12.3, -3.42, 0.214, -0.001, 0.0)] == [
-        "12",
-        "−3.4",
-        "0.21",
-        "0.00",
-        "0.00",
-    ]
-    assert [percent(p) for p in (0.0, 0.001, 0.5, 0.997, 0.9999, 1.0)] == [
-        "0 %",
-        "<1 %",
-        "50 %",
-        ">99 %",
-        "100 %",
-        "100 %",
-    ]
-    assert [counted(n, "line") for n in (1, 1120)] == ["1 line", "1,120 lines"]
-    assert [ordinal(n) for n in (2, 3, 4, 11, 22)] == ["2nd", "3rd", "4th", "11th", "22nd"]
-    assert [two_digits(w) for w in (1.0, 0.86, 0.3, 0.048, 0.00041)] == [
-        "1.0",
-        ".86",
-        ".30",
-        ".048",
-        ".00041",
-    ]
 
 
 def test_a_font_that_has_them_writes_characters_that_the_others_lack(tmp_path, see):

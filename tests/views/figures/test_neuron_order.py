@@ -6,7 +6,7 @@ import pytest
 import headscope as hs
 from headscope import FigureError
 from headscope.record import Layer, ModelFacts, Record, Rotary, Stack, Tokens
-from headscope.views.figures._neuron import neurons_of, ordered
+from headscope.views.figures._neuron import neurons_of
 
 FEATURES = 10
 
@@ -45,15 +45,6 @@ def test_what_neurons_add_is_the_weighted_less_the_plain_mean(turned):
     assert (np.diff(found.carried) >= 0).all()
     assert found.carried[-1] == pytest.approx(1)
     assert found.carried[0] == pytest.approx(np.abs(wanted).max() / np.abs(wanted).sum())
-
-
-def test_orders(turned):
-    layer = turned["self"].layer(0)
-    found = neurons_of(layer, 1, 4)
-    assert ordered(found, layer, "model").tolist() == list(range(FEATURES))
-    sizes = np.abs(found.added)[ordered(found, layer, "ranked")]
-    assert (np.diff(sizes) <= 0).all()
-    assert ordered(found, layer, "pairs").tolist() == [1, 5, 2, 6, 3, 7, 4, 8, 0, 9]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures._style import CHEQUER, PictureHeat, part_of, style_for, veiled
+from headscope.views.figures._style import PictureHeat, style_for, veiled
 
 GRID = (2, 3)
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
@@ -57,49 +57,6 @@ def test_a_chosen_patch_is_framed(see, rng):
     width, height = (right - left) / 3, (bottom - top) / 2
     (frame,) = [box for box in seen.boxes() if box.get_linewidth() == 0.9]
     assert frame.get_bbox().bounds == pytest.approx((left + 2 * width, top + height, width, height))
-
-
-def test_a_run_of_patches_shows_its_part_of_the_picture(rng):
-    picture = rng.integers(0, 256, (8, 24, 3), np.uint8)
-    pixels, places = part_of(picture, GRID, np.array([(1, 1), (1, 2)]))
-    np.testing.assert_array_equal(pixels, picture[4:, 8:])
-    assert places.tolist() == [[0, 0], [0, 1]]
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(("signed", "power"), [(False, 0.5), (False, 1.0), (True, 0.7)])
-def test_the_bar_shows_what_is_seen_on_the_picture(dark, signed, power):
-    """A grey picture under each number is as the bar over that grey where the number stands on
-    it.
-    """
-    style = style_for(dark=dark, colour=True, size=8.0, font=None)
-    largest, squares = 3.5, 9
-    scale = style.score_scale(largest) if signed else style.weight_scale(largest, power=power)
-    assert scale.power == power
-    veil = PictureHeat.of(scale, style)
-    bar = veil.bar(squares)
-    assert bar.shape[:2] == (2, 4 * squares)
-    values = np.linspace(-largest if signed else 0, largest, 7)
-    steps = veil.position(values) * (bar.shape[1] - 1)
-    for grey in CHEQUER:
-        picture = np.full((3, 5, 3), grey, np.uint8)
-        for value, step in zip(values, steps, strict=True):
-            dots = veiled(picture, np.full((1, 2), value), veil)
-            assert len(np.unique(dots.reshape(-1, 3), axis=0)) == 1
-            near = bar[:, [int(np.floor(step)), int(np.ceil(step))]].reshape(-1, 3).astype(int)
-            assert np.abs(near - dots[0, 0]).max(axis=1).min() <= 6
-    ends = veil.colours[[43 if signed else 173, 212 if signed else 173]].astype(float)
-    paper = 255.0 if not dark else np.array([17, 20, 25])
-    for column, end, hidden in ((0, ends[0], 0.72 * signed), (-1, ends[1], 0.72)):
-        under = [paper + 0.72 * (grey - paper) for grey in CHEQUER]
-        wanted = [ground + hidden * (end - ground) for ground in under]
-        found = bar[:, column].astype(float)
-        order = (
-            [0, 1]
-            if np.abs(found[0] - wanted[0]).max() < np.abs(found[0] - wanted[1]).max()
-            else [1, 0]
-        )
-        np.testing.assert_allclose(found[order], wanted, atol=0.51)
 
 
 def test_words_beside_a_picture_are_on_the_same_scale(see, rng):

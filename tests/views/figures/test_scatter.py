@@ -8,7 +8,6 @@ from headscope import FigureError
 from headscope.cli import run
 from headscope.testing import random_weights
 from headscope.views.answers import figure_file
-from headscope.views.figures import _heads_plane
 from headscope.views.figures._heads_plane import axis_values
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
@@ -75,16 +74,6 @@ def test_chosen_heads_have_rings_and_their_names(records, found, see):
     assert "rings: the chosen heads" in see(figure).said
     assert "no label" in see(figure).said
     assert not len(dots(hs.figure(records[0], view="scatter", evidence=found), see, filled=False))
-
-
-def test_heads_without_a_number_are_left_out_and_counted(records, found, see, monkeypatch):
-    gap = np.where(np.arange(len(found.cells)) == 2, np.nan, 0.0)
-    monkeypatch.setattr(
-        _heads_plane, "axis_values", lambda found, name: axis_values(found, name) + gap
-    )
-    figure = hs.figure(records[0], view="scatter", evidence=found)
-    assert len(dots(figure, see)) == len(found.cells) - 1
-    assert "1 heads have no such number and are left out" in see(figure).said
 
 
 def test_the_recipe_names_the_evidence(records, found):

@@ -98,13 +98,6 @@ def test_two_models_stand_beside_each_other(record, rng):
     assert "'record': ..." in figure.recipe["call"]
 
 
-def test_the_file_is_the_same_each_time(record):
-    tray = ["0-1", "1-0"]
-    assert hs.figure(record, tray=tray).to_bytes("svg") == hs.figure(record, tray=tray).to_bytes(
-        "svg"
-    )
-
-
 def test_a_record_beside_is_drawn_by_its_name(record, rng):
     other = hs.from_weights(
         list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), hs.Tokens(pieces=tuple("wxyz"))

@@ -79,16 +79,6 @@ def test_many_tokens_become_positions(rng, see):
     assert figure.matplotlib.get_size_inches()[1] * 25.4 < _cells.TALLEST + 45
 
 
-def test_more_cells_than_print_can_hold_are_means_of_blocks(rng, see, monkeypatch):
-    weights = random_weights(rng, (1, 1, 30, 50))
-    tokens = {"decoder_tokens": ["q"] * 30, "encoder_tokens": ["k"] * 50}
-    record = hs.from_weights(cross=weights, **tokens)
-    assert "block" not in see(hs.figure(record, view="matrix")).said
-    monkeypatch.setattr(_cells, "DOTS", 8)
-    seen = see(hs.figure(record, view="matrix"))
-    assert "each cell is the mean of its block" in seen.said
-
-
 def test_mute_and_filter_cut_rows_and_columns(pair, see):
     seen = see(hs.figure(pair, view="matrix", head=1, hide_special=True, filter="ba"))
     weights = pair["self"].weights(0, 1).astype(float)[4:6, 1:3]
@@ -107,26 +97,6 @@ def test_the_model_has_a_thumbnail_for_each_head(grouped, see):
     extent = seen.axes.images[2 * 4 + 2].get_extent()
     assert frames[0].get_x() == pytest.approx(extent[0])
     assert frames[0].get_y() == pytest.approx(extent[3])
-
-
-def test_a_layer_is_framed_as_a_whole(grouped, see):
-    seen = see(hs.figure(grouped, view="model", layer=3))
-    (frame,) = [box for box in seen.boxes() if box.get_linewidth() > 1]
-    extents = [image.get_extent() for image in seen.axes.images[2 * 4 : 3 * 4]]
-    assert frame.get_x() == pytest.approx(extents[0][0])
-    assert frame.get_x() + frame.get_width() == pytest.approx(extents[-1][1])
-    assert not [
-        box for box in see(hs.figure(grouped, view="model")).boxes() if box.get_linewidth() > 1
-    ]
-
-
-def test_heads_of_a_group_stand_closer(grouped, see):
-    lefts = [
-        image.get_extent()[0] for image in see(hs.figure(grouped, view="model")).axes.images[:4]
-    ]
-    first, second, third = np.diff(lefts)
-    assert first == pytest.approx(third)
-    assert second > 1.05 * first
 
 
 def test_thumbnails_are_mean_multiples_of_the_even_share(see, monkeypatch):

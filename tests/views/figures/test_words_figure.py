@@ -136,14 +136,6 @@ def test_layers_and_heads_are_one_number_several_or_true_for_all(record):
         recipe(heads="0-1")
 
 
-def test_means_of_words_are_words_of_means(record):
-    options = {"view": "matrix", "layer": 1, "mean_layers": [0], "words": True}
-    plan = parse_options(record, options)
-    drawn = numbers_of(plan.layer, (0, 1), plan.shown)
-    wanted = between_words(record["self"].weights()[:2].mean(axis=0))
-    np.testing.assert_allclose(drawn, wanted, atol=1e-6)
-
-
 def test_a_token_of_a_word_is_chosen_by_its_position_or_by_the_word(record, see):
     for query in (1, 3, "strawberries"):
         said = see(hs.figure(record, view="head", words=True, query=query)).said
