@@ -203,7 +203,7 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
     document = json.dumps(recipe)
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
     if layers := sorted(recipe["layers"]):
-        mean = "mean of " * bool(recipe["mean_layers"])
+        mean = "mean of " * bool(recipe.get("mean_layers"))
         title += f", {mean}layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
     # XML and PDF refuse control characters, which the name of a model may hold.
     title = "".join(character if character.isprintable() else "?" for character in title)
