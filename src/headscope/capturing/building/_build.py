@@ -29,6 +29,7 @@ from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.layers import (
     KEPT_OF_CALL,
     SeenLayer,
+    check_joined,
     facts_of_call,
     order_of,
     put_away,
@@ -37,6 +38,7 @@ from headscope.capturing.building.padding import Masks, SideTokens, cut, padding
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
 from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of, visibility_of
+from headscope.capturing.contributions._build import refused
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import (
@@ -47,13 +49,10 @@ from headscope.capturing.keep import (
 )
 from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
-from headscope.capturing.watching._projection import check_joined
 from headscope.capturing.watching.running import routers_of
 from headscope.errors import CaptureError
-from headscope.record import CONTRIBUTION_KINDS as KINDS
 from headscope.record import (
     STATISTICS,
-    Contributions,
     HeldHeads,
     ModelFacts,
     Record,
@@ -63,6 +62,9 @@ from headscope.record import (
 
 if TYPE_CHECKING:
     from headscope.capturing.contributions._watch import NormsWatch
+
+
+UNWATCHED = "the model gives its weights only when it has run, so that nothing could be watched"
 
 
 class Builder:
@@ -150,6 +152,9 @@ class Builder:
                 weights=checked if rows.at is None else weights,
                 layers=seen.layers,
             )
+        elif "norms" in self._keeping.what:
+            for layer in seen.layers:
+                layer["contributions"] = refused(f"{call.name}: {UNWATCHED}")
 
     def check(self) -> None:
         """Read what shows that the calls since the last time were recomputed rightly.
@@ -160,7 +165,8 @@ class Builder:
         unread, self._unread = self._unread, []
         facts = read_proofs([proof for _, proof in unread])
         for (seen, _), of_texts in zip(unread, facts, strict=True):
-            seen.proved = of_texts
+            for layer, own in zip(seen.layers, of_texts, strict=True):
+                layer.update(own)
 
     def complete(self) -> None:
         """All calls of the pass were seen.
@@ -176,8 +182,6 @@ class Builder:
     def records(self, facts: ModelFacts) -> list[Record]:
         """One record for each example of the batch."""
         wanted, inventory = self._keeping.heads, self._inventory()
-        if "norms" in self._keeping.what:
-            self._refuse_unwatched_norms()
         stacks: list[dict[str, Stack]] = [{} for _ in inventory.stacks[0].first.layers]
         for stack, others in zip(inventory.stacks, inventory.others, strict=True):
             for example, of_example in enumerate(stacks):
@@ -213,7 +217,7 @@ class Builder:
 
     def _inventory(self) -> Inventory:
         """The layers that were seen, which cannot be parts of each other."""
-        check_joined([self.seen[number].made for number in sorted(self.seen)])
+        check_joined(self.seen.values())
         seen, heads = self.seen.values(), self._keeping.heads
         return inventory_of(self._model, seen, self.left_out, heads)
 
@@ -224,18 +228,6 @@ class Builder:
         sides = (side for entry in self.seen.values() for side in entry.sides)
         fits = all(side.fits[example] for side in sides if side.fits)
         return tuple(picture.pixels for picture in self._known[example]) if fits else ()
-
-    def _refuse_unwatched_norms(self) -> None:
-        for entry in self.seen.values():
-            for layer in entry.layers:
-                if "contributions" not in layer:
-                    reason = (
-                        "the model gives its weights only when it has run, so that nothing "
-                        "could be watched"
-                    )
-                    layer["contributions"] = Contributions(
-                        missing=dict.fromkeys(KINDS, f"{layer['module']}: {reason}")
-                    )
 
     def _routers_of(self, entry: SeenLayer, example: int) -> dict[int, np.ndarray]:
         """Router scores ``[token expert]`` of the real tokens in the blocks of a stack, by number;

@@ -168,13 +168,13 @@ def _others(
     A block where some ran is ``unseen``; any other layer is described by what it computes instead;
     cross-attention a block may well lack.
     """
-    place, cross = place_of(model, stack.first.made.name), stack.group.cross
+    place, cross = place_of(model, stack.first.name), stack.group.cross
     if place is None:
         return {}
     # Blocks of the same list may belong to another stack, as the stages of Swin and Funnel do.
     numbers = set(stack.layers)
     for layer in seen:
-        if layer.block and layer.block[0] == place.path and layer.made.cross == cross:
+        if layer.block and layer.block[0] == place.path and layer.cross == cross:
             numbers.add(layer.block[1])
     blocks = list(place.blocks.values())
     missing = sorted(set(range(len(blocks))) - numbers)

@@ -14,7 +14,7 @@ import numpy as np
 from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.call import Call
 from headscope.capturing.keep import ChosenHeads
-from headscope.capturing.watching._projection import CallSummary
+from headscope.errors import CaptureError
 from headscope.record import (
     ARRAYS,
     STATISTICS,
@@ -63,11 +63,13 @@ class SeenLayer:
 
     Attributes:
         number: of the call.
-        made: name of the module, and size of the call.
+        name: of its module.
+        cross: whether it is cross-attention.
+        size: batch, heads, queries and keys of the call.
+        projection: name of the output projection; empty where none was seen.
         own_number: the layer number in its module.
         block: path of the list that holds its block, and the number of the block.
         layers: arguments of a `Layer` for each text.
-        proved: more of them, once the call was checked.
         chosen: the heads whose arrays are kept, where not all are.
     """
 
@@ -82,20 +84,20 @@ class SeenLayer:
         self.group: StackKey = group
         self.number: int = call.number
         self.sides: tuple[SideTokens, ...] = sides
-        self.made: CallSummary = CallSummary(
-            call.name, call.cross, size, call.projection_name, call.block
-        )
+        self.name: str = call.name
+        self.cross: bool = call.cross
+        self.size: tuple[int, int, int, int] = size
+        self.projection: str = call.projection_name
         self.own_number: int | None = getattr(call.module, "layer_idx", None)
         self.block: tuple[str, int] | None = call.block
         self.layers: list[dict[str, Any]] = []
-        self.proved: list[dict[str, Any]] = []
         self.kv_heads: int = call.value.shape[1]
         self.chosen: tuple[int, ...] = ()
 
     @property
     def heads(self) -> int:
         """Number of heads in the model."""
-        return self.made.size[1]
+        return self.size[1]
 
     def choose(self, wanted: ChosenHeads, earlier: Iterable[SeenLayer]) -> bool:
         """Choose every head that may be wanted, whatever number the layer turns out to have once
@@ -115,7 +117,7 @@ class SeenLayer:
 
     def arguments(self, example: int, heads: tuple[int, ...] | None) -> dict[str, Any]:
         """The arguments of the `Layer` of a text that it is: with all heads, or with these."""
-        layer = self.layers[example] | self.proved[example]
+        layer = self.layers[example]
         if heads is None:
             return layer
         if layer.get("value_norms") is not None:  # which are of all heads
@@ -179,6 +181,38 @@ def stacks_of(seen: Iterable[SeenLayer], wanted: ChosenHeads | None = None) -> l
             }
         )
     return stacks
+
+
+def check_joined(seen: Iterable[SeenLayer]) -> None:
+    """Raise where calls of one pass may be parts of one layer, and nothing shows how they belong
+    together.
+
+    Args:
+        seen: of one pass.
+
+    Raises:
+        CaptureError: with the name of the block or module.
+    """
+    alone = [layer for layer in seen if not layer.projection]
+    sizes: dict[tuple[str, bool], set[tuple[int, ...]]] = {}
+    for layer in alone:
+        sizes.setdefault((layer.name, layer.cross), set()).add(layer.size)
+    for (name, _), several in sizes.items():
+        if len(several) > 1:
+            raise CaptureError(
+                f"{name} computes attention in pieces of {len(several)} sizes that cannot be put "
+                "together"
+            )
+    single = [layer for layer in alone if layer.heads == 1]
+    heads = Counter((layer.block or layer.name, layer.cross) for layer in single)
+    for (block, _), count in heads.items():
+        if count > 1:
+            name = block if isinstance(block, str) else ".".join(filter(None, map(str, block)))
+            raise CaptureError(
+                f"{name or 'the model'} computes {count} attentions of one head each, and no "
+                "matrix was seen that takes them side by side: whether they are the heads of one "
+                "layer or layers of one head cannot be distinguished, and they are refused"
+            )
 
 
 def _numbers_of(members: Sequence[SeenLayer]) -> list[int]:

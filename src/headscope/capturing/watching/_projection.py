@@ -8,9 +8,8 @@ and shows which calls are the heads of one layer that were computed one by one.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -205,56 +204,6 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     )
     whole.layout.one_by_one = True
     return whole
-
-
-@dataclass(frozen=True)
-class CallSummary:
-    """What is remembered of a call.
-
-    Args:
-        name: of its module.
-        cross: whether it is cross-attention.
-        size: batch, heads, queries and keys.
-        projection: name of the output projection; empty where none was seen.
-        block: of the call.
-    """
-
-    name: str
-    cross: bool
-    size: tuple[int, int, int, int]
-    projection: str = ""
-    block: tuple[str, int] | None = None
-
-
-def check_joined(calls: Sequence[CallSummary]) -> None:
-    """Raise where calls of one pass may be parts of one layer, and nothing shows how they belong
-    together.
-
-    Args:
-        calls: of one pass, in their order.
-
-    Raises:
-        CaptureError: with the name of the block or module.
-    """
-    alone = [call for call in calls if not call.projection]
-    sizes: dict[tuple[str, bool], set[tuple[int, ...]]] = {}
-    for call in alone:
-        sizes.setdefault((call.name, call.cross), set()).add(call.size)
-    for (name, _), several in sizes.items():
-        if len(several) > 1:
-            raise CaptureError(
-                f"{name} computes attention in pieces of {len(several)} sizes that cannot be put "
-                "together"
-            )
-    heads = Counter((call.block or call.name, call.cross) for call in alone if call.size[1] == 1)
-    for (block, _), count in heads.items():
-        if count > 1:
-            name = block if isinstance(block, str) else ".".join(filter(None, map(str, block)))
-            raise CaptureError(
-                f"{name or 'the model'} computes {count} attentions of one head each, and no "
-                "matrix was seen that takes them side by side: whether they are the heads of one "
-                "layer or layers of one head cannot be distinguished, and they are refused"
-            )
 
 
 def _path(call: Call) -> str:
