@@ -50,7 +50,7 @@ def main() -> None:
     asked.add_argument("--rounds", type=int, default=3)
     options = asked.parse_args()
     torch.set_num_threads(1)
-    model = load_bare_model(options.model, writes=True)
+    model = load_bare_model(options.model, head="next word")
     tokenizer = load_tokenizer(options.model)
     if options.treebank is not None:
         false_alarms(model, tokenizer, options)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 import headscope as hs
 from headscope.capturing import capture_encoded
 from headscope.capturing.entry import capture_ids
-from headscope.capturing.observers import innermost_mode
 from headscope.capturing.walk import ModelModules
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -153,7 +152,7 @@ def test_a_mode_of_the_models_own_is_left_where_it_was(part):
     assert first == ["layers.0.attention", "layers.1.attention"]
     for _ in range(2):
         assert modules_in(model) == first
-        assert innermost_mode() is None
+        assert _get_current_function_mode() is None
 
 
 def test_torchs_own_attention_is_watched_from_its_beginning():

@@ -11,8 +11,6 @@ from headscope import CaptureError, ModelError
 from headscope.capturing import (
     LOADING,
     load_bare_model,
-    load_classifier,
-    load_masked_model,
     load_model,
 )
 from headscope.capturing import options as _loading
@@ -70,7 +68,7 @@ def test_a_layer_of_the_files_that_is_not_read_is_named(writes, save):
     (folder / "config.json").write_text(json.dumps(config))
     last = rf"hold model\.layers\.{config['num_hidden_layers']}\..* and \d+ more"
     with pytest.warns(UserWarning, match=last):
-        load_bare_model(folder, writes=writes)
+        load_bare_model(folder, head="next word" if writes else "")
 
 
 @pytest.mark.parametrize("stated", [True, False])
@@ -232,12 +230,11 @@ def test_loaders_of_heads_take_the_options(tmp_path):
     from transformers import BertForMaskedLM, BertForSequenceClassification
 
     config = tiny_model("bert").config
-    for own, load in (
-        (BertForMaskedLM, load_masked_model),
-        (BertForSequenceClassification, load_classifier),
-    ):
+    for own, head in ((BertForMaskedLM, "masked word"), (BertForSequenceClassification, "class")):
         own(config).save_pretrained(tmp_path / own.__name__)
-        assert load(tmp_path / own.__name__, dtype="float64").dtype is torch.float64
+        loaded = load_bare_model(tmp_path / own.__name__, head=head, dtype="float64")
+        assert type(loaded) is own
+        assert loaded.dtype is torch.float64
 
 
 def test_studies_take_the_options_of_loading(save):

@@ -37,9 +37,7 @@ from .inputs.parsed_input import ParsedInput as ParsedInput
 from .inputs.parsed_input import ParsedInputs as ParsedInputs
 from .keep import parse_keep as parse_keep
 from .loading import load_bare_model as load_bare_model
-from .loading import load_classifier as load_classifier
 from .loading import load_for as load_for
-from .loading import load_masked_model as load_masked_model
 from .loading import load_model as load_model
 from .loading import load_tokenizer as load_tokenizer
 from .loading import loader_of as loader_of

@@ -93,10 +93,10 @@ def watch(
 
     def follow(positions: InputPositions, masks: dict[str, Any]) -> None:
         inputs.arguments.update(masks)
-        builder.follow(positions)
+        builder.sides.follow(positions)
 
     def take(call: Call) -> None:
-        if call.size[0] != batch and not builder.are_followed(call):
+        if call.size[0] != batch and not builder.sides.are_followed(call):
             raise CaptureError(
                 f"{call.name} computes attention on {call.size[0]} rows where the model was given "
                 f"{batch}; give their number as batch=, unless it works within windows: that "
@@ -113,7 +113,7 @@ def watch(
         ):
             inside.enter_context(block)
         unfollowed = inside.enter_context(pixels_followed(model, batch, follow))
-        join = unfollowed(builder.join)
+        join = unfollowed(builder.sides.joined)
         watched = inside.enter_context(Watch(model, batch, unfollowed(take), join))
         inside.enter_context(norms or nullcontext())
         inside.enter_context(_one_run(model))

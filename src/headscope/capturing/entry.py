@@ -44,7 +44,7 @@ from headscope.capturing.options import (
     keeping_of,
 )
 from headscope.capturing.run import at_rest, run, unwrapped
-from headscope.capturing.walk import arguments_of, one_pass, reads_target
+from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Record, Tokens
 from headscope.storage import CapturedArrays, load, save
@@ -120,7 +120,7 @@ def _captured(
 ) -> Record:
     """The record of one input; ``named`` are model and tokenizer as they were given."""
     model, inputs = prepared(*named, given, options)
-    with one_at_a_time(model), one_pass(), at_rest(model):
+    with one_at_a_time(model), at_rest(model):
         check_memory(model, inputs, keeping)
         return run(model, inputs, keeping, interventions=options.get("interventions", ()))[0]
 
@@ -265,7 +265,7 @@ def capture_encoded(
             f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids "
             "too"
         )
-    with one_at_a_time(model), one_pass(), at_rest(model):
+    with one_at_a_time(model), at_rest(model):
         inputs = replace(_bare_inputs(model, arguments, source, target), as_given=True)
         changes = options.get("interventions", ())
         return run(model, inputs, keeping_of(options), interventions=changes)
@@ -375,7 +375,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
             f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids="
         )
     source, target = _sides(None, {}, arguments)
-    with one_at_a_time(model), one_pass(), at_rest(model):
+    with one_at_a_time(model), at_rest(model):
         return run(model, _bare_inputs(model, arguments, source, target), KeepChoice())
 
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Unpack
 
 from headscope._progress import Progress
-from headscope.capturing.entry import capture, configured
-from headscope.capturing.fitness import check_known
+from headscope.capturing.entry import configured
 from headscope.capturing.inputs.inputs import (
     EncodedText,
     Inputs,
     check_reads,
-    encode,
     inputs_of_texts,
     position_limit,
 )
 from headscope.capturing.inputs.parse import parse_many
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, Report
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
 from headscope.capturing.inputs.tokens import SpecialTokens, once
 from headscope.capturing.keep import check_count
-from headscope.capturing.many import OF_ONE_INPUT, counted, leaving_out
+from headscope.capturing.many import OF_ONE_INPUT, ManyInputs, counted, leaving_out
 from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import sessions
@@ -137,17 +135,10 @@ def capture_batches(
 
 
 @dataclass
-class _Batches:
-    model: Any
-    tokenizer: Any
-    options: BatchOptions
-    report: Report
-    progress: Progress
+class _Batches(ManyInputs):
     read: int = 0
     bytes_of_pair: int = 0
     """Bytes of the weights of one query and key in all heads, once a batch was seen."""
-    cuts: list[int] = field(default_factory=list)
-    """See `ParsedInput`."""
 
     def stream(self, given: Iterable[Outcome]) -> Iterator[BatchOutcome]:
         """All texts, some at a time."""
@@ -187,16 +178,10 @@ class _Batches:
             with leaving_out(number, self.report):
                 items.append((number, self._readable(given)))
         encoded = {**self._together(items, pairs=False), **self._together(items, pairs=True)}
-        cut, most = self.options.get("truncate", False), self.options.get("max_unknown")
         texts = []
         for number, item in items:
             with leaving_out(number, self.report):
-                known = encoded.get(number)
-                if known is None:
-                    known = encode(self.model, self._words, item, truncate=cut), 0
-                text = EncodedText(number, item, *known, readable=self.read)
-                check_known(self._words, text.ids, "the text", most)
-                texts.append(text)
+                texts.append(self.encoded(number, item, encoded.get(number), self.read))
                 self.read += 1
         return texts
 
@@ -220,12 +205,12 @@ class _Batches:
             for number, item in items
             if (len(item.texts) == 2) == pairs and not item.is_rendered
         ]
-        if len(chosen) < 2 or not getattr(self._words, "is_fast", False):
+        if len(chosen) < 2 or not getattr(self.words, "is_fast", False):
             return {}
         limit = position_limit(self.model)
         sides = list(map(list, zip(*(item.texts for _, item in chosen), strict=True)))
         try:
-            encoding = self._words(*sides, padding=False, truncation=False, verbose=False)
+            encoding = self.words(*sides, padding=False, truncation=False, verbose=False)
         except OF_ONE_INPUT:
             # One text stopped it; running each by itself shows which.
             return {}
@@ -234,19 +219,15 @@ class _Batches:
             zip(chosen, encoding["input_ids"], strict=True)
         ):
             # Where the text has a special token that was put before it too, it is read alone.
-            is_whole = once(self._words, ids, *item.texts) == slice(0, len(ids))
+            is_whole = once(self.words, ids, *item.texts) == slice(0, len(ids))
             if ids and is_whole and (limit is None or len(ids) <= limit):
                 fits[number] = encoding, example
         return fits
 
-    @property
-    def _words(self) -> Any:
-        return getattr(self.tokenizer, "tokenizer", self.tokenizer)
-
     @cached_property
     def _specials(self) -> SpecialTokens:
         """What is known of the tokens, asked once for all texts."""
-        return SpecialTokens.of(self._words)
+        return SpecialTokens.of(self.words)
 
     def _run(self, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
@@ -257,8 +238,11 @@ class _Batches:
                 keeping = keeping_of(self._kept)
                 records = run(self.model, self._inputs(texts), keeping, numbers=len(texts) == 1)
         except OF_ONE_INPUT:  # one text may have spoilt it
+            cut = {"truncate": self.options.get("truncate", False)}
             for text in texts:
-                yield from self._record(text)
+                alone = self.alone(text.number, text.item, **self._kept, **cut)
+                if alone is not None:
+                    yield BatchOutcome((text.number,), (text.readable,), alone)
             return
         records = records[: len(texts)]  # those of copies come last
         of_pair = 4 * sum(layer.heads for stack in records[0].stacks.values() for layer in stack)
@@ -280,13 +264,5 @@ class _Batches:
         """Texts of one length, filled up with copies of the first where they are few tokens."""
         copies = max(0, -(-LEAST_TOKENS // len(texts[0])) - len(texts))
         return inputs_of_texts(
-            self.model, self._words, texts, copies=copies, specials=self._specials
+            self.model, self.words, texts, copies=copies, specials=self._specials
         )
-
-    def _record(self, text: EncodedText) -> list[BatchOutcome]:
-        """The record of a text that is run alone; none if that cannot be."""
-        cut = self.options.get("truncate", False)
-        with leaving_out(text.number, self.report):
-            record = capture(self.model, self.tokenizer, text.item, truncate=cut, **self._kept)
-            return [BatchOutcome((text.number,), (text.readable,), record)]
-        return []

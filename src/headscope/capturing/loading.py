@@ -51,7 +51,7 @@ def load_model(
         ModelError: if there is no such model or device, the model or its tokenizer cannot be
             loaded, or its files lack the head.
     """
-    model = load_bare_model(name, writes=writes, allow_unfit=allow_unfit, **options)
+    model = load_bare_model(name, head=NEXT if writes else "", allow_unfit=allow_unfit, **options)
     return model, load_tokenizer(name, **options)
 
 
@@ -170,18 +170,29 @@ def config_of(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:
 def load_bare_model(
     name: str | Path | None,
     *,
-    writes: bool = False,
+    head: str = "",
     allow_unfit: bool = False,
     **options: Unpack[LoadOptions],
 ) -> Any:
-    """A model without a tokenizer, in evaluation mode; for the arguments see `load_model`.
+    """A model without a tokenizer, in evaluation mode.
+
+    Args:
+        name: hub name or folder; None for the demo model.
+        head: the task whose head it is to have: ``"next word"``, ``"masked word"`` or ``"class"``;
+            none by default.
+        allow_unfit: whether that head may be untrained: its predictions then mean nothing.
+        **options: see `LoadOptions`.
 
     Raises:
         ModelError: if there is no such model, or its files lack the head.
     """
+    import transformers
+
     name, loading, config = _read(name, options)
-    asks = NEXT if writes and not allow_unfit else ""
-    return _whole(loader_of(config, writes=writes), name, loading, config, asks=asks)
+    loader = loader_of(config, writes=head == NEXT)
+    if head not in ("", NEXT):
+        loader = getattr(transformers, HEADS[head].loader)
+    return _whole(loader, name, loading, config, asks="" if allow_unfit else head)
 
 
 def kept_class(config: Any) -> type | None:
@@ -216,30 +227,6 @@ def class_of(loader: Any, config: Any) -> type | None:
     cls = loader if classes is None else classes.get(type(config), None)
     # Some configurations belong to several models; the mapping then holds a tuple of classes.
     return cls if isinstance(cls, type) else None
-
-
-def load_masked_model(
-    name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
-) -> Any:
-    """A model with a masked-word head, in evaluation mode; options of `LoadOptions`.
-
-    Raises:
-        ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
-            that head: predictions of an untrained head mean nothing.
-    """
-    return _with_head(MASKED, name, options, allow_unfit=allow_unfit)
-
-
-def load_classifier(
-    name: str | Path | None, *, allow_unfit: bool = False, **options: Unpack[LoadOptions]
-) -> Any:
-    """A model that predicts the class of a text, in evaluation mode; options of `LoadOptions`.
-
-    Raises:
-        ModelError: if there is no such model, or, without ``allow_unfit``, it was saved without
-            that head: classes from an untrained head mean nothing.
-    """
-    return _with_head(CLASS, name, options, allow_unfit=allow_unfit)
 
 
 def loader_of(config: Any, *, writes: bool = False) -> Any:
@@ -319,16 +306,6 @@ def _processor_for(name: str | Path, loading: ParsedLoadOptions, given: ParsedIn
         # Processors of videos need torchvision; that of VideoMAE is one of pictures, too.
         part = transformers.AutoImageProcessor
     return _loaded(part, name, **loading.files)
-
-
-def _with_head(
-    asks: str, name: str | Path | None, options: LoadOptions, *, allow_unfit: bool
-) -> Any:
-    """A model with the head of one of `HEADS`, which must have been trained."""
-    import transformers
-
-    loader = getattr(transformers, HEADS[asks].loader)
-    return _whole(loader, *_read(name, options), asks="" if allow_unfit else asks)
 
 
 def _whole(

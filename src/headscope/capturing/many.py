@@ -167,8 +167,7 @@ def capture_many(
         ... )
         >>> saved = capture_many("bert-base-uncased", texts=texts, out="run", workers=2)
     """
-    # Not a generator itself: mistakes in the options are raised here, when it is called, before any
-    # model is loaded or input is read.
+    # Not a generator itself, so that mistakes in the options are raised when it is called.
     check_reader(tokenizer, call="capture_many")
     check_reading({"on_error": on_error, "progress": progress})
     options["batch_tokens"] = batch_tokens
@@ -194,13 +193,8 @@ def capture_inputs(
 ) -> Iterator[Record]:
     """`capture_many` for inputs that are parsed already: a study may run them several times.
 
-    Args:
-        model: as in `capture_many`.
-        tokenizer: as in `capture_many`.
-        given: each input, or the error if it cannot be read.
-        progress: as in `capture_many`.
-        on_error: as in `capture_many`.
-        **options: as in `capture_many`, ``batch_tokens`` and ``max_unknown`` included.
+    Its arguments are those of `capture_many`, but for ``given``: each input, or the error of one
+    that cannot be read.
 
     Raises:
         HeadscopeError: as in `capture_many`.
@@ -211,7 +205,6 @@ def capture_inputs(
             check_count(name, options[name])
     limits: dict[str, Any] = {
         "tokens": options.pop("batch_tokens", 4096),
-        "unknown": options.pop("max_unknown", None),
         "inputs": options.pop("batch_size", None),
         "held": options.pop("held", None) or HELD,
     }
@@ -250,8 +243,8 @@ def check_names(options: Mapping[str, Any]) -> None:
 
 
 @dataclass
-class _Many:
-    """Captures the inputs of one `capture_many`.
+class ManyInputs:
+    """Reads and captures inputs, of which some are left out.
 
     Args:
         model: that reads them.
@@ -259,27 +252,56 @@ class _Many:
         options: of `capture`.
         report: is called with number and error of an input that is left out.
         progress: how many are done.
-        tokens: most tokens of a batch, padding included.
-        inputs: most inputs of a batch; None for any number.
-        unknown: largest share of unknown tokens of a text; None to warn of more than half.
-        held: most bytes of waiting records.
-        lengths: number of tokens of a picture of each shape, known once one of that shape was run.
         cuts: see `ParsedInput`.
-        waiting: records that are finished before their turn; None where an input was left out.
-        known: tokens and bytes of the last record.
     """
 
     model: Any
     tokenizer: Any
-    options: dict[str, Any]
+    options: Mapping[str, Any]
     report: Report
     progress: Progress
+    cuts: list[int] = field(default_factory=list)
+
+    @property
+    def words(self) -> Any:
+        """The tokenizer of words."""
+        return getattr(self.tokenizer, "tokenizer", self.tokenizer)
+
+    def encoded(
+        self, index: int, item: ParsedInput, known: Any = None, readable: int = 0
+    ) -> EncodedText:
+        """A text, encoded; ``known`` is its encoding with others, and its place in it."""
+        if known is None:
+            cut = self.options.get("truncate", False)
+            known = encode(self.model, self.words, item, truncate=cut), 0
+        text = EncodedText(index, item, *known, readable=readable)
+        check_known(self.words, text.ids, "the text", self.options.get("max_unknown"))
+        return text
+
+    def alone(self, index: int, item: ParsedInput, **kept: Any) -> Record | None:
+        """The record of an input that is run alone; None where it is left out."""
+        with leaving_out(index, self.report):
+            return capture(self.model, self.tokenizer, item, **kept)
+        return None
+
+
+@dataclass(kw_only=True)
+class _Many(ManyInputs):
+    """Captures the inputs of one `capture_many`.
+
+    Args:
+        tokens: most tokens of a batch, padding included.
+        inputs: most inputs of a batch; None for any number.
+        held: most bytes of waiting records.
+        lengths: number of tokens of a picture of each shape, known once one of that shape was run.
+        waiting: records that are finished before their turn; None where an input was left out.
+        known: tokens and bytes of the last record.
+    """
+
     tokens: int
     inputs: int | None
-    unknown: float | None
     held: int
     lengths: dict[tuple, int] = field(default_factory=dict)
-    cuts: list[int] = field(default_factory=list)
     waiting: dict[int, Record | None] = field(default_factory=dict)
     known: tuple[int, int] | None = None
 
@@ -319,7 +341,8 @@ class _Many:
                         read = inputs_of(self.model, self.tokenizer, item)
                     pictures[_shape_of(read)][index] = read
                 elif item.is_text:
-                    texts[index] = self._encoded(index, item)
+                    check_reads(self.model, item)
+                    texts[index] = self.encoded(index, item)
                 continue
             self.waiting[index] = None
         if reads_target(self.model):
@@ -331,13 +354,6 @@ class _Many:
         for group in (*of_texts, *pictures.values()):
             groups |= dict.fromkeys(group, group)
         return groups
-
-    def _encoded(self, index: int, item: ParsedInput) -> EncodedText:
-        check_reads(self.model, item)
-        cut = self.options.get("truncate", False)
-        encoding = encode(self.model, self._words, item, truncate=cut)
-        check_known(self._words, encoding["input_ids"], "the text", self.unknown)
-        return EncodedText(index, item, encoding)
 
     def _run(
         self, index: int, items: Mapping[int, ParsedInput], group: dict[int, Any] | None
@@ -354,12 +370,15 @@ class _Many:
         if len(records) == len(batch):
             self.progress.step(len(records))
         else:
-            records = [self._alone(number, items[number]) for number in batch]
+            kept = {name: own for name, own in self.options.items() if name != "max_unknown"}
+            records = [self.alone(number, items[number], **kept) for number in batch]
+            self.progress.step(len(records) - records.count(None))
         for (number, given), record in zip(batch.items(), records, strict=True):
             self.waiting[number] = record
             if record is None:
                 continue
-            self.known = _length_of(record), bytes_of(record)
+            longest = max(len(stack.query) for stack in record.stacks.values())
+            self.known = longest, bytes_of(record)
             if isinstance(given, Inputs):
                 self.lengths.setdefault(_shape_of(given), self.known[0])
 
@@ -387,7 +406,7 @@ class _Many:
         """
         first, is_one = batch[0], len(batch) == 1
         if isinstance(first, EncodedText):
-            inputs = inputs_of_texts(self.model, self._words, batch)
+            inputs = inputs_of_texts(self.model, self.words, batch)
         # Tensors of packed pictures have an axis of patches instead of one of examples.
         elif is_one or any(len(tensor) != 1 for tensor in first.arguments.values()):
             return []
@@ -407,17 +426,6 @@ class _Many:
         with at_rest(self.model):
             return run(self.model, inputs, keeping, interventions=changes, numbers=is_one)
 
-    def _alone(self, index: int, item: ParsedInput) -> Record | None:
-        with leaving_out(index, self.report):
-            record = capture(self.model, self.tokenizer, item, **self.options)
-            self.progress.step()
-            return record
-        return None
-
-    @property
-    def _words(self) -> Any:
-        return getattr(self.tokenizer, "tokenizer", self.tokenizer)
-
 
 def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> list[list[int]]:
     """Numbers of texts of neighbouring length, each as many together as fit in so many tokens,
@@ -432,11 +440,6 @@ def batches_of(lengths: Mapping[int, int], tokens: int, most: int | None) -> lis
         else:
             batches.append([number])
     return batches
-
-
-def _length_of(record: Record) -> int:
-    """Tokens of its longest stack."""
-    return max(len(stack.query) for stack in record.stacks.values())
 
 
 def bytes_of(part: Any) -> int:

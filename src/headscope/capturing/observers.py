@@ -88,11 +88,6 @@ class SharedPatch:
                     self._undo()
 
 
-def innermost_mode() -> TorchFunctionMode | None:
-    """The mode that the next function of torch passes by first; None where there is none."""
-    return _get_current_function_mode()
-
-
 class WatchMode(TorchFunctionMode):
     """A mode that sees nothing while nobody is to look."""
 
@@ -106,11 +101,11 @@ class looking_away:
 
     def __enter__(self) -> None:
         self._off: list[WatchMode] = []
-        innermost = innermost_mode()
+        innermost = _get_current_function_mode()
         while isinstance(innermost, WatchMode):
             TorchFunctionMode.__exit__(innermost, None, None, None)
             self._off.append(innermost)
-            innermost = innermost_mode()
+            innermost = _get_current_function_mode()
         now = _observers.get()
         self._token = _observers.set(now if now.away else Observers._make((*now[:-1], True)))
 
@@ -123,7 +118,7 @@ class looking_away:
 @contextmanager
 def mode_off(mode: TorchFunctionMode) -> Generator[None]:
     """Take a mode off while the block is open, where it is the innermost one."""
-    is_innermost = innermost_mode() is mode
+    is_innermost = _get_current_function_mode() is mode
     if is_innermost:
         TorchFunctionMode.__exit__(mode, None, None, None)
     try:

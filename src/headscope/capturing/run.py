@@ -22,7 +22,7 @@ from headscope.capturing.inputs.inputs import Inputs, needing
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
-from headscope.capturing.walk import ModelModules, arguments_of, modules_of, one_pass
+from headscope.capturing.walk import ModelModules, arguments_of, modules_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.running import ModuleUses, check_routers, router_scores
@@ -54,9 +54,6 @@ def run(
         numbers: whether positions that have no names may be numbered, with a warning.
     """
     with one_at_a_time(model), ExitStack() as changed:
-        is_changed = bool(interventions or sessions())
-        if not is_changed:
-            changed.enter_context(one_pass())
         modules = ModelModules.of(model)
         changed.enter_context(uncompiled(model, modules.all))
         changed.enter_context(needing(model, inputs.arguments))
@@ -64,9 +61,7 @@ def run(
             changed.enter_context(intervention.on(model))
         for session in sessions():
             session.prepare(model, inputs)
-        if is_changed:
-            # Interventions may have put in modules of their own: from here on all of them stay.
-            changed.enter_context(one_pass(anew=True))
+        if interventions or sessions():  # which may have put in modules of their own
             modules = ModelModules.of(model)
         return _run(modules, inputs, keeping, note, numbers=numbers)
 
@@ -128,7 +123,7 @@ def _passed(model: nn.Module, inputs: Inputs, keeping: KeepChoice, note: Noting 
     def noted(call: Call) -> Call | None:
         if note is not None:
             note(call)
-        return builder.join(call)
+        return builder.sides.joined(call)
 
     with (
         followed(model, inputs.arguments, inputs.input_positions) as (arguments, unfollowed),

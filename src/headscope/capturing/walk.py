@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Hashable
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -20,45 +18,9 @@ DIGITS = re.compile(r"\d+")
 IDLE = nn.Identity, nn.Dropout
 """Parts of a sequence that are not layers of it."""
 
-_in_pass: ContextVar[dict[Hashable, Any] | None] = ContextVar("headscope_in_pass", default=None)
-
-
-@contextmanager
-def one_pass(*, anew: bool = False) -> Generator[None]:
-    """For the length of a pass, in which no model gets other modules and no weights change, find
-    out once what follows from these. A block within another is the same pass, unless ``anew``.
-    """
-    if not anew and _in_pass.get() is not None:
-        yield
-        return
-    token = _in_pass.set({})
-    try:
-        yield
-    finally:
-        _in_pass.reset(token)
-
-
-def once_a_pass(what: Hashable, make: Callable[[], Any]) -> Any:
-    """What follows from modules or weights; made once where a pass is open, else anew.
-
-    Args:
-        what: distinguishes it from all else.
-        make: makes it.
-    """
-    known = _in_pass.get()
-    if known is None:
-        return make()
-    if what not in known:
-        known[what] = make()
-    return known[what]
-
 
 def named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """All modules, each once with its first name, in the order of ``model.named_modules()``."""
-    return once_a_pass(("walked", model), lambda: _named_modules_of(model))
-
-
-def _named_modules_of(model: nn.Module) -> list[tuple[str, nn.Module]]:
     modules = [("", model)]
     _walk(model, "", modules, {id(model)})
     return modules
@@ -154,12 +116,8 @@ def _template(path: str, block: str) -> str:
 
 def _parts(holder: nn.Module, path: str) -> dict[str, nn.Module]:
     """Parts of a module by their whole names."""
-
-    def named() -> dict[str, nn.Module]:
-        parts = holder._modules.items()
-        return {f"{path}.{own}".lstrip("."): part for own, part in parts if part is not None}
-
-    return once_a_pass(("parts", holder, path), named)
+    parts = holder._modules.items()
+    return {f"{path}.{own}".lstrip("."): part for own, part in parts if part is not None}
 
 
 def _plain(module: nn.Module) -> nn.Module:

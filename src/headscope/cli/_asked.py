@@ -308,10 +308,11 @@ class Request:
             with self._running() as more:
                 yield (self.model, None), how | self.loading | more
             return
-        loader = "load_classifier" if classifies else "load_model"
-        source = load(loader, self.model, **self.loading)
         if classifies:
-            source = source, load("load_tokenizer", self.model, **self.loading)
+            network = load("load_bare_model", self.model, head="class", **self.loading)
+            source = network, load("load_tokenizer", self.model, **self.loading)
+        else:
+            source = load("load_model", self.model, **self.loading)
         how["progress"] = True
         if left_out.what == TEXT:
             # One of many texts may be left out; a single one that cannot be read is an error.

@@ -363,11 +363,9 @@ def _with_head(task: str, asked: Request, *, masked: bool | None) -> tuple[Any, 
     tokenizer = load("load_tokenizer", asked.model, **asked.loading)
     # Where the user does not say, a tokenizer with a mask token means a masked model.
     is_masked = tokenizer.mask_token_id is not None if masked is None else masked
-    loading, how = asked.fitting, "load_bare_model"
+    head = "next word" if task in WRITING else ""
     if task == "masked-word" or (task == "minimal-pairs" and is_masked):
-        how = "load_masked_model"
+        head = "masked word"
     elif task == "classification":
-        how = "load_classifier"
-    else:
-        loading["writes"] = task in WRITING
-    return load(how, asked.model, **loading), tokenizer
+        head = "class"
+    return load("load_bare_model", asked.model, head=head, **asked.fitting), tokenizer

@@ -7,7 +7,6 @@ from torch import nn
 from headscope.capturing.building.layers import SideTokens
 from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.contributions._path import (
-    FunctionUse,
     NormUse,
     ResidualPath,
     Sum,
@@ -165,7 +164,7 @@ def test_a_sum_that_something_else_takes_gets_no_more_parts(kind):
     followed(first, paths=[path])
     if kind == "function":
         path.where = first.whole.data_ptr()
-        taken = FunctionUse([first.whole])
+        taken = [first.whole]
     else:
         taken = used(nn.Linear(WIDTH, WIDTH), first.whole)
     followed(taken, added(first.whole, MADE), paths=[path])
@@ -179,7 +178,7 @@ OTHERS = {
     "another size": lambda: added(OUTPUT[:1], RESIDUAL[:1]),
     "squared": lambda: added(OUTPUT * OUTPUT, RESIDUAL),
     "a norm of another tensor": lambda: used(NORM, drawn(4)),
-    "a function of another tensor": lambda: FunctionUse([drawn(4)]),
+    "a function of another tensor": lambda: [drawn(4)],
 }
 
 

@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope import tasks
-from headscope.capturing import load_masked_model, load_model, load_tokenizer
+from headscope.capturing import load_bare_model, load_model, load_tokenizer
 
 from ...close import assert_same_numbers
 
@@ -42,7 +42,7 @@ def ablations(shared, minilm, folder):
 
     def masked():
         torch.manual_seed(0)
-        own = load_masked_model(None, allow_unfit=True)
+        own = load_bare_model(None, head="masked word", allow_unfit=True)
         words = tasks.masked_word(load_tokenizer(None), texts[:6], allow_unfit=True)
         return hs.ablate(own, words, allow_unfit=True, heads=False)
 

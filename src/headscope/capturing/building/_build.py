@@ -38,7 +38,6 @@ from headscope.capturing.building.padding import Masks, SideTokens, cut, padding
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
 from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of, visibility_of
-from headscope.capturing.contributions._build import refused
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import (
@@ -47,17 +46,17 @@ from headscope.capturing.keep import (
     each_once,
     held_heads,
 )
-from headscope.capturing.media.input_positions import InputPositions
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching.running import routers_of
 from headscope.errors import CaptureError
 from headscope.record import (
+    CONTRIBUTION_KINDS,
     STATISTICS,
+    Contributions,
     HeldHeads,
     ModelFacts,
     Record,
     Stack,
-    Tokens,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +75,7 @@ class Builder:
         model: the model that makes the calls.
 
     Attributes:
+        sides: of calls.
         seen: the layers of the calls that were taken, by number of the call.
         norms: is told of each call, where norms are wanted.
         left_out: names of modules whose attention was not seen, see `Watch.left_out`.
@@ -84,7 +84,8 @@ class Builder:
     """
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
-        self._keeping, self._sides, self._masks = keeping, CallTokens(inputs), Masks()
+        self._keeping, self._masks = keeping, Masks()
+        self.sides: CallTokens = CallTokens(inputs)
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
         self._texts = inputs.count
@@ -98,18 +99,6 @@ class Builder:
         self.unattended: list[str] = []
         self.routers: dict[str, list[np.ndarray]] = {}
 
-    def follow(self, input_positions: InputPositions) -> None:
-        """From here on positions are followed from these elements of the input."""
-        self._sides.follow(input_positions)
-
-    def are_followed(self, call: Call) -> bool:
-        """Whether the positions of a call are known to come from the input."""
-        return self._sides.are_followed(call)
-
-    def join(self, call: Call) -> Call | None:
-        """A call joined with others of the same attention; None while more are expected."""
-        return self._sides.joined(call)
-
     def take(self, call: Call) -> None:
         """Keep the chosen parts of a call, whose projection is known; `check` is to follow.
 
@@ -118,12 +107,12 @@ class Builder:
         """
         check_form(call, self._texts)
         check_chunks(call, self._keys)
-        whole, call = call, self._sides.laid_out(call)
-        sides, visibility = self._sides.of(call), self._visibility_of(call)
+        whole, call = call, self.sides.laid_out(call)
+        sides, visibility = self.sides.of(call), self._visibility_of(call)
         rows, padding = self._rows_and_padding_of(call, sides)
         if not explained(call, visibility, rows):
             call.query = call.key = None
-        group = self._sides.group_of(call, sides)
+        group = self.sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
         weights = None
         seen.layers = [{} for _ in range(call.size[0])]
@@ -154,7 +143,9 @@ class Builder:
             )
         elif "norms" in self._keeping.what:
             for layer in seen.layers:
-                layer["contributions"] = refused(f"{call.name}: {UNWATCHED}")
+                layer["contributions"] = Contributions(
+                    missing=dict.fromkeys(CONTRIBUTION_KINDS, f"{call.name}: {UNWATCHED}")
+                )
 
     def check(self) -> None:
         """Read what shows that the calls since the last time were recomputed rightly.
@@ -174,7 +165,7 @@ class Builder:
         Raises:
             CaptureError: where calls still wait for others, or `check` does.
         """
-        self._sides.check_joined()
+        self.sides.check_joined()
         self.check()
         if self.norms is not None:
             self.norms.complete()
@@ -186,34 +177,26 @@ class Builder:
         for stack, others in zip(inventory.stacks, inventory.others, strict=True):
             for example, of_example in enumerate(stacks):
                 layers = stack.layers_of(example, wanted)
+                query, key = (side.tokens[example] for side in stack.first.sides)
                 if layers:
                     of_example[stack.name] = Stack(
                         name=stack.name,
-                        **self._tokens_of(stack.first, example),
+                        query=query,
+                        key=key,
                         layers=layers,
                         others=others,
                         routers=self._routers_of(stack.first, example),
                     )
-        self.unattended = self._sides.unattended()
-        return self._records_of(stacks, replace(facts, unseen=inventory.unseen))
-
-    def _records_of(self, stacks: list[dict[str, Stack]], facts: ModelFacts) -> list[Record]:
-        """A record of the stacks of each example, in their usual order."""
+        self.unattended = self.sides.unattended()
         layers = (layer for stack in stacks[0].values() for layer in stack)
-        facts = replace(facts, positions=position_kind(self._model, layers))
-        return [
-            Record(
-                stacks=dict(sorted(of_example.items(), key=lambda named: order_of(named[0]))),
-                model=facts,
-                pictures=self._pictures_of(example),
-            )
-            for example, of_example in enumerate(stacks)
-        ]
-
-    def _tokens_of(self, entry: SeenLayer, example: int) -> dict[str, Tokens]:
-        """The tokens of a stack's queries and keys."""
-        query, key = (side.tokens[example] for side in entry.sides)
-        return {"query": query, "key": key}
+        positions = position_kind(self._model, layers)
+        facts = replace(facts, unseen=inventory.unseen, positions=positions)
+        records = []
+        for example, of_example in enumerate(stacks):
+            named = dict(sorted(of_example.items(), key=lambda named: order_of(named[0])))
+            pictures = self._pictures_of(example)
+            records.append(Record(stacks=named, model=facts, pictures=pictures))
+        return records
 
     def _inventory(self) -> Inventory:
         """The layers that were seen, which cannot be parts of each other."""

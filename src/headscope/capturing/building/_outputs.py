@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -143,8 +142,7 @@ def whole_weights(returned: torch.Tensor) -> torch.Tensor | None:
     return whole[..., before : before + queries]
 
 
-@dataclass(frozen=True, eq=False)
-class _ConnectedMatrices:
+class _ConnectedMatrices(NamedTuple):
     """The matrices of values and of the output, which the weights of a call connect."""
 
     value: ModuleUse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import full_precision, in_memory
-from headscope.capturing.walk import once_a_pass
 from headscope.capturing.watching.running import ModuleUse
 from headscope.norms import Norm
 
@@ -205,10 +204,6 @@ def state_of(module: nn.Module) -> tuple | None:
     often they were written to and some of their numbers, and its settings. None where they are
     elsewhere. It takes least time right after the module was used, when they are in the cache.
     """
-    return once_a_pass(("state", module), partial(_state, module))
-
-
-def _state(module: nn.Module) -> tuple | None:
     state: list = [vars(module).get("forward"), type(module).forward]
     if hasattr(module, "_hf_hook"):
         return None

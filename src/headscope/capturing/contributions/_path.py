@@ -39,16 +39,6 @@ class Sum(NamedTuple):
     whole: torch.Tensor
 
 
-class FunctionUse(NamedTuple):
-    """A function of torch that does more than to pass on what it is given.
-
-    Args:
-        given: the tensors among its arguments.
-    """
-
-    given: Sequence[torch.Tensor]
-
-
 @dataclass(frozen=True, eq=False)
 class NormUse:
     """A norm that took a tensor.
@@ -157,14 +147,15 @@ class ResidualPath:
 
 
 def follow(
-    paths: Sequence[ResidualPath], record: Sum | FunctionUse | ModuleUse, norm_of: NormOf
+    paths: Sequence[ResidualPath], record: Sum | list[torch.Tensor] | ModuleUse, norm_of: NormOf
 ) -> None:
     """Note in paths what one more record of the pass shows.
 
     Args:
         paths: those of outputs that were there before, in the order of their calls, and that have
             not ended.
-        record: what the model did next.
+        record: what the model did next: a sum, the use of a module, or what another function took
+            that does more than to pass it on.
         norm_of: tells norms from other modules.
     """
     if isinstance(record, Sum):
@@ -174,17 +165,17 @@ def follow(
                 _add(path, own_and_other, record.whole, paths)
         return
     for path in paths:
-        if isinstance(record, FunctionUse):
+        if isinstance(record, list):
             path.used = path.used or _is_used(path, record)
         elif path.takes(record.given):
             _meet(path, record, norm_of)
 
 
-def _is_used(path: ResidualPath, use: FunctionUse) -> bool:
+def _is_used(path: ResidualPath, given: list[torch.Tensor]) -> bool:
     """Whether a function works with a path's sum, of which no norm is known yet."""
     if path.stream is None or path.after is not None:
         return False
-    return any(given.data_ptr() == path.where and path.takes(given) for given in use.given)
+    return any(each.data_ptr() == path.where and path.takes(each) for each in given)
 
 
 def _parts_in(path: ResidualPath, added: Sum) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -17,7 +17,6 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import NO_PROJECTION, refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered, value_columns_of
 from headscope.capturing.contributions._path import (
-    FunctionUse,
     NormUse,
     ResidualPath,
     Sum,
@@ -175,7 +174,7 @@ class NormsWatch(WatchMode):
         if func in SUMS or func in SUMS_IN_PLACE:
             parts = _two_tensors(args, options)
         elif getattr(func, "__name__", "") not in HARMLESS:
-            self._record(FunctionUse([one for one in args if isinstance(one, torch.Tensor)]))
+            self._record([one for one in args if isinstance(one, torch.Tensor)])
         if parts is None or not self._are_taken(*parts):
             return func(*args, **options)
         if func in SUMS_IN_PLACE:  # the first addend will hold the sum
@@ -185,7 +184,7 @@ class NormsWatch(WatchMode):
         self._record(Sum(*parts, whole))
         return whole
 
-    def _record(self, record: Sum | FunctionUse | ModuleUse) -> None:
+    def _record(self, record: Sum | list[torch.Tensor] | ModuleUse) -> None:
         """Follow the outputs that wait one step further."""
         with looking_away(), unseen():
             follow(self._waiting, record, self._norm_of)

@@ -17,7 +17,6 @@ from headscope.capturing.device import one_at_a_time
 from headscope.capturing.observers import hook_before, mode_off
 from headscope.capturing.run import at_rest, uncompiled
 from headscope.capturing.seam import Copies, sessions
-from headscope.capturing.walk import one_pass
 from headscope.errors import CaptureError, InterventionError
 from headscope.interventions import (
     Intervention,
@@ -118,7 +117,7 @@ class DisabledHeads:
         runs = len(task.batches) * len(self.cells)
         bar = Progress("Disabling heads", "run", runs, shows=progress)
         # A compiled layer would not ask for what stands in the place of its forward.
-        with one_pass(), uncompiled(self.model), bar:
+        with uncompiled(self.model), bar:
             for number in range(len(task.batches)):
                 every[None].append(self._intact(task, number))
                 for cells in places.values():

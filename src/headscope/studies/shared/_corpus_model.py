@@ -183,18 +183,15 @@ def own_device(loading: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> Any:
-    from headscope.capturing import load_bare_model, load_classifier, load_for, load_masked_model
+    from headscope.capturing import load_bare_model, load_for
 
     unfit, head = model.needs.startswith("any "), model.needs.removeprefix("any ")
     if head == "sentences":
         head = "next words" if tokenizer.mask_token_id is None else "masked words"
     if head == "own":
         return load_for(model.name, kept=True, allow_unfit=unfit, **loading)[0]
-    if head == "classifier":
-        return load_classifier(model.name, allow_unfit=unfit, **loading)
-    if head == "masked words":
-        return load_masked_model(model.name, allow_unfit=unfit, **loading)
-    return load_bare_model(model.name, writes=head == "next words", allow_unfit=unfit, **loading)
+    asks = {"classifier": "class", "masked words": "masked word", "next words": "next word"}
+    return load_bare_model(model.name, head=asks.get(head, ""), allow_unfit=unfit, **loading)
 
 
 def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
