@@ -197,12 +197,7 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
         spans.append((match.start(1) - moved, match.end(1) - moved))
     pronouns = [span for span in spans if text[slice(*span)].lower() in PRONOUNS]
     bracketed = [span for span in spans if span not in pronouns]
-    others = []
-    # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
-    for noun in sorted(nouns, key=len, reverse=True):
-        span = _noun(text, noun)
-        if span and all(span[1] <= start or stop <= span[0] for start, stop in [*spans, *others]):
-            others.append(span)
+    others = _nouns(text, nouns, spans)
     if not pronouns or len(bracketed) != 1 or not others:
         raise FileError(
             f"{path}, line {number}: expected one entity and a pronoun in brackets and "
@@ -213,6 +208,17 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
     pair = f"{path.stem}, pair {(number + 1) // 2}"
     name = f"{path.stem} {number}"
     return _passage(name, text, pronouns, candidates, kind="nominal", document=pair)
+
+
+def _nouns(text: str, nouns: set[str], bracketed: list[Span]) -> list[Span]:
+    """Where nouns of the file stand in a text, outside of what is bracketed there."""
+    found: list[Span] = []
+    spans = filter(None, (_noun(text, noun) for noun in nouns))
+    # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
+    for span in sorted(spans, key=lambda each: each[0] - each[1]):
+        if all(span[1] <= start or stop <= span[0] for start, stop in bracketed + found):
+            found.append(span)
+    return found
 
 
 def _asking(

@@ -77,21 +77,24 @@ class Sentence:
         empty = [number for number, word in enumerate(self.words, 1) if not word.strip()]
         if empty:
             raise TextError(f"Word {empty[0]} of sentence {self.name!r} has no letters")
-        for head in self.heads:
-            if not 0 <= head <= size:
-                raise TextError(
-                    f"Sentence {self.name!r}: the head {head} does not exist; it has {size} words"
-                )
+        object.__setattr__(self, "depths", self._depths())
+
+    def _depths(self) -> tuple[int, ...]:
+        far = [head for head in self.heads if not 0 <= head <= len(self)]
+        if far:
+            raise TextError(
+                f"Sentence {self.name!r}: the head {far[0]} does not exist; it has {len(self)} "
+                "words"
+            )
         roots = self.heads.count(0)
         if roots != 1:
             raise TextError(
                 f"Sentence {self.name!r} has {roots} roots (words whose head is 0); expected one"
             )
         try:
-            depths = tree_depths(np.array(self.heads) - 1)
+            return tuple(tree_depths(np.array(self.heads) - 1).tolist())
         except RecordError as error:
             raise TextError(f"Sentence {self.name!r} is not a tree: {error}") from None
-        object.__setattr__(self, "depths", tuple(depths.tolist()))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -325,7 +328,7 @@ def _words(
     path: Path, rows: list[tuple[int, Any]]
 ) -> tuple[list[Any], tuple[tuple[int, int, str], ...]]:
     """The words, and which of them are written as one."""
-    words, contractions, last = [], [], 0
+    words, contractions = [], []
     for number, row in rows:
         at = row["id"]
         # conllu gives (3, "-", 4) for a contraction and (3, ".", 1) for an empty node.
@@ -337,7 +340,14 @@ def _words(
                 )
         elif at[1] == "-":
             contractions.append((number, at[0] - 1, at[2], row["form"]))
-    size = len(words)
+    _check_numbers(path, words, contractions)
+    named = tuple((first, stop, form) for _, first, stop, form in contractions)
+    return [row for _, row in words], named
+
+
+def _check_numbers(path: Path, words: list[Any], contractions: list[Any]) -> None:
+    """Raise where a head, or a word that is written with others, does not exist."""
+    size, last = len(words), 0
     for number, row in words:
         head = row["head"]
         if head is None or not 0 <= head <= size:
@@ -350,6 +360,3 @@ def _words(
                 f"{path}, line {number}: words {first + 1} to {stop} cannot be written as one here"
             )
         last = stop
-    return [row for _, row in words], tuple(
-        (first, stop, form) for _, first, stop, form in contractions
-    )

@@ -103,7 +103,7 @@ def read_aligned_pairs(
     Raises:
         FileError: where the file cannot be read, or none of its rows can.
     """
-    path, report = Path(path), on_error or _warn
+    path = Path(path)
     pairs: list[AlignedPair] = []
     errors: dict[str, FileError] = {}
     for number, row in enumerate(read_rows(path), 1):
@@ -115,7 +115,10 @@ def read_aligned_pairs(
     if not pairs:
         raise next(iter(errors.values()))
     for name, error in errors.items():
-        report(name, error)
+        if on_error is None:
+            warnings.warn(f"{name} was left out: {error}", stacklevel=2)
+        else:
+            on_error(name, error)
     return pairs
 
 
@@ -126,7 +129,14 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
         FileError: where it is none.
     """
     where = place_of(row, str(path), number)
-    fields = _fields_of(row["text"], where) if path.suffix == ".txt" else row
+    fields = row
+    if path.suffix == ".txt":
+        parts = [part.strip() for part in row["text"].split(BETWEEN)]
+        if len(parts) != len(FIELDS):
+            raise FileError(
+                f"{where} has {len(parts)} parts; expected: source {BETWEEN} target {BETWEEN} links"
+            )
+        fields = dict(zip(FIELDS, parts, strict=True))
     for name in FIELDS:
         if not isinstance(fields.get(name), str) or not fields[name].strip():
             raise wrong_field(fields, name, where, f"the fields {', '.join(FIELDS)}, each a string")
@@ -138,19 +148,6 @@ def _pair(row: Mapping[str, Any], number: int, path: Path, first: int) -> Aligne
     except (RecordError, ValueError) as error:
         # Python refuses to read numbers of thousands of digits with a ValueError.
         raise FileError(f"{where}: {error}") from None
-
-
-def _warn(name: str, error: FileError) -> None:
-    warnings.warn(f"{name} was left out: {error}", stacklevel=3)
-
-
-def _fields_of(line: str, where: str) -> dict[str, str]:
-    parts = [part.strip() for part in line.split(BETWEEN)]
-    if len(parts) != len(FIELDS):
-        raise FileError(
-            f"{where} has {len(parts)} parts; expected: source {BETWEEN} target {BETWEEN} links"
-        )
-    return dict(zip(FIELDS, parts, strict=True))
 
 
 def given_of(pair: AlignedPair) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import groupby, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +107,14 @@ def word_alignment(
         raise RecordError(f"word_alignment takes a record, and was given {repr(record)[:60]}")
     chosen = record[stack]
     source, target = words_of(chosen.key), written_words_of(chosen)[state]
-    maps = _map_of(chosen.layer(layer), head, by)
+    asked = chosen.layer(layer)
+    if head is not None:
+        one = asked.weights_of(head) if by == "weight" else asked.head_contributions_of(head)
+        maps = np.asarray(one)[None]
+    elif by == "weight":
+        maps = np.asarray(asked.weights_of(), np.float64).mean(axis=0, keepdims=True)
+    else:
+        maps = np.asarray(asked.contributions_of("attention"))[None]
     links = links_of(maps, source, target, special=special)[0]
     return WordAlignment(source.names, target.names, links)
 
@@ -150,14 +157,18 @@ def words_of(tokens: Tokens) -> Words:
             after the tokens.
     """
     if tokens.texts and tokens.offsets is not None:
-        return _by_space(tokens)
+        return _by_space(tokens, tokens.offsets)
     if tokens.words is None:
         raise RecordError(
             f"It is unknown which of the tokens {' '.join(tokens.pieces[:4])} ... make a word; "
             "expected texts with offsets, or word numbers (a fast tokenizer gives them, and "
             "for a target it must be given: target=)"
         )
-    return _by_number(tokens, tokens.words)
+    whole, numbers = tokens.whole_words, tokens.words
+    words = zip(whole.names, whole.tokens, strict=True)
+    named = [(name, run) for name, run in words if numbers[run[0]] is not None]
+    rest = tuple(position for position, number in enumerate(numbers) if number is None)
+    return Words(tuple(name for name, _ in named), tuple(run for _, run in named), rest)
 
 
 def check_links(links: AbstractSet[Link], source: int, target: int) -> None:
@@ -174,55 +185,22 @@ def check_links(links: AbstractSet[Link], source: int, target: int) -> None:
             )
 
 
-def _map_of(layer: Layer, head: int | None, by: str) -> Float[np.ndarray, "1 query key"]:
-    if head is not None:
-        return np.asarray(
-            layer.weights_of(head) if by == "weight" else layer.head_contributions_of(head)
-        )[None]
-    if by == "weight":
-        return np.asarray(layer.weights_of(), np.float64).mean(axis=0, keepdims=True)
-    return np.asarray(layer.contributions_of("attention"))[None]
-
-
-def _by_number(tokens: Tokens, numbers: Sequence[int | None]) -> Words:
-    words = zip(tokens.whole_words.names, tokens.whole_words.tokens, strict=True)
-    named = [(name, run) for name, run in words if numbers[run[0]] is not None]
-    rest = tuple(position for position, number in enumerate(numbers) if number is None)
-    return Words(tuple(name for name, _ in named), tuple(run for _, run in named), rest)
-
-
-def _by_space(tokens: Tokens) -> Words:
-    spans = [
-        (segment, *match.span())
-        for segment, text in enumerate(tokens.texts)
-        for match in re.finditer(r"\S+", text)
-    ]
-    words, rest = words_of_spans(tokens, spans)
-    _check_covered(tokens)
-    names = tuple(tokens.texts[segment][start:stop] for segment, start, stop in spans)
-    return Words(names, words, rest)
-
-
-def _check_covered(tokens: Tokens) -> None:
-    """Raise where a text goes on after its last token: its last word was cut off or cut through."""
-    placed = [
-        (tokens.segments[n], offset[1])
-        for n, offset in enumerate(tokens.offsets or ())
-        if offset is not None
-    ]
-    ends = {
-        segment: max(stop for _, stop in group)
-        for segment, group in groupby(sorted(placed), lambda each: each[0])
-    }
+def _by_space(tokens: Tokens, offsets: Sequence[tuple[int, int] | None]) -> Words:
+    spans = []
     for segment, text in enumerate(tokens.texts):
-        after = text[ends.get(segment, 0) :]
-        # Accents that a tokenizer strips belong to no token.
+        placed = zip(tokens.segments, offsets, strict=True)
+        ends = [offset[1] for own, offset in placed if offset is not None and own == segment]
+        after = text[max(ends, default=0) :]
+        # Accents that a tokenizer strips belong to no token; else a word was cut off or through.
         if any(not (letter.isspace() or unicodedata.combining(letter)) for letter in after):
             raise RecordError(
                 f"The text continues after its last token with {after.strip()[:20]!r}; a decoder "
                 "reads all but the last token of its target, so the tokenizer must end it with "
                 "one of its own, and nothing may be cut off"
             )
+        spans += [(segment, *match.span()) for match in re.finditer(r"\S+", text)]
+    names = tuple(tokens.texts[segment][start:stop] for segment, start, stop in spans)
+    return Words(names, *words_of_spans(tokens, spans))
 
 
 class Gold(NamedTuple):

@@ -170,17 +170,14 @@ def head_scores(data: ProbeData, how: Training) -> tuple[list[Score], dict[str, 
         hits = _hits(module, data, test, items, heads_of)
         scores.append(Score(task=TASK, measure=UAS, of=name, hits=hits))
     # -2 is no word and no root: punctuation is hit by no offset.
-    offset = best_offset([np.where(item.counted, item.heads, -2) for item in data.part(0)])
-    scores.append(_offset_score(f"best offset ({offset:+d})", data, offset))
-    return [*scores, _offset_score("next word", data, 1)], epochs
-
-
-def _offset_score(name: str, data: ProbeData, offset: int) -> Score:
-    hits = []
-    for item in data.part(2):
-        right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
-        hits.append((float(right.sum()), float(item.counted.sum())))
-    return Score(task=TASK, measure=UAS, of=name, hits=np.array(hits))
+    best = best_offset([np.where(item.counted, item.heads, -2) for item in data.part(0)])
+    for name, offset in ((f"best offset ({best:+d})", best), ("next word", 1)):
+        hits = []
+        for item in data.part(2):
+            right = (offset_heads(len(item), offset) - 1 == item.heads) & item.counted
+            hits.append((float(right.sum()), float(item.counted.sum())))
+        scores.append(Score(task=TASK, measure=UAS, of=name, hits=np.array(hits)))
+    return scores, epochs
 
 
 def _hits(module: nn.Module, data: ProbeData, *test: Any) -> np.ndarray:

@@ -30,7 +30,7 @@ from headscope.results import check_conserved
 from headscope.studies.probe._data import ProbeData, ProbeItem, Training, parts_of
 from headscope.studies.probe._heads import head_scores
 from headscope.studies.probe._read import MAPS, STATES, WORDS
-from headscope.studies.probe._result import Probing
+from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
 from headscope.studies.shared._fold import FoldSums
@@ -220,7 +220,7 @@ def probe(
 def _learnt(
     kind: str, plan: SimpleNamespace, both: Sequence[FoldSums], sentences: Sequence[Sentence]
 ) -> Probing:
-    """What is learnt of what was read: mean scores of the seeds, and facts of the first."""
+    """What is learnt of what was read."""
     vectors, sides = None, []
     if kind == "attention-words" and plan.vectors is not None:
         vectors = vectors_in(Path(plan.vectors), sentences)
@@ -231,6 +231,23 @@ def _learnt(
             vectors = [held(item, "vectors") for item in sides[0]]
     parts = parts_of(sentences, plan.split, plan.seeds[0])
     data = ProbeData(sides[0], sides[1] if sides[1:] else None, parts)
+    scores, facts = _trained(kind, data, plan)
+    return Probing(
+        kind=kind,
+        model=both[0].sums.facts["model"],
+        scores=scores,
+        sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
+        seeds=plan.seeds,
+        confidence=plan.confidence,
+        facts=facts,
+        words=float(np.median([len(item) for item in data.part(2)])),
+    )
+
+
+def _trained(
+    kind: str, data: ProbeData, plan: SimpleNamespace
+) -> tuple[tuple[Score, ...], dict[str, Any]]:
+    """The scores, means over the seeds, and the facts of the first seed."""
     how = TRAININGS[kind]
     how = replace(how, epochs=plan.epochs or how.epochs, rate=plan.rate or how.rate)
     train: Callable[..., Any] = {
@@ -242,25 +259,19 @@ def _learnt(
     facts = runs[0][1]
     if len(runs) > 1 and "layer" in facts:
         facts["layers of the seeds"] = tuple(own["layer"] for _, own in runs)
-    documents = [each.sentence.document for each in data.part(2)]
-    groups = tuple(name or None for name in documents) if any(documents) else None
-    scores = []
+    documents = tuple(each.sentence.document for each in data.part(2))
     # Sentences are divided by the first seed alone, so that every seed has hits of the same ones,
     # in the same order of scores.
-    for same in zip(*(of_seed for of_seed, _ in runs), strict=True):
-        hits = np.mean([score.hits for score in same], axis=0)
-        seeds = tuple(score.value for score in same)
-        scores.append(replace(same[0], hits=hits, seeds=seeds, groups=groups))
-    return Probing(
-        kind=kind,
-        model=both[0].sums.facts["model"],
-        scores=tuple(scores),
-        sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
-        seeds=plan.seeds,
-        confidence=plan.confidence,
-        facts=facts,
-        words=float(np.median([len(item) for item in data.part(2)])),
-    )
+    same = zip(*(of_seed for of_seed, _ in runs), strict=True)
+    return tuple(_mean_of(own, documents) for own in same), facts
+
+
+def _mean_of(scores: Sequence[Score], documents: tuple[str, ...]) -> Score:
+    """The mean over seeds of one score, with the document of each sentence where any has one."""
+    groups = tuple(name or None for name in documents) if any(documents) else None
+    hits = np.mean([score.hits for score in scores], axis=0)
+    seeds = tuple(score.value for score in scores)
+    return replace(scores[0], hits=hits, seeds=seeds, groups=groups)
 
 
 def _items_of(

@@ -61,8 +61,18 @@ class LabelledSpans:
 
     @cached_property
     def parts(self) -> list[np.ndarray]:
-        """Which spans are learnt from, set aside and reported on."""
-        return [np.isin(self.at[:, 0], part) for part in self.data.parts]
+        """Which spans are learnt from, set aside and reported on.
+
+        Raises:
+            TextError: where there are none in one of the parts.
+        """
+        parts = [np.isin(self.at[:, 0], part) for part in self.data.parts]
+        if not all(part.any() for part in parts):
+            raise TextError(
+                f"No word with one of the labels {', '.join(self.names)} is in one of the three "
+                "parts; give more sentences"
+            )
+        return parts
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -139,9 +149,7 @@ class LabelledSpans:
         return self.score(of, right), module, epoch
 
 
-def spans_of(
-    task: str, data: ProbeData, how: Training, least: int, *, tags: bool = False
-) -> LabelledSpans:
+def spans_of(task: str, data: ProbeData, how: Training, least: int) -> LabelledSpans:
     """Dependents with their heads, or words with their tags, of the labels that are often enough
     among the sentences learnt from.
 
@@ -150,7 +158,7 @@ def spans_of(
     """
     rows: list[tuple[tuple[int, ...], str]] = []
     for number, item in enumerate(data.items):
-        if tags:
+        if task == TAGS:
             rows += [((number, word), tag) for word, tag in enumerate(item.sentence.upos)]
             continue
         for word, head in enumerate(item.heads.tolist()):
@@ -160,7 +168,7 @@ def spans_of(
     counts = Counter(label for at, label in rows if at[0] in train and label not in NO_LABEL)
     names = tuple(name for name, count in counts.most_common() if count >= least)
     if len(names) < 2:
-        what = "parts of speech" if tags else "relations"
+        what = "parts of speech" if task == TAGS else "relations"
         raise TextError(
             f"{len(names)} {what} are at least {least} times among {len(train)} sentences; give "
             "more sentences"
@@ -240,9 +248,9 @@ def relation_scores(
     facts: dict[str, Any] = {"relations": related.names}
     for pairs in (_with_unrelated(related), related):
         epochs: dict[str, int] = {}
-        runs: dict[str, Callable[[], Iterable[np.ndarray]]] = {}
-        for name, items in data.sides.items():
-            runs[name] = partial(attention_vectors, items, pairs.at)
+        runs: dict[str, Callable[[], Iterable[np.ndarray]]] = {
+            name: partial(attention_vectors, items, pairs.at) for name, items in data.sides.items()
+        }
         runs[CONTROL] = runs[PROBE]
         runs[BOTH] = partial(attention_vectors, data.items, pairs.at, both=True)
         runs[DISTANCES] = pairs.distances
@@ -360,8 +368,8 @@ def edge_scores(
         )
     scores: list[Score] = []
     facts: dict[str, Any] = {}
-    words = spans_of(TAGS, data, how, least, tags=True)
-    for spans in (words, spans_of(DEPENDENCIES, data, how, least)):
+    for task in (TAGS, DEPENDENCIES):
+        spans = spans_of(task, data, how, least)
         new_scores, new_facts = _edge_scores(spans, held, layers=layers)
         scores += new_scores
         facts |= {f"{name}, {spans.task}": value for name, value in new_facts.items()}

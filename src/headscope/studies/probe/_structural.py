@@ -84,14 +84,11 @@ def structural_scores(
     for name, what in controls.items():
         shown += learnt(*what, name)[0]
     # Distances of the words' places, and the first word for the root: no model at all.
-    shown += _measured(CHAIN, data.part(2), map(_places, data.part(2)))
+    places = [np.arange(len(item), dtype=np.float64) for item in data.part(2)]
+    chains = ((np.abs(place[:, None] - place), place) for place in places)
+    shown += _measured(CHAIN, data.part(2), chains)
     more = of_layers.values() if layer is None else ()
     return [*shown, *chain.from_iterable(more)], {"layer": best}
-
-
-def _places(item: ProbeItem) -> tuple[np.ndarray, np.ndarray]:
-    place = np.arange(len(item), dtype=np.float64)
-    return np.abs(place[:, None] - place), place
 
 
 def _learnt(data: ProbeData, how: Training, rank: int, *what: Any) -> tuple[list[Score], float]:

@@ -100,7 +100,10 @@ def parse_model(
                 "A run loads the tokenizer of a named model in every worker; leave tokenizer out, "
                 "or give the loaded model with it and no workers"
             )
-        name = _whole_name(model)
+        name = None if model is None else str(model)
+        # From the root on, since workers may have another working directory.
+        if name and Path(name).is_dir():
+            name = str(Path(name).absolute())
         state = state_of(name) if name else ()
         return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state)
     check_pair(model, tokenizer, loading)
@@ -122,13 +125,6 @@ def check_pair(model: Any, tokenizer: Any, loading: Mapping[str, Any]) -> None:
         raise RecordError(
             f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
         )
-
-
-def _whole_name(name: str | Path | None) -> str | None:
-    """A folder from the root on, since workers may have another working directory."""
-    if name is None:
-        return None
-    return str(Path(name).absolute()) if Path(name).is_dir() else str(name)
 
 
 def state_of(path: str | Path) -> tuple[tuple[str, int, int], ...]:
@@ -318,18 +314,12 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
     Raises:
         RecordError: where no texts were given, or more or fewer groups than texts.
     """
+    from headscope.capturing import groups_in, parse_input, parse_texts, several_of
+
     if texts is None:
         raise RecordError(
             "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
         )
-    return _corpus_texts(texts, groups)
-
-
-def _corpus_texts(
-    texts: Any, groups: Iterable[Any] | None
-) -> Iterator[CorpusText | HeadscopeError]:
-    from headscope.capturing import groups_in, parse_texts, several_of
-
     groups = groups_in(texts) if groups is None else several_groups(groups)
     texts = several_of(texts)
     if type(texts) in (list, tuple):  # of a stream, the texts that were read are not kept
@@ -338,7 +328,18 @@ def _corpus_texts(
         # What is of no document is of that of its copies anyhow.
         groups = None if given is None else with_copies(parse_texts(texts), given)
     for given, group in with_groups(texts, groups):
-        yield _corpus_text(given, group)
+        try:
+            parsed = parse_input(given)
+        except HeadscopeError as error:
+            yield error
+            continue
+        if parsed.is_text:
+            # As it is written to the file of its part, and read from it.
+            yield CorpusText(plain_of(parsed), group_of(group))
+        else:
+            yield TextError(
+                "A run over a corpus reads texts and pairs of them, no pictures or sounds"
+            )
 
 
 def with_groups(
@@ -361,16 +362,3 @@ def with_groups(
         raise RecordError(
             f"More groups were given than the {count} {what}s; give one for each {what}"
         )
-
-
-def _corpus_text(given: Any, group: Any) -> CorpusText | HeadscopeError:
-    from headscope.capturing import parse_input
-
-    try:
-        parsed = parse_input(given)
-    except HeadscopeError as error:
-        return error
-    if not parsed.is_text:
-        return TextError("A run over a corpus reads texts and pairs of them, no pictures or sounds")
-    # As it is written to the file of its part, and read from it.
-    return CorpusText(plain_of(parsed), group_of(group))

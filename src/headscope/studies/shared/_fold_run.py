@@ -378,26 +378,6 @@ class TextsInParts:
             )
 
 
-def _parse_job(
-    fold: Fold, given: Readers, options: dict[str, Any], engine: Engine
-) -> dict[str, Any]:
-    """Options of a `FoldJob`, which are taken out of those of a study."""
-    for name in ("truncate", "allow_unfit"):
-        if options.get(name) not in (None, True, False):
-            raise RecordError(f"{name} is True or False, not {options[name]!r}")
-    allow_unfit = options.pop("allow_unfit", False)
-    needs = fold.needed(allow_unfit=allow_unfit)
-    model = parse_model(*given, options, engine, needs=needs)
-    together = {name: options.pop(name, None) for name in TOGETHER}
-    return {
-        "model": model,
-        "truncate": options.pop("truncate", False),
-        "allow_unfit": allow_unfit,
-        "alone": engine.name == this_process().name,
-        "together": tuple((name, own) for name, own in together.items() if own is not None),
-    }
-
-
 @contextmanager
 def texts_in_parts(
     fold: Fold, given: Readers, texts: Stream, options: dict[str, Any]
@@ -406,7 +386,19 @@ def texts_in_parts(
     how = {name: options.pop(name, None) for name in OPTIONS}
     engine = engine_of(how["workers"], how["executor"])
     progress, on_error = options.pop("progress", True), options.pop("on_error", None)
-    job = _parse_job(fold, given, options, engine)
+    for name in ("truncate", "allow_unfit"):
+        if options.get(name) not in (None, True, False):
+            raise RecordError(f"{name} is True or False, not {options[name]!r}")
+    allow_unfit = options.pop("allow_unfit", False)
+    model = parse_model(*given, options, engine, needs=fold.needed(allow_unfit=allow_unfit))
+    together = {name: options.pop(name, None) for name in TOGETHER}
+    job = {
+        "model": model,
+        "truncate": options.pop("truncate", False),
+        "allow_unfit": allow_unfit,
+        "alone": engine.name == this_process().name,
+        "together": tuple((name, own) for name, own in together.items() if own is not None),
+    }
     if options:
         raise RunError(
             f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "

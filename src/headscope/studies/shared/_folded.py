@@ -157,11 +157,22 @@ def folded_texts(
         RunError: of a run, see `headscope.corpus.run`.
     """
     fold, how, judging = fold or asked.FOLD, asked.how, asked.judging
-    if texts is None and not asks_for_run(options):
-        return _folded_records(fold, given, options, how=how, judging=judging, twin=random_weights)
-    known = (*how, *judging)
-    with read_texts(fold, given, texts, options, known=known) as read:
-        return _both(read, fold, how, judging, twin=random_weights)
+    if texts is not None or asks_for_run(options):
+        with read_texts(fold, given, texts, options, known=(*how, *judging)) as read:
+            return _both(read, fold, how, judging, twin=random_weights)
+    check_options(fold, options, (*how, *judging, "groups"))
+    groups = options.pop("groups", None)
+    check_only_records(given[1], options)
+    if random_weights:
+        raise RecordError(
+            f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"
+        )
+    sums = Sums(fold.what)
+    for name, record, document in named_records(given[0], groups, fold.name):
+        fold.counted(None, record, **how).add_to(sums, name, document)
+    if not len(sums):
+        raise RecordError(f"{fold.name} was given no record; capture at least one text")
+    return fold.result_of(sums, how, judging)
 
 
 @contextmanager
@@ -192,30 +203,6 @@ def read_texts(
             yield parts
         return
     yield read_in_memory(fold, given, texts, options)
-
-
-def _folded_records(
-    fold: Fold,
-    given: tuple[Any, Any],
-    options: dict[str, Any],
-    *,
-    how: Mapping[str, Any],
-    judging: Mapping[str, Any],
-    twin: bool,
-) -> Any:
-    check_options(fold, options, (*how, *judging, "groups"))
-    groups = options.pop("groups", None)
-    check_only_records(given[1], options)
-    if twin:
-        raise RecordError(
-            f"random_weights=True needs a model to run: {fold.name}(model, tokenizer, texts)"
-        )
-    sums = Sums(fold.what)
-    for name, record, document in named_records(given[0], groups, fold.name):
-        fold.counted(None, record, **how).add_to(sums, name, document)
-    if not len(sums):
-        raise RecordError(f"{fold.name} was given no record; capture at least one text")
-    return fold.result_of(sums, how, judging)
 
 
 def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from headscope.errors import RecordError, check_count
 from headscope.evidence import p_text
 from headscope.evidence.chance import check_correction
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
-from headscope.evidence.groups import check_confidence, group_of
+from headscope.evidence.groups import group_of
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import Finite, Seed, array_of
@@ -90,7 +90,17 @@ class HeadAnswers(Generic[Chosen], FoldResult):
     """Which of these are the baseline."""
 
     def __init__(self, how: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        super().__init__(how, checked_options(options))
+        unknown = [name for name in options if name not in DEFAULTS]
+        if unknown:
+            raise RecordError(
+                f"There is no option {unknown[0]!r}; there are {', '.join(DEFAULTS)}; to count "
+                "fewer texts, give fewer"
+            )
+        judging: dict[str, Any] = {**DEFAULTS, **options}
+        check_count("splits", judging["splits"])
+        check_correction(judging["correction"])
+        check_count("seed", judging["seed"], 0)
+        super().__init__(how, judging)
 
     def update(self, item: Any, record: Record, /, *, group: Any = None) -> None:
         """Count one text; it goes to ``left_out`` where its words and the tokens cannot be aligned.
@@ -337,26 +347,6 @@ class HeadAnswers(Generic[Chosen], FoldResult):
                 array_of(arrays, f"counts.hits/{how}/{what}", "i", (rows, heads))
                 rules = f"counts.rules/{how}/{what}"
                 array_of(arrays, rules, self.RULE_KIND, (rows, self.RULE_COUNT))
-
-
-def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """These `EvidenceOptions`, with those that were not given.
-
-    Raises:
-        RecordError: where one is not what it may be.
-    """
-    unknown = [name for name in options if name not in DEFAULTS]
-    if unknown:
-        raise RecordError(
-            f"There is no option {unknown[0]!r}; there are {', '.join(DEFAULTS)}; to count fewer "
-            "texts, give fewer"
-        )
-    all_: dict[str, Any] = {**DEFAULTS, **options}
-    check_count("splits", all_["splits"])
-    check_confidence(all_["confidence"])
-    check_correction(all_["correction"])
-    check_count("seed", all_["seed"], 0)
-    return all_
 
 
 NAMED_WITH_REASON = 20

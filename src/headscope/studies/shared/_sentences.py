@@ -10,22 +10,19 @@ from headscope.errors import RecordError
 from headscope.linguistics import Sentence, Treebank, read_treebank
 
 FIELDS = ("words", "heads", "relations", "upos", "xpos", "name", "written", "document")
+FIELDS += ("contractions",)
 """Of a sentence; not the line in its file, which is no part of it."""
-LISTS = ("words", "heads", "relations", "upos", "xpos")
 
 
 def given_of(sentence: Sentence) -> dict[str, Any]:
     """A sentence as a mapping."""
-    given = {name: getattr(sentence, name) for name in FIELDS}
-    return given | {"contractions": sentence.contractions}
+    return {name: getattr(sentence, name) for name in FIELDS}
 
 
 def sentence_of(given: Mapping[str, Any]) -> Sentence:
     """The sentence that a mapping says."""
-    fields: dict[str, Any] = {name: given[name] for name in FIELDS}
-    fields |= {name: tuple(given[name]) for name in LISTS}
-    contractions = tuple((first, stop, form) for first, stop, form in given["contractions"])
-    return Sentence(**fields, contractions=contractions)
+    own: dict[str, Any] = {**given, "contractions": tuple(map(tuple, given["contractions"]))}
+    return Sentence(**own)
 
 
 def parse_treebank(treebank: Any) -> Treebank:
