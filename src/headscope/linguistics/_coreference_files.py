@@ -212,13 +212,13 @@ def _winobias_passage(path: Path, number: int, line: str, nouns: set[str]) -> Pa
 
 def _nouns(text: str, nouns: set[str], bracketed: list[Span]) -> list[Span]:
     """Where nouns of the file stand in a text, outside of what is bracketed there."""
-    found: list[Span] = []
+    others: list[Span] = []
     spans = filter(None, (_noun(text, noun) for noun in nouns))
     # Of "construction worker" and "worker" only the longer one is an entity of the sentence.
     for span in sorted(spans, key=lambda each: each[0] - each[1]):
-        if all(span[1] <= start or stop <= span[0] for start, stop in bracketed + found):
-            found.append(span)
-    return found
+        if all(span[1] <= start or stop <= span[0] for start, stop in bracketed + others):
+            others.append(span)
+    return others
 
 
 def _asking(

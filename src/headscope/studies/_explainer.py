@@ -170,14 +170,17 @@ class TextExplainer:
         self._generator.manual_seed(seed)
         row = self._row.mean(0)
         own = self._probabilities([self._every])[0]
-        flowing, missing = self._flowing()
-        signals = {
-            "attention": row[self._ranked].double().numpy(),
-            **flowing,
-            "gradient": self._gradient(),
-            "leave_one_out": self._left_out(own),
-            "random": np.random.default_rng(seed).random(len(self._ranked)),
-        }
+        signals, missing = {"attention": row[self._ranked].double().numpy()}, {}
+        for name, map_of in FLOWING.items():
+            try:
+                flow = np.asarray(map_of(self._stack, self._layer), float)
+                signals[name] = flow[self._query, self._ranked]
+            except RecordError as error:
+                missing[name] = str(error)
+        without = [[at for at in self._every if at != gone] for gone in self._ranked]
+        left_out = (self._probabilities(without) - own).abs().mean(-1)
+        signals |= {"gradient": self._gradient(), "leave_one_out": left_out.numpy()}
+        signals["random"] = np.random.default_rng(seed).random(len(self._ranked))
         return ExplainedText(
             pieces=self._pieces,
             probabilities=own.numpy(),
@@ -213,17 +216,6 @@ class TextExplainer:
                 "AutoModelForSequenceClassification loads"
             )
 
-    def _flowing(self) -> tuple[dict[str, Row], dict[str, str]]:
-        """The query's row by the signals that need values, and why any of them cannot be had."""
-        signals, missing = {}, {}
-        for name, map_of in FLOWING.items():
-            try:
-                flow = np.asarray(map_of(self._stack, self._layer), float)
-                signals[name] = flow[self._query, self._ranked]
-            except RecordError as error:
-                missing[name] = str(error)
-        return signals, missing
-
     def _erased(self, signals: Mapping[str, Row], own: torch.Tensor) -> dict[str, np.ndarray]:
         """What the answer loses by each signal. Texts of one length run together; signals often
         rank alike, and then ask about the same texts: each is run once.
@@ -256,18 +248,12 @@ class TextExplainer:
 
     def _probabilities(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
         """Of each class ``[text class]``, for texts of equal length that keep these positions."""
-        at_once = max(1, AT_ONCE // len(self._every))
-        return torch.cat(
-            [self._run(kept[start : start + at_once]) for start in range(0, len(kept), at_once)]
-        )
-
-    def _run(self, kept: Sequence[Sequence[int]]) -> torch.Tensor:
+        at_once, made = max(1, AT_ONCE // len(self._every)), []
         with torch.no_grad():
-            return self._model(**self._inputs(kept)).logits.softmax(-1).double().cpu()
-
-    def _left_out(self, own: torch.Tensor) -> Row:
-        kept = [[at for at in self._every if at != gone] for gone in self._ranked]
-        return (self._probabilities(kept) - own).abs().mean(-1).numpy()
+            for start in range(0, len(kept), at_once):
+                inputs = self._inputs(kept[start : start + at_once])
+                made.append(self._model(**inputs).logits.softmax(-1).double().cpu())
+        return torch.cat(made)
 
     def _gradient(self) -> Row:
         """Of all classes, with attention that does not follow the words."""

@@ -437,14 +437,7 @@ def alignment_study(
         raise RecordError("truncate would cut words off; sentences that are too long are left out")
     # Before the run: whatever is wrong with the options is said here.
     asked = AlignmentStudy(**taken(options, ("stack", "special", "confidence")))
-    items = [
-        Item(name, group_of(pair.group), pair) for name, pair in zip(named, listed, strict=True)
-    ]
-    return folded(
-        asked,
-        (model, tokenizer),
-        items,
-        options,
-        random_weights=random_weights,
-        target_tokenizer=target_tokenizer,
-    )
+    pairs_of = zip(named, listed, strict=True)
+    items = [Item(name, group_of(pair.group), pair) for name, pair in pairs_of]
+    how = {"random_weights": random_weights, "target_tokenizer": target_tokenizer}
+    return folded(asked, (model, tokenizer), items, options, **how)

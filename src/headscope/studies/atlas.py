@@ -53,11 +53,7 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
 
 
 FOLD = Fold(
-    name="atlas",
-    what="text",
-    result_of=_result_of,
-    records_of=_records_of,
-    beside=token_runs,
+    name="atlas", what="text", result_of=_result_of, records_of=_records_of, beside=token_runs
 )
 
 
@@ -117,10 +113,6 @@ def atlas(
     """
     if texts is None:
         raise RecordError("An atlas is made over texts; give atlas(model, tokenizer, texts)")
-    return heads_over(
-        FOLD,
-        (model, tokenizer, texts),
-        options,
-        how={"distances": False, "norms": norms},
-        random_weights=random_weights,
-    )
+    how = {"distances": False, "norms": norms}
+    given = model, tokenizer, texts
+    return heads_over(FOLD, given, options, how=how, random_weights=random_weights)

@@ -316,13 +316,8 @@ def coref(
     source, listed = _parsed(passages, reading or {})
     stack, judging = options.pop("stack", None), taken(options, DEFAULTS)
     items = [Item(each.name, each.document, each) for each in listed]
-    return folded(
-        Coreference(rows=rows, stack=stack, **judging),
-        (model, tokenizer),
-        items,
-        options | {"source": source},
-        random_weights=random_weights,
-    )
+    asked, options = Coreference(rows=rows, stack=stack, **judging), options | {"source": source}
+    return folded(asked, (model, tokenizer), items, options, random_weights=random_weights)
 
 
 def _parsed(passages: Any, reading: dict[str, Any]) -> tuple[str, tuple[Passage, ...]]:

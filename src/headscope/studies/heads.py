@@ -29,13 +29,7 @@ from headscope.patterns import (
 from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies.shared._corpus_model import RunModel
-from headscope.studies.shared._fold import (
-    Fold,
-    Readers,
-    Reading,
-    batches_of,
-    stack_of,
-)
+from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of, stack_of
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
 from headscope.studies.shared._folded import read_texts
 from headscope.studies.shared._source import TextsInMemory, check_only_records, taken, warn_of_few
@@ -53,12 +47,7 @@ def _maps_of(_: Any, record: Any, *, stack: str | None = None) -> Counts:
     return {f"{WHOLE}maps": whole, f"{WHOLE}texts": np.ones(whole.shape[1:])}
 
 
-MEAN_FOLD = Fold(
-    name="mean map",
-    what="text",
-    counts_of=_maps_of,
-    stage="the mean map by position",
-)
+MEAN_FOLD = Fold(name="mean map", what="text", counts_of=_maps_of, stage="the mean map by position")
 
 
 @dataclass(frozen=True)
@@ -147,11 +136,7 @@ def heads_of_sums(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]
 
 
 FOLD = Fold(
-    name="heads",
-    what="text",
-    result_of=heads_of_sums,
-    records_of=_records_of,
-    beside=token_runs,
+    name="heads", what="text", result_of=heads_of_sums, records_of=_records_of, beside=token_runs
 )
 
 
@@ -211,7 +196,11 @@ def heads(
         asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
         asked |= {"related": related, "battery": bool(options.pop("battery", None))}
         check_only_records(tokenizer, options)
-        _check_no_model_needed(asked)
+        names = ", ".join(name for name, is_asked in asked.items() if is_asked)
+        if names:
+            raise RecordError(
+                f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)"
+            )
         return heads_of(
             records,
             random_weights=random_weights if isinstance(random_weights, Heads) else None,
@@ -261,18 +250,18 @@ def heads_over(
         "levels": (),
         **how,
     }
-    has_mean = position_mean is not None and position_mean is not False
     known = [name for name in how if name not in ("position_mean", "levels")]
     with read_texts(fold, given[:2], given[2], options, known=(*known, *JUDGING)) as read:
-        if is_related:
-            how |= _related_of(read, how["patterns"])
         if isinstance(read, TextsInMemory):
+            if is_related:
+                how["patterns"] += related_patterns(input_embeddings(read.model))
             # Before the model is run, which may take hours.
             warn_of_few(read, how | judging)
             # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
             how["battery"] &= not read.has_media
-        if has_mean:
-            how["position_mean"] = _mean_map(read, position_mean, how["stack"])
+        elif is_related:
+            how["related"] = RelatedWords(read.job["model"])
+        how["position_mean"] = _mean_map(read, position_mean, how["stack"])
         if random_weights is True:
             # Only what is measured must be the same; confidence is reported of the model itself.
             plain = how | {"battery": False, "distances": False, "position_mean": None}
@@ -282,21 +271,14 @@ def heads_over(
         return read.folded(fold, how, judging)
 
 
-def _related_of(
-    read: TextsInMemory | TextsInParts, patterns: tuple[Pattern, ...]
-) -> dict[str, Any]:
-    """Options for patterns of related words."""
-    if isinstance(read, TextsInParts):
-        return {"related": RelatedWords(read.job["model"])}
-    return {"patterns": patterns + related_patterns(input_embeddings(read.model))}
-
-
 def _mean_map(
     read: TextsInMemory | TextsInParts, wanted: Any, stack: str | None
-) -> np.ndarray | KeptArrays:
+) -> np.ndarray | KeptArrays | None:
     """The mean map by position over the texts, or one that was given; NaN where no text is long
-    enough for a place.
+    enough for a place. None where it is not wanted.
     """
+    if wanted is None or wanted is False:
+        return None
     mean = np.asarray(wanted)
     if wanted is True:
         sums = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN).sums
@@ -311,13 +293,6 @@ def _mean_map(
         return mean
     RunFolder(read.folder).begin()
     return KeptArrays.saved(read.folder / POSITION_MEAN / RESULT, {"mean": mean})
-
-
-def _check_no_model_needed(asked: dict[str, bool]) -> None:
-    """Raise where records were given and something was asked that a model must be run for."""
-    names = ", ".join(name for name, is_asked in asked.items() if is_asked)
-    if names:
-        raise RecordError(f"{names}=True needs a model to run: heads(model, tokenizer, texts, ...)")
 
 
 def input_embeddings(model: Any) -> Float[np.ndarray, "vocabulary feature"]:

@@ -451,11 +451,6 @@ def relations(
     bank = parse_treebank(treebank)
     own = taken(options, ("universal", "stack", *DEFAULTS))
     items = [Item(each.name, each.document or None, each) for each in bank]
-    return folded(
-        Relations(rows=rows, trees=trees, **own),
-        (model, tokenizer),
-        items,
-        options | {"source": bank.name},
-        random_weights=random_weights,
-        text=text,
-    )
+    asked, options = Relations(rows=rows, trees=trees, **own), options | {"source": bank.name}
+    how = {"random_weights": random_weights, "text": text}
+    return folded(asked, (model, tokenizer), items, options, **how)

@@ -100,11 +100,11 @@ def parse_model(
                 "A run loads the tokenizer of a named model in every worker; leave tokenizer out, "
                 "or give the loaded model with it and no workers"
             )
-        name = None if model is None else str(model)
-        # From the root on, since workers may have another working directory.
-        if name and Path(name).is_dir():
-            name = str(Path(name).absolute())
-        state = state_of(name) if name else ()
+        name, state = None, ()
+        if model is not None:
+            # From the root on, since workers may have another working directory.
+            name = str(Path(model).absolute() if Path(model).is_dir() else model)
+            state = state_of(name)
         return NamedModel(name, tuple(sorted(loading.items())), needs=needs, state=state)
     check_pair(model, tokenizer, loading)
     if not engine.is_own or engine.name != "this process":
