@@ -312,14 +312,10 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
         groups: the document that each is of; None where that is not known.
 
     Raises:
-        RecordError: where no texts were given, or more or fewer groups than texts.
+        RecordError: where there are more or fewer groups than texts.
     """
     from headscope.capturing import groups_in, parse_input, parse_texts, several_of
 
-    if texts is None:
-        raise RecordError(
-            "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
-        )
     groups = groups_in(texts) if groups is None else several_groups(groups)
     texts = several_of(texts)
     if type(texts) in (list, tuple):  # of a stream, the texts that were read are not kept

@@ -198,6 +198,10 @@ def read_texts(
     """
     check_options(fold, options, (*known, "groups"))
     if asks_for_run(options):
+        if texts is None:
+            raise RecordError(
+                "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
+            )
         stream = corpus_texts(texts, options.pop("groups", None))
         with texts_in_parts(fold, given, stream, options) as parts:
             yield parts
