@@ -184,6 +184,17 @@ def test_weights_that_are_nowhere_or_of_several_kinds():
     tokenizer = tiny_tokenizer()
     with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
         hs.capture(tiny_model("bert").to("meta"), tokenizer, "the cat")
+    writing = tiny_model("gpt2", writes=True).to("meta")
+    with pytest.raises(hs.CaptureError, match="GPT2LMHeadModel has weights on the meta device"):
+        hs.generate(writing, tokenizer, "the cat")
+    torch.set_default_device("meta")
+    try:
+        with pytest.raises(hs.CaptureError, match=r"set_default_device\('meta'\) is in force"):
+            hs.heads(tiny_model("bert").to_empty(device="cpu"), tokenizer, ["the cat", "a b"])
+    finally:
+        torch.set_default_device("cpu")
+    with pytest.raises(hs.RecordError, match="random_weights is True or False, not 'yes'"):
+        hs.heads(tiny_model("bert"), tokenizer, ["the cat"], random_weights="yes")
     mixed = tiny_model("bert")
     mixed.encoder.layer[1].half()
     with pytest.raises(hs.CaptureError, match="BertModel has weights in float16 and float32 and"):

@@ -213,7 +213,7 @@ def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
     calls = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]}]
     with pytest.raises(TextError, match="is a call of a tool or its answer, not rendered here"):
         hs.capture(model, tokenizer, [{"role": "user", "content": "hi"}, *calls])
-    with pytest.raises(FileError, match=r"capture --out run\.safetensors makes such a file"):
+    with pytest.raises(FileError, match=r"--out of capture or --save of a study"):
         hs.load("x.npz")
     with pytest.raises(CaptureError, match="The sound is empty: .0.; give at least one sample"):
         hs.capture(tiny_model("whisper"), None, sound=np.zeros(0), sampling_rate=16000)

@@ -104,7 +104,7 @@ def check_reading(options: Mapping[str, Any]) -> None:
     for name in ("batch_size", "batch_tokens"):
         if options.get(name) is not None:
             check_count(name, options[name])
-    for name in ("progress", "allow_unfit"):
+    for name in ("progress", "allow_unfit", "random_weights"):
         if options.get(name) is not None and not isinstance(options[name], bool):
             raise RecordError(f"{name} is True or False, not {options[name]!r}")
     report = options.get("on_error")

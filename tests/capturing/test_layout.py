@@ -111,7 +111,7 @@ def test_each_text_of_a_batch_has_its_own_weights(way, heads):
 def test_a_batch_whose_order_nothing_proves_is_refused(way):
     model, states = attention(way, BATCH, has_output=False)
     with (
-        pytest.raises(CaptureError, match="nothing shows which is which"),
+        pytest.raises(CaptureError, match="nothing shows which rows are heads"),
         hs.watch(model, batch=BATCH),
     ):
         model(states)
@@ -135,7 +135,7 @@ def test_values_of_nothing_prove_no_order():
     nn.init.zeros_(model.value.weight)
     nn.init.zeros_(model.value.bias)
     with (
-        pytest.raises(CaptureError, match="nothing shows which is which"),
+        pytest.raises(CaptureError, match="nothing shows which rows are heads"),
         hs.watch(model, batch=BATCH),
     ):
         model(states)

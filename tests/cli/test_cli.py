@@ -296,7 +296,7 @@ def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
     refused = {
         "compare a.safetensors b.safetensors": "or give less to hs.compare(..., least=)",
         "figure a.safetensors --layer 1 --quantity nope --out a.svg": "stack 'self' has 'weight'",
-        "export nothere --out a.csv": "headscope capture --out run.safetensors makes such a file",
+        "export nothere --out a.csv": "--out of capture or --save of a study",
         f"generate a b --model {writer} --out c.safetensors": "Expected a folder for --out",
     }
     for line, why in refused.items():

@@ -153,7 +153,19 @@ def norms_for(builder: Builder, model: nn.Module, keeping: KeepChoice) -> NormsW
 
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
-    """Run without gradients and in evaluation mode; restore every module's training flag after."""
+    """Run without gradients and in evaluation mode; restore every module's training flag after.
+
+    Raises:
+        CaptureError: where its weights have no numbers.
+    """
+    # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
+    if any(weight.is_meta for weight in model.parameters()) and not any(
+        hasattr(module, "_hf_hook") for module in model.modules()
+    ):
+        raise CaptureError(
+            f"{type(model).__name__} has weights on the meta device, where there are no numbers; "
+            "load it with from_pretrained, or fill them with model.to_empty and load_state_dict"
+        )
     with torch.no_grad(), evaluating(model), naming_memory():
         yield
 
@@ -162,9 +174,15 @@ def unwrapped(model: Any) -> Any:
     """The model inside the wrapper of ``torch.compile``, whose compiled code cannot be watched.
 
     Raises:
-        CaptureError: if the model runs copies of itself, or as a graph, and cannot be watched.
+        CaptureError: if the model runs copies of itself, or as a graph, and cannot be watched, or
+            tensors that are made have no numbers.
         ModelError: if it is no torch module.
     """
+    if torch.get_default_device().type == "meta":
+        raise CaptureError(
+            "torch.set_default_device('meta') is in force, under which tensors have no numbers; "
+            "call torch.set_default_device('cpu') before a model is run"
+        )
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise CaptureError(
             f"{type(model).__name__} runs copies of a model; give the model itself: model.module"

@@ -67,7 +67,8 @@ class RecordFile:
         except UNREADABLE as error:
             if isinstance(error, FileError):
                 raise
-            raise FileError(f"{path} is cut or no .safetensors file ({error}); {again}") from None
+            then = f"give one that headscope wrote, or {again}"
+            raise FileError(f"{path} is cut or no .safetensors file ({error}); {then}") from None
         if text is None:
             raise FileError(
                 f"{path} is a .safetensors file, but not a headscope record (a model's weights, "
@@ -167,9 +168,8 @@ def write_tensors(
 def _opened(path: Path) -> OpenFile:
     try:
         if regular_or_none(path) is None:
-            raise FileError(
-                f"{path} does not exist; headscope capture --out run.safetensors makes such a file"
-            )
+            written = "a file that headscope wrote, with --out of capture or --save of a study"
+            raise FileError(f"{path} does not exist; give {written}")
         return OpenFile(path)
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):

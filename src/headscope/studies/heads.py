@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.corpus import WHOLE, Counted, Counts, Kept, RunFolder, Sums, asks_for_run
-from headscope.errors import CaptureError, HeadscopeError, RecordError, listed
+from headscope.errors import CaptureError, HeadscopeError, RecordError, check_reading, listed
 from headscope.measures import repeated_tokens
 from headscope.patterns import (
     PATTERNS,
@@ -192,6 +192,8 @@ def heads(
         ...     "bert-base-uncased", texts=["The cat sat.", "It slept."], random_weights=True
         ... )
     """
+    if not isinstance(random_weights, Heads):
+        check_reading({"random_weights": random_weights})
     if texts is None and not asks_for_run(options):
         asked = {"random_weights": random_weights is True, "position_mean": position_mean is True}
         asked |= {"related": related, "battery": bool(options.pop("battery", None))}

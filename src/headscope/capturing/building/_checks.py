@@ -193,8 +193,10 @@ def check_form(call: Call, texts: int) -> None:
             "captured yet"
         )
     if call.layout.open:
-        remedy = "; capture one text at a time" if texts != 1 else ""
+        remedy = (
+            "capture one text at a time" if texts != 1 else "give the module an output projection"
+        )
         raise CaptureError(
-            f"{call.name} holds texts and heads in axes of which nothing shows which is which (no "
-            f"output projection takes its result){remedy}"
+            f"{call.name} has texts and heads side by side in one axis, and no output projection "
+            f"takes its result, so that nothing shows which rows are heads of which text; {remedy}"
         )

@@ -464,18 +464,9 @@ def _input_error(model: Any, arguments: Mapping[str, Any], error: Exception) -> 
 
 
 def _weights_error(model: Any, error: BaseException) -> CaptureError | None:
-    """What is wrong with the weights of a model that stopped: not there, or of several precisions;
-    else None.
-    """
+    """What is wrong with the weights of a model that stopped, of several precisions; else None."""
     weights = [each for each in model.parameters() if each.is_floating_point()]
-    # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
-    offloaded = any(hasattr(module, "_hf_hook") for module in model.modules())
     name = type(model).__name__
-    if not offloaded and any(each.is_meta for each in weights):
-        return CaptureError(
-            f"{name} has weights on the meta device, where there are no numbers; load it with "
-            "from_pretrained, or fill them with model.to_empty and load_state_dict"
-        )
     kinds = sorted({str(each.dtype).removeprefix("torch.") for each in weights})
     if len(kinds) > 1 and "dtype" in str(error):
         return CaptureError(

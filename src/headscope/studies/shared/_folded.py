@@ -64,6 +64,7 @@ def folded(
         RecordError: where no text is left, two have one name, or there is not a group for each.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    check_reading({"random_weights": random_weights})
     fold, how, judging = asked.FOLD, asked.how | more, asked.judging
     groups, source = options.pop("groups", None), options.pop("source", "")
     if groups is not None:
@@ -156,6 +157,7 @@ def folded_texts(
         RecordError: where no text is left, or random weights are asked of records.
         RunError: of a run, see `headscope.corpus.run`.
     """
+    check_reading({"random_weights": random_weights})
     fold, how, judging = fold or asked.FOLD, asked.how, asked.judging
     if texts is not None or asks_for_run(options):
         with read_texts(fold, given, texts, options, known=(*how, *judging)) as read:
