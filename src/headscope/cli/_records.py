@@ -22,6 +22,7 @@ EXAMPLES = 2
 """Default for how many made-up texts each model is given at once."""
 
 
+@made_from()
 def check(*files: Path) -> None:
     """Check that records and results are undamaged.
 

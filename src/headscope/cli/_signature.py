@@ -117,7 +117,9 @@ class Command:
         listed = []
         for parameter in inspect.signature(self.function, eval_str=True).parameters.values():
             if parameter.name not in ("asked", "options"):
-                listed.append(parameter)
+                help_ = " ".join(told.get(parameter.name, "").split())
+                kind = Annotated[parameter.annotation, _told(help_, parameter.default)]
+                listed.append(parameter.replace(annotation=kind))
         known: dict[str, Argument] = {}
         for source in (*reversed(self.sources), f"{__name__}:Shared"):
             known |= options_of(*source.split(":"))
@@ -153,8 +155,7 @@ class Command:
 
 def _parameter(name: str, option: Argument, **more: Any) -> inspect.Parameter:
     kind: Any = option.type | None if option.default is None else option.type
-    shows = "default" not in option.help
-    told = Parameter(help=option.help, show_default=shows, validator=LIMITS.get(name), **more)
+    told = _told(option.help, option.default, validator=LIMITS.get(name), **more)
     if any("-" in str(choice) for choice in get_args(option.type)):
         told = Parameter.combine(told, Parameter(converter=hyphenated))
     by_name = inspect.Parameter.KEYWORD_ONLY
@@ -167,8 +168,18 @@ def _field(name: str, help_: str, *, is_needed: bool) -> inspect.Parameter:
     each = FIELDS[name]
     place = each.POSITIONAL_ONLY if name in ("text", "text_b") else each.KEYWORD_ONLY
     more: Any = {"group": GROUPS[name]} if name in GROUPS and not is_needed else {}
-    default, told = each.empty if is_needed else each.default, Parameter(help=help_, **more)
-    return each.replace(kind=place, default=default, annotation=Annotated[each.annotation, told])
+    default = each.empty if is_needed else each.default
+    kind = Annotated[each.annotation, _told(help_, default, **more)]
+    return each.replace(kind=place, default=default, annotation=kind)
+
+
+def _told(help_: str, default: Any, **more: Any) -> Parameter:
+    """What cyclopts is told of an option: a default that its help names is not shown again, and
+    what turns it off is offered where it is on.
+    """
+    more |= {"show_default": False} if "default" in help_ else {}
+    more |= {"negative_bool": "no-"} if default is True else {}
+    return Parameter(help=help_, **more)
 
 
 def made_from(*sources: str, takes: str = "", group: str = "") -> Callable[..., Command]:
