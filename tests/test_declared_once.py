@@ -73,7 +73,7 @@ STUDY_EDITS = {
     "__init__.pyi": [
         ("    mechanism as mechanism,\n", "    lengths as lengths,\n    mechanism as mechanism,\n")
     ],
-    "cli/_app.py": [('    "_studies": ', '    "_lengths": "lengths",\n    "_studies": ')],
+    "cli/_main.py": [('    "_studies": ', '    "_lengths": "lengths",\n    "_studies": ')],
 }
 STUDY_FILES = {
     "studies/lengths/__init__.py": '"""How long texts are."""\n',
@@ -121,7 +121,7 @@ sys.path.insert(0, TOOLS)
 import write_contract
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._app import app
+from headscope.cli._main import app
 from headscope.patterns import heads
 from headscope.testing import random_record
 from headscope.views import _html

@@ -54,7 +54,7 @@ def names():
 @pytest.mark.parametrize("words", list(commands()))
 def test_commands_parse(words):
     pytest.importorskip("cyclopts", reason="needs the extra cli")
-    from headscope.cli._app import app
+    from headscope.cli._main import app
 
     command, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     assert command.__name__ == words[0]

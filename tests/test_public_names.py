@@ -59,7 +59,7 @@ def test_unknown_name_lists_those_there_are():
         "import headscope; headscope.load; headscope.from_weights([[[[1.0]]]], ['a']); "
         "headscope.page",
         "import headscope; headscope.heads",
-        "import headscope.cli._app",
+        "import headscope.cli._main",
         "from headscope.capturing import check_text, check_name",
         "from headscope.testing import random_record; random_record()",
     ],

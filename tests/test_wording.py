@@ -124,7 +124,7 @@ def test_public_docstrings_are_in_the_words_of_the_field():
 
 
 def test_help_is_in_the_words_of_the_field():
-    from headscope.cli._app import app
+    from headscope.cli._main import app
 
     texts = {}
     for command in app:

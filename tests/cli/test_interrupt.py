@@ -21,7 +21,7 @@ STARTED = "from headscope.cli import main; print('started', flush=True); main()"
 WAITING = """
 import time
 from headscope.cli import main
-from headscope.cli._app import app
+from headscope.cli._main import app
 
 @app.command
 def wait():
@@ -39,7 +39,7 @@ main(["wait"])
 DELETING = """
 import time
 from headscope.cli import main
-from headscope.cli._app import app
+from headscope.cli._main import app
 
 class Slow:
     def __del__(self):

@@ -12,7 +12,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._app import app
+from headscope.cli._main import app
 
 from .conftest import header_of, run_line
 

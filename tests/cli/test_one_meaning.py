@@ -10,7 +10,7 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.cli._app import app
+from headscope.cli._main import app
 from headscope.testing import random_record
 
 from .conftest import header_of

@@ -66,7 +66,7 @@ def record(here):
 
 
 def options_of(command):
-    from headscope.cli._app import app
+    from headscope.cli._main import app
 
     arguments = app[command].assemble_argument_collection()
     return {name: argument.parameter.help for argument in arguments for name in argument.names}

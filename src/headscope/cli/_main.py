@@ -1,4 +1,6 @@
-"""The command line's border: arguments in, exit code out, and one line for every error."""
+"""The list of commands, and the command line's border: arguments in, exit code out, and one line
+for every error.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,52 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import cyclopts
+from cyclopts import App, Parameter
 
 from headscope._missing_packages import missing_package
-from headscope.cli._app import app
+from headscope._version import __version__
 from headscope.cli._files import left_out
 from headscope.cli._run import ran
 from headscope.errors import HeadscopeError
+
+COMMANDS = {
+    "_page": "view figure",
+    "_capture": "capture generate answer effect ablate",
+    "_records": "check export compare support",
+    "_serve": "serve",
+    "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",
+}
+"""The commands of each module: the function of that name, with its docstring as the help."""
+if find_spec("headscope.headvis") is not None:  # of an extra
+    COMMANDS["_headvis"] = "headvis"
+
+
+def _shown(default: Any) -> str | None:
+    """A default in the help; nothing where a reader expects it, or where it is no value to type."""
+    return None if default in (None, False, ()) or "(" in str(default) else str(default)
+
+
+app = App(
+    name="headscope",
+    help="See what every attention head of a transformer does.",
+    version=__version__,
+    help_format="plaintext",
+    default_parameter=Parameter(
+        consume_multiple=True, negative_iterable=(), negative_bool=(), show_default=_shown
+    ),
+    suppress_keyboard_interrupt=False,  # cyclopts would exit by itself, without a word
+)
+for module, names in COMMANDS.items():
+    for name in names.split():
+        # Named by its path, so that the module of a command is imported only when it is needed.
+        # The examples of a command stand where its usage would.
+        app.command(f"headscope.cli.{module}:{name}", name=name, usage="")
+
 
 DEBUG = "HEADSCOPE_DEBUG"
 PACKAGE, CALLER = str(Path(__file__).parents[1]), str(Path(cyclopts.__file__).parent)

@@ -57,17 +57,12 @@ def _content(path: Path) -> str:
     """
     if path.suffix != files.RECORD:
         raise FileError(f"{path} is no record or result ({files.RECORD})")
-    storage, file = hs.storage, hs.storage.RecordFile(path)
-    said = f"{len(file.arrays)} arrays are as their checksums say"
-    if not path.is_file() or storage.kind_of(path) == storage.RECORD:
-        record = storage.load(path)
-        storage.check_record(file, record)
-        return f"{said}; {record.summary}"
-    # Reading a result compares every array with its checksum.
+    said = f"{len(hs.storage.RecordFile(path).arrays)} arrays are as their checksums say"
     try:
-        return f"{said}; {hs.results.load(path)!r}"
+        held = hs.results.load(path, check=True)
     except RecordError as error:  # made with a pattern of the user's own, which is not in the file
         return f"{said} ({error})"
+    return f"{said}; {held.summary if isinstance(held, hs.record.Record) else repr(held)}"
 
 
 @made_from("headscope.views.options:WrittenOptions", takes="out! stack layer head words")
