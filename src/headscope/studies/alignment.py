@@ -30,11 +30,9 @@ from headscope.studies._aligned_pairs import (
     records_of,
     told_of,
 )
-from headscope.studies.shared._fold import Fold, Item
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult, Item, taken
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import left_out_lines, percent
-from headscope.studies.shared._source import taken
 from headscope.studies.word_alignment import (
     BY,
     STATES,

@@ -17,7 +17,7 @@ from headscope.linguistics import Mention, Passage, Question, read_coreference, 
 from headscope.linguistics.mentions import RULES, mention_answers, rule_hits
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
+from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of, taken
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
     DEFAULTS,
@@ -26,7 +26,6 @@ from headscope.studies.shared._head_answers import (
     HeadAnswers,
     percent,
 )
-from headscope.studies.shared._source import taken
 
 CANDIDATES = ("mentions", "words")
 """What a mention chooses among: the heads of its candidates, or all other words of the passage."""

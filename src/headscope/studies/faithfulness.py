@@ -20,8 +20,7 @@ from headscope.evidence import interval_of_sums
 from headscope.measures.erasure import SHARES
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies.shared._fold import Fold, Readers, Reading, one_by_one
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult, Readers, Reading, one_by_one
 from headscope.studies.shared._folded import folded_texts
 
 if TYPE_CHECKING:

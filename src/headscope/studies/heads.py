@@ -29,10 +29,10 @@ from headscope.patterns import (
 from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies.shared._corpus_model import RunModel
-from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of, stack_of
+from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of, stack_of, taken
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
 from headscope.studies.shared._folded import read_texts
-from headscope.studies.shared._source import TextsInMemory, check_only_records, taken, warn_of_few
+from headscope.studies.shared._source import TextsInMemory, check_only_records, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"

@@ -46,10 +46,8 @@ from headscope.patterns.neurons import (
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import PAIR, Finite
-from headscope.studies.shared._fold import Fold, stack_of, told_of
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult, stack_of, taken, told_of
 from headscope.studies.shared._folded import folded_texts
-from headscope.studies.shared._source import taken
 
 CARRYING = ("unit", "features", "adds", "low", "high", "share", "carries", "stable")
 """Columns for each neuron that carries the score; see `Neuron`."""

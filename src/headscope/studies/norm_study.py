@@ -16,8 +16,7 @@ from headscope.measures import spearman, token_class
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies.shared._fold import Fold, stack_of
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult, stack_of
 from headscope.studies.shared._folded import folded_texts
 
 SHOWN = {"cls": "[CLS]", "sep": "[SEP]", "first": "first", "stop": ". ,", "other": "other"}

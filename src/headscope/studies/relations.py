@@ -24,7 +24,7 @@ from headscope.linguistics import (
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
 from headscope.record import Record
 from headscope.results import TextTable
-from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of
+from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of, taken
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import (
     DEFAULTS,
@@ -35,7 +35,6 @@ from headscope.studies.shared._head_answers import (
     percent,
 )
 from headscope.studies.shared._sentences import given_of, parse_treebank, sentence_of
-from headscope.studies.shared._source import taken
 
 if TYPE_CHECKING:
     from headscope.patterns import Heads

@@ -35,8 +35,8 @@ from headscope.studies.ablate._examples import (
 )
 from headscope.studies.ablate._result import Ablation, Cell
 from headscope.studies.ablate._run import MEANS, By, DisabledHeads, means_of, undisturbed
+from headscope.studies.shared._fold import taken
 from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, hashable, texts_in_parts
-from headscope.studies.shared._source import taken
 from headscope.tasks import Task, check_task, parse_task
 
 FOR_RUNS = ("texts", "tokenizer", "truncate", "masked", *LOADING)

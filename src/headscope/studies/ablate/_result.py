@@ -16,8 +16,7 @@ from headscope.evidence.chance import check_correction
 from headscope.evidence.groups import check_confidence
 from headscope.results import TextTable
 from headscope.storage import Finite, array_of, check_document
-from headscope.studies.shared._fold import Fold
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult
 
 MOST_COLUMNS = 16
 FLIPS = 8191

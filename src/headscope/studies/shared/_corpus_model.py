@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import re
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
 from headscope.evidence.groups import group_of, parse_groups, several_groups
+from headscope.studies.shared._fold import name_and_code
 from headscope.studies.shared._source import LOADING, plain_of, with_copies
 
 _loading = threading.Lock()
@@ -262,17 +262,6 @@ def _changes_of(model: Any) -> Iterator[str]:
     yield f"its modules and their numbers {_digest(numbers)}"
 
 
-def name_and_code(function: Any) -> str:
-    """What tells one function of a user's from another."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    try:
-        code = inspect.getsource(function)
-    except (OSError, TypeError):
-        code = ""
-    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
-    return f"{getattr(function, '__module__', '')}.{name}, code {digest}"
-
-
 def _read_by(tokenizer: Any) -> dict[str, Any]:
     """What a tokenizer does with a text."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -312,8 +301,18 @@ def corpus_texts(texts: Any, groups: Iterable[Any] | None) -> Iterator[CorpusTex
         groups: the document that each is of; None where that is not known.
 
     Raises:
-        RecordError: where there are more or fewer groups than texts.
+        RecordError: where no texts were given, or more or fewer groups than texts.
     """
+    if texts is None:
+        raise RecordError(
+            "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
+        )
+    return _corpus_texts(texts, groups)
+
+
+def _corpus_texts(
+    texts: Any, groups: Iterable[Any] | None
+) -> Iterator[CorpusText | HeadscopeError]:
     from headscope.capturing import groups_in, parse_input, parse_texts, several_of
 
     groups = groups_in(texts) if groups is None else several_groups(groups)

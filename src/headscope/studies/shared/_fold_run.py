@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,14 +33,8 @@ from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, Recor
 from headscope.patterns import MissingFunction, Pattern
 from headscope.results import Result
 from headscope.storage import load_kept, save_kept
-from headscope.studies.shared._corpus_model import (
-    RunModel,
-    facts_of_model,
-    name_and_code,
-    one_thread,
-    parse_model,
-)
-from headscope.studies.shared._fold import as_given
+from headscope.studies.shared._corpus_model import RunModel, facts_of_model, one_thread, parse_model
+from headscope.studies.shared._fold import as_given, said
 from headscope.studies.shared._source import check_known_texts
 
 if TYPE_CHECKING:
@@ -55,21 +49,6 @@ RANDOM = "random_weights"
 TOGETHER = ("batch_size", "batch_tokens")
 Readers = tuple[Any, Any]
 Stream = Iterable[CorpusText | HeadscopeError]
-
-
-def said(value: Any) -> Any:
-    """An option as JSON has it."""
-    if isinstance(value, dict):
-        return dict(zip(value, said([*value.values()]), strict=True))
-    if isinstance(value, list | tuple):
-        return [said(each) for each in value]
-    if hasattr(value, "facts"):
-        return said(value.facts)
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return name_and_code(value) if callable(value) else type(value).__name__
 
 
 def hashable(option: Any) -> Any:

@@ -12,8 +12,7 @@ from headscope.errors import HeadscopeError, RecordError, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
 from headscope.studies.shared._corpus_model import corpus_texts
-from headscope.studies.shared._fold import Fold, Item
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import Fold, FoldResult, Item
 from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
 from headscope.studies.shared._source import (
     CAPTURING,
@@ -200,10 +199,6 @@ def read_texts(
     """
     check_options(fold, options, (*known, "groups"))
     if asks_for_run(options):
-        if texts is None:
-            raise RecordError(
-                "out, workers and executor are for a run over texts; give (model, tokenizer, texts)"
-            )
         stream = corpus_texts(texts, options.pop("groups", None))
         with texts_in_parts(fold, given, stream, options) as parts:
             yield parts

@@ -22,8 +22,7 @@ from headscope.evidence.groups import group_of
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import Finite, Seed, array_of
-from headscope.studies.shared._fold import Item
-from headscope.studies.shared._fold_result import FoldResult
+from headscope.studies.shared._fold import FoldResult, Item
 
 ASKED = "asked/"
 """Prefix of the name of how often something was asked."""

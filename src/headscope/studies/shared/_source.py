@@ -13,7 +13,7 @@ from headscope.corpus import CorpusText, Sums, TextNames
 from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.record import Record
-from headscope.studies.shared._fold import Fold, Item
+from headscope.studies.shared._fold import Fold, Item, taken
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome
@@ -112,11 +112,6 @@ def _warn_of_left_out(number: int, error: Any) -> None:
 
 def passed(*_: Any) -> None:
     """What cannot be captured is reported once, when the model itself reads it."""
-
-
-def taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """These options, which are taken out of the others."""
-    return {name: options.pop(name) for name in names if name in options}
 
 
 def read_in_memory(
