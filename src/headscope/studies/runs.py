@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,7 +20,6 @@ from headscope.capturing.inputs.parse import check_reader, parse_shared
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.loading import head_of, load_for
-from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.observers import hook_after
 from headscope.capturing.options import LOADING, check_not_loaded, keeping_of
 from headscope.capturing.run import at_rest, run, unwrapped
@@ -34,7 +32,8 @@ from headscope.interventions import Intervention
 from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import intervene
 from headscope.record import Record
-from headscope.studies.shared._source import check_texts
+from headscope.studies.shared._fold import one_by_one
+from headscope.studies.shared._source import check_texts, warn_of_left_out
 
 ROUNDING = "give controls= (--control) for the like of this change"
 Cells = Mapping[str, frozenset[tuple[int, int]]]
@@ -102,8 +101,6 @@ class Runs:
     """
 
     def __init__(self, loaded: tuple[Any, Any], given: ParsedInput, options: Any, top: int) -> None:
-        self.model: Any
-        self.inputs: Inputs
         # Whoever asks for runs has checked, or allowed, unknown tokens.
         self.model, self.inputs = prepared(*loaded, given, options, max_unknown=1.0)
         self.tokenizer: Any = getattr(loaded[1], "tokenizer", loaded[1])
@@ -257,9 +254,6 @@ def _null(own: StackComparison) -> np.ndarray:
     return np.array([np.nan if cell in own.changed else own.distance(*cell) for cell in own.cells])
 
 
-OnError = Callable[[int, HeadscopeError], None]
-
-
 def effect(
     model: Any,
     tokenizer: Any = None,
@@ -322,54 +316,40 @@ def effect(
     inputs = parse_shared(text, options)
     groups = None if groups is None else listed_groups(groups, len(inputs))
     if model is None or isinstance(model, str | Path):
-        named = (model, tokenizer)
-        model, tokenizer = _loaded(named, inputs, loading, allow_unfit=anyway)
+        # With the head that it was kept with.
+        first = next((given for given in inputs if isinstance(given, ParsedInput)), ParsedInput())
+        model, own = load_for(model, first, kept=True, allow_unfit=anyway, **loading)
+        tokenizer = own if tokenizer is None else tokenizer
     else:
         check_not_loaded(model, loading)
     if not anyway:
         _check_fit(model, tokenizer, inputs)
-    most_unknown = 1.0 if anyway else MOST_UNKNOWN
 
-    def read(given: ParsedInput) -> Runs:
+    def read(_: int, given: ParsedInput) -> Runs:
         """An input as it is and under each change."""
         own = Runs((model, tokenizer), given, options, top)
         ids = own.inputs.arguments.get("input_ids")
-        if ids is not None and own.tokenizer is not None:
-            check_known(own.tokenizer, ids.reshape(-1).tolist(), "the text", most_unknown)
+        if ids is not None and own.tokenizer is not None and not anyway:
+            check_known(own.tokenizer, ids.reshape(-1).tolist(), "the text", MOST_UNKNOWN)
         for change in (interventions, *controls):
             own.run(change)
         return own
 
-    runs = _all(inputs, read, on_error)
+    runs = _all(inputs, read, on_error or warn_of_left_out)
     if groups is not None:
         # Documents of texts that could not be run go with them.
         groups = [groups[number] for number in runs]
-    return _effect_of(list(runs.values()), interventions, controls, groups)
+    return _effect_of(list(runs.values()), groups)
 
 
-def _loaded(
-    named: tuple[Any, Any], inputs: Sequence[Outcome], options: dict[str, Any], *, allow_unfit: bool
-) -> tuple[Any, Any]:
-    """A model that was named, with the head that it was kept with, and what it reads with."""
-    name, tokenizer = named
-    first = next((given for given in inputs if isinstance(given, ParsedInput)), ParsedInput())
-    model, own = load_for(name, first, kept=True, allow_unfit=allow_unfit, **options)
-    return model, own if tokenizer is None else tokenizer
-
-
-def _effect_of(
-    runs: list[Runs],
-    interventions: Sequence[Any],
-    controls: Sequence[Sequence[Any]],
-    groups: Sequence[Any] | None,
-) -> Effect:
+def _effect_of(runs: list[Runs], groups: Sequence[Any] | None) -> Effect:
     """What runs of the same texts, intact, changed and under each control, say together."""
     intact = [each.intact.record for each in runs]
     changed = [each.changed[0].record for each in runs]
     comparison = compare(intact, changed, heads="number", groups=groups)
     # The first changed run is that of the change, and those after it of the controls.
-    levels = [_control(runs, intact, number) for number in range(1, 1 + len(controls))]
     cells = [ran.cells for ran in runs[0].changed]
+    levels = [_control(runs, intact, number) for number in range(1, len(cells))]
     return Effect(
         comparison=with_changed(comparison, cells[0], levels, reached=_reached(comparison, cells)),
         outputs=tuple(each.moved for each in runs),
@@ -378,29 +358,21 @@ def _effect_of(
 
 
 def _all(
-    inputs: Sequence[Outcome], read: Callable[[ParsedInput], Runs], on_error: OnError | None
+    inputs: Sequence[Outcome], read: Callable[[int, ParsedInput], Runs], report: Callable[..., None]
 ) -> dict[int, Runs]:
-    """The inputs that can be run, by number; one that cannot costs itself alone.
-
-    Raises:
-        HeadscopeError: why the first cannot, where none can.
-    """
-    runs: dict[int, Runs] = {}
+    """The inputs that can be run, by number; one that cannot costs itself alone."""
     failed: dict[int, HeadscopeError] = {}
-    for number, given in enumerate(inputs):
-        if isinstance(given, HeadscopeError):
-            failed[number] = given
-            continue
-        try:
-            runs[number] = read(given)
-        except InterventionError:
-            raise  # of the change, which is the same for all texts
-        except OF_ONE_INPUT as error:
-            failed[number] = reason_of(error)
+
+    def lose(number: int, error: HeadscopeError) -> None:
+        if isinstance(error, InterventionError):
+            raise error  # of the change, which is the same for all texts
+        failed[number] = error
+
+    runs = dict(one_by_one(inputs, read, {"on_error": lose}, "Running"))
     if not runs:
         raise next(iter(failed.values()))
     for number, error in failed.items():
-        (on_error or _warn)(number, error)
+        report(number, error)
     return runs
 
 
@@ -441,10 +413,6 @@ def _check_fit(model: Any, tokenizer: Any, inputs: Sequence[Outcome]) -> None:
     check_fit(whole, head_of(type(whole), getattr(whole, "config", None)))
     if tokenizer is not None:
         check_texts(tokenizer, inputs)
-
-
-def _warn(number: int, error: HeadscopeError) -> None:
-    warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
 
 
 def _check(interventions: Any, controls: Any) -> None:
