@@ -249,11 +249,11 @@ class Sums:
         if other._hashed:
             self._hash()
         for row, counts in other._rows.items():
-            self._add_row(row if other._hashed else self._row_of(row), counts)
+            add(self._rows.setdefault(row if other._hashed else self._row_of(row), {}), counts)
         # Where there are more documents than rows may be, each goes to the row of its hash.
         if len(self._rows) > GROUPS:
             self._hash()
-        self._add_whole(other._whole)
+        add(self._whole, other._whole)
         self._add_examples(other._examples.values())
 
     def without(self, prefix: str) -> Sums:
@@ -315,17 +315,13 @@ class Sums:
             number, own = name.removeprefix(EACH).split("/", 1)
             text, group = document["each"][int(number)]
             self.each.setdefault((text, group), {})[own] = array
-            return
-        if name.startswith(WHOLE):
+        elif name.startswith(WHOLE):
             self._whole[name] = array
-        if name.startswith((WHOLE, TEXTS, DOCUMENTS, EXAMPLE)):
-            return
-        if len(array) != len(rows):
-            raise ValueError(f"{name} has {len(array)} rows, and there are {len(rows)}")
-        for at, row in enumerate(rows):
+        elif name.startswith("counts."):
             # Most rows have none of most counts; one row says that they are counted at all.
-            if not at or array[at].any():
-                self._rows[row][name.removeprefix("counts.")] = array[at]
+            for at, (row, own) in enumerate(zip(rows, array, strict=True)):
+                if not at or own.any():
+                    self._rows[row][name.removeprefix("counts.")] = own
 
     def _differing(self, facts: Facts) -> str:
         """The first fact that is another; empty where none is."""
@@ -338,23 +334,6 @@ class Sums:
     def _row_of(self, document: str) -> str:
         return f"{key_of('row', document) % GROUPS}" if self._hashed else document
 
-    def _add_row(self, row: str, counts: Counts) -> None:
-        there = self._rows.setdefault(row, {})
-        for name, array in counts.items():
-            there[name] = there[name] + array if name in there else np.array(array)
-
-    def _add_whole(self, counts: Counts) -> None:
-        for name, array in counts.items():
-            there = self._whole.get(name)
-            if there is None:
-                self._whole[name] = np.array(array)
-            elif there.shape == array.shape and there.dtype == array.dtype:
-                there += array
-            else:
-                size = np.maximum(there.shape, array.shape)
-                both = [np.pad(a, [(0, n) for n in size - a.shape]) for a in (there, array)]
-                self._whole[name] = both[0] + both[1]
-
     def _add_examples(self, examples: Iterable[Counts]) -> None:
         for each in examples:
             self._examples[int(each[f"{EXAMPLE}key"].view(np.uint64)[0])] = each
@@ -366,7 +345,21 @@ class Sums:
             return
         named, self._rows, self._hashed = self._rows, {}, True
         for document, counts in named.items():
-            self._add_row(self._row_of(document), counts)
+            add(self._rows.setdefault(self._row_of(document), {}), counts)
+
+
+def add(there: dict[str, np.ndarray], counts: Counts) -> None:
+    """Add counts to others, by name; arrays of several sizes from their beginning."""
+    for name, array in counts.items():
+        known = there.get(name)
+        if known is None:
+            there[name] = np.array(array)
+        elif known.shape == array.shape and known.dtype == array.dtype:
+            known += array
+        else:
+            size = np.maximum(known.shape, array.shape)
+            both = [np.pad(a, [(0, n) for n in size - a.shape]) for a in (known, array)]
+            there[name] = both[0] + both[1]
 
 
 def _alike(one: Any, other: Any) -> bool:
