@@ -18,6 +18,7 @@ from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError, check_reading
 from headscope.interventions.objective import padded
+from headscope.tasks._task import Task
 
 AT_ONCE = 16
 """Examples in a batch: on one core all-MiniLM-L6-v2 takes 1.1 to 1.9 times as long with 32 to
@@ -66,10 +67,10 @@ class Examples:
     left_out: dict[int, str]
     parts: list[list[int]]
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """Which of those that were read stands where in the batches."""
-        return tuple(chain.from_iterable(self.parts))
+    def task(self, batches: list[dict[str, Any]], score: Any, name: str, **more: Any) -> Task:
+        """A task of batches of these examples."""
+        order = tuple(chain.from_iterable(self.parts))
+        return Task(batches, score, name, order=order, left_out=self.left_out, **more)
 
     def padded(self) -> list[dict[str, torch.Tensor]]:
         """The texts as padded batches; of pairs the second texts stand below all first ones."""

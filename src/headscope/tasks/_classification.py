@@ -67,8 +67,7 @@ def classification(
     batches = read.padded()
     for batch, part in zip(batches, read.parts, strict=True):
         batch["labels"] = kept[part]
-    task = _task(batches, "classification", metric, read.order)
-    return replace(task, left_out=read.left_out)
+    return read.task(batches, name="classification", **_how(batches, metric))
 
 
 def pictures(
@@ -91,7 +90,7 @@ def pictures(
     batches = []
     for own, classes in zip(values.split(batch), targets.split(batch), strict=True):
         batches.append({"pixel_values": own, "labels": classes})
-    return _task(batches, "picture classification", metric, None)
+    return Task(batches, name="picture classification", **_how(batches, metric))
 
 
 def f1(values: Values) -> float:
@@ -118,9 +117,8 @@ def totals_of(other: str, largest: int) -> dict[str, Callable[[Values], float]]:
     return totals
 
 
-def _task(
-    batches: list[dict[str, Any]], name: str, metric: str, order: tuple[int, ...] | None
-) -> Task:
+def _how(batches: list[dict[str, Any]], metric: str) -> dict[str, Any]:
+    """How classes are scored."""
     kinds = ("accuracy", "log likelihood")
     if metric not in kinds:
         raise TextError(f"metric is {metric!r}; give {' or '.join(map(repr, kinds))}")
@@ -144,7 +142,8 @@ def _task(
     other = kinds[1 - first]
     totals = totals_of(other, max(int(batch["labels"].max()) for batch in batches))
     columns = (other, "predicted", "label")
-    return Task(batches, score, name, metric, columns, order, totals=totals, asks=CLASS)
+    told = {"metric": metric, "columns": columns, "totals": totals}
+    return {"score": score, "asks": CLASS, **told}
 
 
 GOLD = "gold"
@@ -229,8 +228,8 @@ def compared(
     batches = read.padded()
     for batch, part in zip(batches, read.parts, strict=True):
         batch[GOLD] = wanted[part]
-    task = Task(batches, score, "likeness", "", (GOLD,), read.order, not_alone)
-    return replace(task, left_out=read.left_out)
+    more: dict[str, Any] = {"metric": "", "columns": (GOLD,), "finish": not_alone}
+    return read.task(batches, score, "likeness", **more)
 
 
 def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:

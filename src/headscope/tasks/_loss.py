@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,7 +18,6 @@ from headscope.interventions.objective import IGNORED, masked_batch, masking, me
 from headscope.tasks._batches import (
     AT_ONCE,
     Encode,
-    Examples,
     ReadingOptions,
     Rows,
     check_pair,
@@ -29,10 +27,9 @@ from headscope.tasks._batches import (
 )
 from headscope.tasks._task import Batch, Task, mean_of_second
 
-METRIC = "log likelihood"
-COLUMNS = ("accuracy",)
 TOTALS = {"accuracy": mean_of_second}
 """Numbers of all texts."""
+LIKELY: Any = {"metric": "log likelihood", "columns": ("accuracy",), "totals": TOTALS}
 OF_PAIRS = {"mean difference (nats)": mean_of_second}
 """Numbers of all pairs of sentences."""
 Score = Callable[[nn.Module, Batch], torch.Tensor]
@@ -58,7 +55,7 @@ def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOpt
     for batch in read.padded():
         labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORED)
         batches.append({**batch, "labels": labels})
-    return _task(batches, _shifted, NEXT, read)
+    return read.task(batches, _shifted, NEXT, asks=NEXT, **LIKELY)
 
 
 def masked_word(
@@ -94,7 +91,7 @@ def masked_word(
 
     read = read_examples(tokenizer, texts, row_of, reading)
     batches = [masked_batch(tokenizer, batch, share, generator) for batch in read.padded()]
-    return _task(batches, _at_masks, MASKED, read)
+    return read.task(batches, _at_masks, MASKED, asks=MASKED, **LIKELY)
 
 
 def translation(
@@ -137,7 +134,7 @@ def translation(
         aims = padded(targets)
         labels = aims["input_ids"].masked_fill(aims["attention_mask"] == 0, IGNORED)
         batches.append({**padded(sources), "labels": labels})
-    return _task(batches, _translated, TRANSLATION, read)
+    return read.task(batches, _translated, TRANSLATION, asks=TRANSLATION, **LIKELY)
 
 
 def repeats(
@@ -186,7 +183,7 @@ def repeats(
     for own, wanted in zip(ids.split(batch), labels.split(batch), strict=True):
         mask = torch.ones_like(own)
         batches.append({"input_ids": own, "attention_mask": mask, "labels": wanted})
-    return _task(batches, _shifted, "repeats")
+    return Task(batches, _shifted, "repeats", asks=NEXT, **LIKELY)
 
 
 def _shifted(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -224,15 +221,6 @@ def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     there = labels != IGNORED
     right = ((logits.argmax(-1) == labels) & there).sum(1) / there.sum(1)
     return torch.stack([-mean_loss(logits.float(), labels), right], dim=1)
-
-
-def _task(
-    batches: list[dict[str, Any]], score: Score, name: str, read: Examples | None = None
-) -> Task:
-    """A task of batches that hold these examples."""
-    asks = NEXT if score is _shifted else name
-    task = Task(batches, score, name, METRIC, COLUMNS, totals=TOTALS, asks=asks)
-    return task if read is None else replace(task, order=read.order, left_out=read.left_out)
 
 
 def minimal_pairs(
@@ -277,11 +265,8 @@ def minimal_pairs(
     if masked:
         batches = [_each_hidden(one, tokenizer) for one in batches]
         score, asks = _apart_masked, MASKED
-    columns, order = ("difference",), read.order
-    task = Task(
-        batches, score, "minimal pairs", "accuracy", columns, order, totals=OF_PAIRS, asks=asks
-    )
-    return replace(task, left_out=read.left_out)
+    more: dict[str, Any] = {"columns": ("difference",), "totals": OF_PAIRS, "asks": asks}
+    return read.task(batches, score, "minimal pairs", metric="accuracy", **more)
 
 
 def _apart_causal(model: nn.Module, batch: Batch) -> torch.Tensor:

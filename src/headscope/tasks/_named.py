@@ -68,34 +68,57 @@ def named_task(
         return _repeats(model, tokenizer, **count, **options)
     path = Path(path or "")  # `check_task` refuses a task without its file
     rows = read_rows(path)[:limit]
-    return _task_of((name, likeness), model, tokenizer, (rows, str(path)), **options)
+    return task_of_rows(name, model, tokenizer, (rows, str(path)), alike=likeness, **options)
 
 
 def task_of_rows(
-    name: str, model: Any, tokenizer: Any, examples: tuple[list[Any], str], **options: Any
+    name: str,
+    model: Any,
+    tokenizer: Any,
+    examples: tuple[list[Any], str],
+    *,
+    alike: Callable[..., Task] = compared,
+    **options: Any,
 ) -> Task:
-    """A task by its name, on rows of a run that scores them in parts.
-
-    Of pairs that are judged together (``"likeness"``) it gives what `judged_pairs` judges. A row of
-    ``"repeats"`` says which run of the draw it is, see `repeated_runs`.
+    """A task by its name, on rows; of a row of ``"repeats"``, which says which run of the draw it
+    is, see `repeated_runs`.
 
     Args:
         name: one of `NAMES`.
         model: see `named_task`.
         tokenizer: see `named_task`.
         examples: rows as of `read_rows`, and where they are from, for messages.
+        alike: makes a likeness: by default one that `judge_of` judges, when all pairs are known.
         **options: see `named_task`.
 
     Raises:
         TextError: where no row can be read.
         FileError: where the rows lack a field.
     """
-    rows, _ = examples
+    rows, path = examples
     if name == "repeats":
         # One after the other as they are drawn, of which the last is wanted.
         drawn = _repeats(model, tokenizer, batch=1, **_run_of(rows))
         return replace(drawn, batches=drawn.batches[-1:])
-    return _task_of((name, compared), model, tokenizer, examples, **options)
+    texts = given_pairs(rows, path)
+
+    def pairs() -> list[Any]:
+        if not any(isinstance(text, tuple) for text in texts):
+            raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
+        return texts
+
+    # Calls that are not made yet: only the one that is wanted looks at the rows.
+    makers: dict[str, Callable[[], Task]] = {
+        "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
+        "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
+        "classification": lambda: classification(
+            tokenizer, texts, _classes(rows, path, model), **options
+        ),
+        "likeness": lambda: alike(tokenizer, pairs(), given_labels(rows, path), **options),
+        "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
+        "translation": lambda: translation(tokenizer, pairs(), **options),
+    }
+    return makers[name]().grouped(read_groups(rows))
 
 
 def repeated_runs(
@@ -140,54 +163,13 @@ def _repeats(model: Any, tokenizer: Any, **options: Any) -> Task:
     return repeats(tokens, start=tokenizer.bos_token_id, **options)
 
 
-def _task_of(
-    kind: tuple[str, Callable[..., Task]],
-    model: Any,
-    tokenizer: Any,
-    examples: tuple[list[Any], str],
-    **options: Any,
-) -> Task:
-    """A task of rows.
-
-    Args:
-        kind: one of `NAMES`, and what makes a likeness.
-        model: see `named_task`.
-        tokenizer: see `named_task`.
-        examples: see `task_of_rows`.
-        **options: see `named_task`.
-    """
-    (name, alike), (rows, path) = kind, examples
-    texts = given_pairs(rows, path)
-
-    def pairs() -> list[Any]:
-        if not any(isinstance(text, tuple) for text in texts):
-            raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
-        return texts
-
-    def classes() -> list[Any]:
-        return _classes(rows, path, model)
-
-    # Calls that are not made yet: only the one that is wanted looks at the rows.
-    makers: dict[str, Callable[[], Task]] = {
-        "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
-        "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
-        "classification": lambda: classification(tokenizer, texts, classes(), **options),
-        "likeness": lambda: alike(tokenizer, pairs(), given_labels(rows, path), **options),
-        "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
-        "translation": lambda: translation(tokenizer, pairs(), **options),
-    }
-    return makers[name]().grouped(read_groups(rows))
-
-
 def _singles(texts: list) -> list[Any]:
     """Pairs joined to one text; what is not a text stays as it is, and is left out where it is
     read.
     """
-    return [" ".join(text) if _is_pair(text) else text for text in texts]
-
-
-def _is_pair(text: Any) -> bool:
-    return isinstance(text, tuple) and all(isinstance(part, str) for part in text)
+    # The second text of a pair is a string, the first may be a list of messages.
+    pairs = [isinstance(text, tuple) and isinstance(text[0], str) for text in texts]
+    return [" ".join(text) if joins else text for joins, text in zip(pairs, texts, strict=True)]
 
 
 def _classes(rows: list, path: str, model: Any) -> list[Any]:

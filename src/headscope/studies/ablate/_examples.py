@@ -63,7 +63,7 @@ def _task_of(readers: Readers, row: Any, how: Mapping[str, Any], reading: Readin
                 "which are not put together from parts; leave them out"
             )
         return task
-    options = {"truncate": reading["truncate"], "cuts": reading["cuts"]}
+    options: dict[str, Any] = {"truncate": reading["truncate"], "cuts": reading["cuts"]}
     options["allow_unfit"] = reading["max_unknown"] >= 1
     if name == "masked-word":
         # Drawn by what the text says, so that its place among the others decides nothing.
