@@ -27,7 +27,6 @@ from headscope.views.figures._style import (
     POINT,
     Scale,
     counted,
-    parse_hex,
     short_weight,
     text_on,
 )
@@ -79,8 +78,9 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     blocks = pooled(values, int(max(box[2:]) / 25.4 * DOTS), mean=scale.lifts)
     sheet.cells(scale.rgb(blocks), at=box[:2], size=box[2:], hidden=np.isnan(blocks))
     if cut:
-        _draw_not_kept(sheet, plan.not_kept[rows], at=(left + box[2] + gap, top), cell=cell)
-    (_numbers if is_numbered else _names)(sheet, plan, (rows, columns), box)
+        long = (STRIP - GAP) * em - sheet.width_of(".00", style.small)
+        _draw_not_kept(sheet, plan.not_kept[rows], (left + box[2] + gap, top, long, box[3]))
+    _names(sheet, plan, (rows, columns), box, every=every, size=size)
     _borders(sheet, plan, (rows, columns), box)
     y, is_masked = top + box[3] + 0.8 * em, bool(np.isnan(values).any())
     y = charts.colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
@@ -99,56 +99,46 @@ def _shows_not_kept(plan: FigurePlan) -> bool:
     return plan.layer.partial and plan.shown.weights and not plan.without
 
 
-def _draw_not_kept(
-    sheet: Sheet, shares: np.ndarray, *, at: tuple[float, float], cell: float
-) -> None:
-    """Draw next to each row, hatched, the share of its weight that was cut before headscope saw it,
-    with its number where it fits.
+def _draw_not_kept(sheet: Sheet, shares: np.ndarray, box: Box) -> None:
+    """Draw next to each row the share of its weight that was cut before headscope saw it, with its
+    number where it fits.
     """
-    style, (left, y) = sheet.style, at
-    longest = (STRIP - GAP) * style.em - sheet.width_of(".00", style.small)
-    sheet.note(left, y - 0.75 * style.em, "not kept")
-    grey, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
-    for index, share in enumerate(shares.tolist()):
-        if share < LEAST:
-            continue
-        top, height = y + (index + 0.15) * cell, 0.7 * cell
-        # At least a tenth of a millimetre: a thinner bar would vanish in print.
-        wide = max(share * longest, 0.1)
-        sheet.cells(grey, at=(left, top), size=(wide, height), hidden=hidden)
-        if cell > 0.9 * style.small * POINT:
-            sheet.note(left + wide + 0.2 * style.em, top + height / 2, short_weight(share))
+    style, axes, bars = sheet.style, sheet.axes(box), []
+    sheet.note(box[0], box[1] - 0.75 * style.em, "not kept")
+    fits = box[3] / len(shares) > 0.9 * style.small * POINT
+    for share in np.where(shares < LEAST, np.nan, shares).tolist():
+        bars.append(charts.Bar("", (share,), short_weight(share) * fits, style.faint))
+    axes.set_xlim(0, 1)
+    charts.draw_bars(sheet, bars, axes, box)
 
 
-def _names(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
-    (rows, columns), (left, top, *_) = sides, box
-    gap, cell, most = GAP * plan.style.em, box[2] / len(columns), WIDEST_NAME * sheet.width
-    size, every = sheet.naming(cell, max(len(rows), len(columns)))
-    for index in range(0, len(rows), every):
-        at = (left - gap, top + (index + 0.5) * cell)
-        sheet.name(plan.stack.query, rows[index], at, most, size=size, anchor="right")
-    for index in range(0, len(columns), every):
-        at = (left + (index + 0.5) * cell, top - gap)
-        sheet.name(plan.stack.key, columns[index], at, most, size=size, upright=True)
-
-
-def _numbers(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
-    """Round positions along both sides, where tokens are too close for their names."""
+def _names(
+    sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box, *, every: int, size: float
+) -> None:
+    """The names of queries on the left and of keys above; round positions where tokens are too
+    close for their names.
+    """
     style, (rows, columns), (left, top, *_) = plan.style, sides, box
-    cell = box[2] / len(columns)
-    tick, look = 0.2 * style.em, {"colour": style.muted}
+    cell, gap, most = box[2] / len(columns), GAP * style.em, WIDEST_NAME * sheet.width
+    tick = 0.2 * style.em
     least = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small) / cell
     step = next(step for step in STEPS if step >= least)
-    for index, position in enumerate(columns):
-        x, half = left + (index + 0.5) * cell, sheet.width_of(str(position)) / 2
-        if position % step == 0 and x + half < sheet.width + 0.5:
-            sheet.line((x, x), (top - tick, top), **look, line=0.4)
-            sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
     for index, position in enumerate(rows):
         y = top + (index + 0.5) * cell
-        if position % step == 0:
-            sheet.line((left - tick, left), (y, y), **look, line=0.4)
-            sheet.note(left - GAP * style.em, y, str(position), anchor="right")
+        if every > MOST_LEFT_OUT and position % step == 0:
+            sheet.line((left - tick, left), (y, y), colour=style.muted, line=0.4)
+            sheet.note(left - gap, y, str(position), anchor="right")
+        elif every <= MOST_LEFT_OUT and index % every == 0:
+            name = {"size": size, "anchor": "right"}
+            sheet.name(plan.stack.query, position, (left - gap, y), most, **name)
+    for index, position in enumerate(columns):
+        x, half = left + (index + 0.5) * cell, sheet.width_of(str(position)) / 2
+        if every <= MOST_LEFT_OUT and index % every == 0:
+            name = {"size": size, "upright": True}
+            sheet.name(plan.stack.key, position, (x, top - gap), most, **name)
+        elif every > MOST_LEFT_OUT and position % step == 0 and x + half < sheet.width + 0.5:
+            sheet.line((x, x), (top - tick, top), colour=style.muted, line=0.4)
+            sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
 
 
 def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:

@@ -290,17 +290,18 @@ def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns, *,
     # Weights below 0.1 do not fill the bar: they would look as strong as large ones.
     largest = max(sums.max(initial=0.0), 0.1 if plan.shown.weights else 1e-12)
     middles, sign, anchor = columns.middles[other], 2 * other - 1, ("right", "left")[other]
-    gap, height, long = GAP * style.em, 0.5 * columns.pitch, _bar_width(sheet)
+    gap, long = GAP * style.em, _bar_width(sheet)
     start = columns.edges[other] + sign * (2 * gap + columns.names[other])
-    size = min(style.small, columns.size)
-    for token in np.nonzero(sums >= min(0.005, largest / 10))[0]:
-        x = start
-        for index, head in enumerate(plan.maps):
-            length = sign * long * parts[index, token] / largest
-            box = (min(x, x + length), middles[token] - height / 2, abs(length), height)
-            sheet.rect(*box, fill=plan.colours[head])
-            x += length
+    box = (min(start, start + sign * long), 0.0, long, middles[-1] + columns.pitch)
+    axes, tokens = sheet.axes(box), np.flatnonzero(sums >= min(0.005, largest / 10))
+    axes.set(xlim=(0, largest)[::sign], ylim=(box[3], 0))
+    ends = np.cumsum(parts[:, tokens], axis=0)
+    for part, end, head in zip(parts[:, tokens], ends, plan.maps, strict=True):
+        look = {"height": 0.5 * columns.pitch, "color": plan.colours[head]}
+        axes.barh(middles[tokens], part, left=end - part, **look)
+    for token in tokens:
         at, words = (start + sign * (long + gap), middles[token]), plan.shown.words(means[token])
+        size = min(style.small, columns.size)
         sheet.text(*at, words, size=size, colour=style.muted, anchor=anchor)
 
 
