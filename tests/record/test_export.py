@@ -1,11 +1,13 @@
 """Weights in the forms of other libraries: every number is in its place, under its names."""
 
+import dataclasses
 import sys
 
 import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.record import Part
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 4, 5
 
@@ -49,6 +51,22 @@ def test_tables_have_a_row_for_each_weight(form, stack):
         assert (row.query_token, row.key_token) == ("abca"[row.query], "vwxyz"[row.key])
     part = getattr(stack, form)(layer=1)
     assert len(part) == HEADS * QUERIES * KEYS
+
+
+def test_parts_are_columns_and_coordinates(stack):
+    parts = (
+        Part(name="first", kind="document", tokens=(0, 1)),
+        Part(name="last", kind="document", tokens=(3, 4)),
+        Part(name="last, sentence 1", kind="sentence", level=1, tokens=(4,)),
+    )
+    stack = dataclasses.replace(stack, key=dataclasses.replace(stack.key, parts=parts))
+    table = stack.to_pandas()
+    assert list(table)[5:] == ["key_token", "key_part", "key_part_1", "weight"]
+    assert list(stack.to_xarray().key_part.values) == ["first", "first", "", "last", "last"]
+    shares = table.groupby(["layer", "head", "query", "key_part"])["weight"].sum()
+    wanted = stack.weights()[..., :2].sum(-1)
+    assert np.allclose(shares.xs("first", level="key_part"), wanted.ravel(), atol=1e-6)
+    assert set(table[table["key_part_1"] != ""]["key"]) == {4}
 
 
 def test_a_library_that_is_not_there_is_named_with_its_extra(stack, monkeypatch):

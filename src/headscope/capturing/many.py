@@ -114,11 +114,10 @@ def capture_many(
     and shows how large they are. An input that cannot be captured is reported with its number, and
     the others are still captured: the inputs of a batch that fails are run again one by one.
 
-    With ``out`` the records of texts go to files in a folder, one for each text, and are read from
-    there when they are read. Texts are captured in parts, by one process or by several; the
-    same call resumes after the parts that are finished. The files are the same to the last byte
-    whatever the number of processes, the order of the texts and what was killed meanwhile, since
-    only texts of equal length share a batch.
+    With ``out`` records of texts go to files in a folder, one for each text. Texts are captured in
+    parts, by one process or by several; the same call resumes after the parts that are finished.
+    The files are the same to the last byte whatever the number of processes, the order of the texts
+    and what was killed meanwhile, since only texts of equal length share a batch.
 
     Args:
         model: a loaded transformers model, a hub name, a folder, or None for the demo model.
@@ -131,10 +130,8 @@ def capture_many(
             (``sentence1``, ``premise``, ``question``, ``messages`` ...), other columns left aside;
             from any iterable: a list, ``datasets.Dataset``, a table of pandas, polars or Arrow.
         out: a folder for the records of texts and pairs of them; pictures and sounds are left out.
-        batch_tokens: most tokens in a batch, padding included; a longer input is a batch of its
-            own.
-        progress: show on stderr how many are done: a bar on terminals, else a line every ten
-            seconds.
+        batch_tokens: most tokens in a batch, padding included; a longer input is a batch.
+        progress: show on stderr how many are done: a bar, or without a terminal some lines.
         on_error: is called with number and error of an input that was left out; by default a
             warning is issued.
         **options: ``max_unknown``, the largest share of unknown tokens in a text: one with more of

@@ -213,11 +213,7 @@ def _likeliest_mask(kept: LayerArrays) -> np.ndarray | None:
 def _size(kept: LayerArrays) -> tuple[int, int]:
     if kept.weights is not None:
         return kept.weights.shape[1], kept.weights.shape[2]
-    if kept.queries is None or kept.keys is None:
-        raise RecordError(
-            f"{kept.name} holds neither weights nor queries and keys; save the attention weights"
-        )
-    return kept.queries.shape[1], kept.keys.shape[1]
+    return np.asarray(kept.queries).shape[1], np.asarray(kept.keys).shape[1]
 
 
 def _fitted(kept: LayerArrays) -> tuple[float, ...]:

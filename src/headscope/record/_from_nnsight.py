@@ -270,8 +270,5 @@ def _mask(
     least = 0.5 if is_bool else MASKED
     visible = np.any(added > least, axis=0)
     bias = np.where(visible, added, np.float32(0))
-    hides = not visible.all()
-    adds = bias.any() and not is_bool
-    if not adds:
-        bias = None
-    return visible if hides else None, bias
+    added_to = bias if bias.any() and not is_bool else None
+    return None if visible.all() else visible, added_to

@@ -204,7 +204,7 @@ class Stack(RebuiltWhenCopied):
         self, layer: Any = None, head: Any = None, *, words: bool = False
     ) -> dict[str, Any]:
         """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token,
-        weight; arguments as of `weights`.
+        weight, and query_part and key_part where tokens have parts; arguments as of `weights`.
 
         Raises:
             RecordError: as of `weights`.
@@ -245,8 +245,7 @@ class Stack(RebuiltWhenCopied):
             "head": heads,
             "query": np.arange(len(stack.query)),
             "key": np.arange(len(stack.key)),
-            "query_token": ("query", np.array(stack.query.labels)),
-            "key_token": ("key", np.array(stack.key.labels)),
+            **_labels(stack),
         }
         array = xarray.DataArray(
             weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
@@ -263,7 +262,7 @@ class Stack(RebuiltWhenCopied):
 
         Of one head of one layer the square: a row for each query, a column for each key, named by
         position and token. Otherwise a row for each weight, with the columns layer, head, query,
-        query_token, key, key_token, weight.
+        query_token, key, key_token, weight, and query_part and key_part where tokens have parts.
 
         Args:
             layer: number of a layer; all by default.
@@ -277,6 +276,7 @@ class Stack(RebuiltWhenCopied):
         Example:
             >>> record["self"].to_pandas(2, 0)
             >>> record["self"].to_pandas().groupby(["layer", "head"])["weight"].max()
+            >>> record["self"].to_pandas().groupby(["query", "key_part"])["weight"].sum()
         """
         stack = self._shown(layer, words)
         pandas = library("pandas")
@@ -352,17 +352,25 @@ AXES = ("layer", "head", "query", "key")
 def _columns(stack: Stack, layer: Any, head: Any) -> dict[str, Any]:
     numbers, heads, weights = _chosen(stack, layer, head)
     axes = (numbers, heads, range(len(stack.query)), range(len(stack.key)))
-    grid = [axis.ravel() for axis in np.meshgrid(*map(np.asarray, axes), indexing="ij")]
-    of_query, of_key = (np.array(side.labels) for side in (stack.query, stack.key))
-    return {
-        "layer": grid[0],
-        "head": grid[1],
-        "query": grid[2],
-        "query_token": of_query[grid[2]],
-        "key": grid[3],
-        "key_token": of_key[grid[3]],
-        "weight": weights.ravel(),
-    }
+    columns: dict[str, Any] = {}
+    for axis, grid in zip(AXES, np.meshgrid(*map(np.asarray, axes), indexing="ij"), strict=True):
+        columns[axis] = grid.ravel()
+        for name, (of, labels) in _labels(stack).items():
+            if of == axis:
+                columns[name] = labels[columns[axis]]
+    return {**columns, "weight": weights.ravel()}
+
+
+def _labels(stack: Stack) -> dict[str, tuple[str, np.ndarray]]:
+    """The axis and names of tokens, ``key_token``, and of the parts that they belong to:
+    ``key_part``, and ``key_part_1`` of the next level.
+    """
+    labels: dict[str, tuple[str, np.ndarray]] = {}
+    for axis, side in (("query", stack.query), ("key", stack.key)):
+        labels[f"{axis}_token"] = axis, np.array(side.labels)
+        for level, names in side.part_names.items():
+            labels[f"{axis}_part" + f"_{level}" * bool(level)] = axis, np.array(names)
+    return labels
 
 
 def _chosen(stack: Stack, layer: Any, head: Any) -> tuple[list[int], list[int], np.ndarray]:

@@ -359,9 +359,7 @@ class Contributions(RebuiltWhenCopied):
     def __post_init__(self) -> None:
         given = {name: held(self, name) for name in CONTRIBUTIONS if held(self, name) is not None}
         # The first map says how many queries and keys there are, and all others must have as many.
-        size = next(
-            (array.shape for name, array in given.items() if name in CONTRIBUTION_KINDS), None
-        )
+        size = self.size
         for name, array in given.items():
             shape = array.shape
             if size is not None:

@@ -199,6 +199,18 @@ class Tokens:
         names = tuple(name.strip(" ") or name for name in joined)
         return Words(names, tuple(runs), ())
 
+    @property
+    def part_names(self) -> dict[int, tuple[str, ...]]:
+        """For each level the name of the part that each token belongs to; empty where it is
+        none.
+        """
+        names: dict[int, list[str]] = {}
+        for part in self.parts:
+            own = names.setdefault(part.level, [""] * len(self))
+            for token in part.tokens:
+                own[token] = part.name
+        return {level: tuple(own) for level, own in names.items()}
+
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
         places = {token: place for place, token in enumerate(kept)}
@@ -291,7 +303,8 @@ class Tokens:
                 raise RecordError(
                     f"{what} has the spans {part.spans}, which leave the {size} characters read"
                 )
-            if sorted(set(tokens)) != list(tokens) or not set(tokens) <= set(range(len(self))):
+            ends = (*tokens[:1], *tokens[-1:])
+            if sorted(set(tokens)) != list(tokens) or any(not 0 <= at < len(self) for at in ends):
                 raise RecordError(
                     f"{what} has the tokens {tokens[:8]}; give rising positions from 0 to "
                     f"{len(self) - 1}"
