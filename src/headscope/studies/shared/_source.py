@@ -83,7 +83,7 @@ class TextsInMemory:
         readers = random_twin(self.model) if random else self.model, self.tokenizer
         sums, lost = Sums(fold.what), {}
         # Random weights are silent on texts that they cannot read.
-        report = self.options.get("on_error") or _warn_of_left_out
+        report = self.options.get("on_error") or warn_of_left_out
         report = passed if place or random else report
 
         def lose(at: int, error: HeadscopeError) -> None:
@@ -105,7 +105,7 @@ class TextsInMemory:
         return fold.concluded(sums, how, judging, left_out=left_out, **counts)
 
 
-def _warn_of_left_out(number: int, error: Any) -> None:
+def warn_of_left_out(number: int, error: Any) -> None:
     """Warn of an input that is left out."""
     warnings.warn(f"input {number} was left out: {error}", stacklevel=5)
 
