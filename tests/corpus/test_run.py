@@ -126,8 +126,10 @@ def test_texts_that_cannot_be_measured_are_named(corpus, tmp_path):
     bad = [CorpusText("please fail", "d1"), TextError("A text is a string"), CorpusText("fail")]
     texts = [*corpus, *bad]
     first = done(texts, out=tmp_path / "run", part_size=30)
-    lines = (tmp_path / "run" / "failed.jsonl").read_text().splitlines()
-    assert sorted(json.loads(line)["error"] for line in lines) == [
+    failed = (tmp_path / "run" / "failed.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in failed]
+    assert [line["input"] for line in lines if "input" in line] == [len(corpus) + 1]
+    assert sorted(line["error"] for line in lines) == [
         "A text is a string",
         "ValueError: it says fail",
         "ValueError: it says fail",

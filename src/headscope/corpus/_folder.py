@@ -147,9 +147,9 @@ class RunFolder:
         spool, refused = self.path / TEXTS / "all", []
         count = total = 0
         with spool.open("w", encoding="utf-8") as file:
-            for each in texts:
+            for number, each in enumerate(texts):
                 if isinstance(each, HeadscopeError):
-                    refused.append(str(each))
+                    refused.append({"input": number, "error": str(each)})
                     continue
                 total += int.from_bytes(hashlib.sha256(_line(each).encode()).digest(), "big")
                 count += 1
@@ -166,8 +166,8 @@ class RunFolder:
         size = part_size or min(MOST, max(LEAST, -(-count // PARTS_WANTED)))
         parts = self._distribute(spool, -(-count // size))
         corpus = SplitCorpus(count, digest, parts, size)
-        lines = [json.dumps({"error": error}, ensure_ascii=True) for error in sorted(refused)]
-        _write(self.path / TEXTS / FAILED, "".join(f"{line}\n" for line in lines))
+        lines = [f"{json.dumps(each, ensure_ascii=True)}\n" for each in refused]
+        _write(self.path / TEXTS / FAILED, "".join(lines))
         _write(self.path / CORPUS, json.dumps(asdict(corpus)))
         return corpus
 
@@ -339,10 +339,10 @@ def _line(text: CorpusText) -> str:
     return json.dumps([text.group, text.given], sort_keys=True)
 
 
-def _no_text(refused: list[str]) -> str:
+def _no_text(refused: list[dict[str, Any]]) -> str:
     if not refused:
         return "A run was given no text; give a list, a file or a stream of them"
-    return f"None of the {len(refused)} inputs of the run is a text: {refused[0]}"
+    return f"None of the {len(refused)} inputs of the run is a text: {refused[0]['error']}"
 
 
 def _document(path: Path) -> dict[str, Any] | None:

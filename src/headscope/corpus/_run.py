@@ -183,7 +183,8 @@ class _RunSteps:
         self._job, self._folder, self._corpus = job, folder, corpus
         self._engine, self._shows = engine, shows
         self._facts: dict[str, Any] = {}
-        self._measured = self._lost = 0
+        self._measured, self._refused = 0, len(folder.refused())
+        self._lost = self._refused
         self._executor: Executor = engine.make()
         self._running: dict[Future[Any], str] = {}
         self._alone: list[str] = []
@@ -210,7 +211,8 @@ class _RunSteps:
                 differing(f"{self._folder.path} was begun", begun, self._facts)
             left = self._left()
             what, shows = self._job.stage or "Measuring", self._shows and bool(left)
-            progress = Progress(what, "text", self._corpus.texts, done=self._measured, shows=shows)
+            done, total = (of + self._refused for of in (self._measured, self._corpus.texts))
+            progress = Progress(what, "text", total, done=done, shows=shows)
             with progress, progress.watching(self._how_far):
                 self._measure(left[::-1])
         finally:
@@ -239,7 +241,7 @@ class _RunSteps:
 
     def _how_far(self) -> tuple[int, int]:
         done = self._measured + texts_under_way(self._folder.path)
-        return min(self._corpus.texts, done), self._lost
+        return min(self._corpus.texts, done) + self._refused, self._lost
 
     def _count(self, part: str, lost: int) -> None:
         """A part is finished."""
