@@ -273,7 +273,7 @@ class FoldJob:
             judging = {**judging, "beside": finished.part(BESIDE)}
         for each in finished.failed:
             # Nothing is known of inputs that are no texts.
-            if "text" in each:
+            if "group" in each:
                 text = CorpusText(each["text"], each["group"])
                 left_out[named(self.fold, text)[0]] = each["error"]
         # Inputs that are no texts are not of the corpus.
