@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from headscope import RecordError
+from headscope import HeadscopeError, RecordError
 from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -38,6 +38,12 @@ class Kernel:
             assert self.ended.wait_for(lambda: self.is_whole(name), 30)
         parts = self.parts[name]
         return parts[0][0]["status"], b"".join(data for _, data in parts)
+
+
+@pytest.mark.parametrize("limits", [{"max_tokens": 0}, {"seconds": 0}, {"seconds": "long"}])
+def test_limits_are_checked_as_those_of_a_server(limits):
+    with pytest.raises(HeadscopeError, match=next(iter(limits))):
+        live_widget(tiny_model("gpt2", writes=True), tiny_tokenizer(), TEXT, **limits)
 
 
 @pytest.fixture

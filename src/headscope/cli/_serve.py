@@ -106,7 +106,6 @@ def _serve_model(
     from headscope.live.serving import UnloadedModel, serve_named
     from headscope.views.listening import address_of
 
-    limits = {name.removeprefix("max_"): limit for name, limit in limits.items()}
     named = UnloadedModel(asked.model, text, limits, second, atlas)
 
     def announce(token: str) -> None:

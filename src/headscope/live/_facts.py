@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, cast
 
 import torch
@@ -17,7 +18,7 @@ from headscope.capturing.loading import head_of
 from headscope.capturing.media.given import marks_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target
-from headscope.errors import FileError, ModelError, TextError
+from headscope.errors import FileError, HeadscopeError, ModelError, TextError, check_count
 from headscope.live.contract import (
     AnswerKind,
     InputField,
@@ -47,6 +48,19 @@ KINDS: Mapping[str, AnswerKind] = {
     CLASS: "classes",
     TRANSLATION: "target",
 }
+
+
+def parse_limits(
+    max_tokens: Any = LIMITS["tokens"], seconds: Any = LIMITS["seconds"]
+) -> LiveLimits:
+    """The limits of a live model, of which these two are the user's.
+
+    Raises:
+        HeadscopeError: where one is no number above 0.
+    """
+    if not isinstance(seconds, Real) or not seconds > 0:
+        raise HeadscopeError(f"seconds is a number above 0, not {seconds!r}")
+    return {**LIMITS, "tokens": check_count("max_tokens", max_tokens), "seconds": seconds}
 
 
 def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") -> LiveFacts:

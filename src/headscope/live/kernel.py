@@ -14,10 +14,9 @@ from starlette.types import Message
 
 from headscope.atlases import Atlas
 from headscope.errors import RecordError
-from headscope.live._facts import LIMITS, atlas_for
+from headscope.live._facts import LIMITS, atlas_for, parse_limits
 from headscope.live._model import LiveModel
 from headscope.live._server import LiveHost, live_application
-from headscope.live.contract import LiveLimits
 from headscope.record import Record
 from headscope.views.guard import TOKEN_HEADER
 from headscope.views.listening import new_token
@@ -55,8 +54,7 @@ def live_widget(
         >>> widget  # shows itself
         >>> widget.record  # what is shown now, as `headscope.capture` gives it
     """
-    limits: LiveLimits = {**LIMITS, "tokens": max_tokens, "seconds": seconds}
-    live = LiveModel(model, tokenizer, limits=limits, text=text)
+    live = LiveModel(model, tokenizer, limits=parse_limits(max_tokens, seconds), text=text)
     return LiveWidget(live, atlas_for(model, atlas))
 
 

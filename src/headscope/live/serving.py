@@ -9,20 +9,18 @@ import webbrowser
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from headscope.capturing import LoadOptions, ParsedInput, check_reader, load_for, parse_call
 from headscope.capturing.loading import config_of, kept_arguments
-from headscope.errors import HeadscopeError, check_count
-from headscope.live._facts import LIMITS, atlas_for, check_atlas, parse_atlas
+from headscope.errors import HeadscopeError
+from headscope.live._facts import atlas_for, check_atlas, parse_atlas, parse_limits
 from headscope.live._model import LiveModel
 from headscope.live._queue import StopSignal
-from headscope.live.contract import LiveLimits
 from headscope.views.listening import address_of, listening_on, new_token, quiet_server
 
 if TYPE_CHECKING:
@@ -85,13 +83,8 @@ def serve(
     if unknown:
         known = ", ".join(ServeOptions.__annotations__)
         raise HeadscopeError(f"serve has no option {min(unknown)!r}; there are {known}")
-    limits: LiveLimits = {
-        **LIMITS,
-        "tokens": check_count("max_tokens", options.get("max_tokens", LIMITS["tokens"])),
-        "seconds": options.get("seconds", LIMITS["seconds"]),
-    }
-    if not isinstance(limits["seconds"], Real) or not limits["seconds"] > 0:
-        raise HeadscopeError(f"seconds is a number above 0, not {limits['seconds']!r}")
+    given = {name: options[name] for name in ("max_tokens", "seconds") if name in options}
+    limits = parse_limits(**given)
     check_reader(tokenizer, "serve")
     beside, atlas = options.get("beside"), atlas_for(model, options.get("atlas"))
     if beside is not None and not (isinstance(beside, tuple | list) and len(beside) == 2):
@@ -116,7 +109,7 @@ class UnloadedModel:
     Args:
         name: hub name or folder; None for the demo model.
         text: that the page begins with.
-        limits: those that are other than `LIMITS`.
+        limits: ``max_tokens`` and ``seconds``, where they are given.
         beside: hub name or folder of a second model, to compare the first with.
         atlas: folder of the model's atlas, to compare drawings with.
     """
@@ -151,8 +144,7 @@ def serve_named(
     """
     from headscope.live._server import LiveHost, live_application
 
-    limits = cast("LiveLimits", {**LIMITS, **model.limits})
-    host = LiveHost(str(model.name or "the demo model"), model.text, limits)
+    host = LiveHost(str(model.name or "the demo model"), model.text, parse_limits(**model.limits))
     if model.atlas is not None:
         host.atlas = parse_atlas(model.atlas)
         check_atlas(host.atlas, config_of(model.name, **loading))
