@@ -22,7 +22,6 @@ from headscope.capturing.building._checks import (
     check_form,
     explained,
     is_rounded,
-    read_proofs,
 )
 from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._rotation import Rotations
@@ -34,7 +33,7 @@ from headscope.capturing.building.layers import (
     order_of,
     put_away,
 )
-from headscope.capturing.building.padding import Masks, SideTokens, cut, padding_of
+from headscope.capturing.building.padding import Sides, SideTokens, cut, mask_of, padding_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
 from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of, visibility_of
@@ -54,6 +53,7 @@ from headscope.record import (
     STATISTICS,
     Contributions,
     HeldHeads,
+    Mask,
     ModelFacts,
     Record,
     Stack,
@@ -84,7 +84,8 @@ class Builder:
     """
 
     def __init__(self, inputs: Inputs, keeping: KeepChoice, model: torch.nn.Module) -> None:
-        self._keeping, self._masks = keeping, Masks()
+        self._keeping = keeping
+        self._alike: dict[Mask, Mask] = {}
         self.sides: CallTokens = CallTokens(inputs)
         self._keeps_weights = "weights" in keeping.what
         self._bytes, self._model, self._known = 0, model, inputs.pictures
@@ -126,7 +127,7 @@ class Builder:
         checked = weights_of(call, visibility, rows) if weights is None else rows.of(weights)
         turns, facts = self._rotations.of(call, sides), facts_of_call(call)
         for example, layer in enumerate(seen.layers):
-            visible = self._masks.of(call, visibility, sides, example)
+            visible = self._mask(call, visibility, sides, example)
             layer |= {"visible": visible, **facts, **turns[example]}
         self.seen[call.number] = seen
         # The model's rounded weights do not show whether queries and keys were seen rightly.
@@ -154,10 +155,13 @@ class Builder:
             CaptureError: where a layer differs from what the model computed.
         """
         unread, self._unread = self._unread, []
-        facts = read_proofs([proof for _, proof in unread])
-        for (seen, _), of_texts in zip(unread, facts, strict=True):
-            for layer, own in zip(seen.layers, of_texts, strict=True):
-                layer.update(own)
+        # On one device, which has to be waited for each time that it is read.
+        numbers = [proof.numbers.to(unread[0][1].numbers.device) for _, proof in unread]
+        every = torch.cat(numbers).tolist() if numbers else []
+        for seen, proof in unread:
+            own, every = every[: len(proof.numbers)], every[len(proof.numbers) :]
+            for layer, facts in zip(seen.layers, proof.facts(own), strict=True):
+                layer.update(facts)
 
     def complete(self) -> None:
         """All calls of the pass were seen.
@@ -340,6 +344,20 @@ class Builder:
             return self._put(self._stored(own[:, query][..., key])), bias
 
         return self._once(("bias", *state_of(bias), example, *map(id, sides)), made)[0]
+
+    def _mask(self, call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
+        """The mask of one text; layers with equal masks share one."""
+        source = call.mask if call.mask is not None else visibility.visible
+        if source is None and not visibility.causal:
+            return None
+
+        def read() -> tuple[Mask | None, torch.Tensor | None]:
+            mask = mask_of(call, visibility, sides, example)
+            return None if mask is None else self._alike.setdefault(mask, mask), source
+
+        text = 0 if source is None or len(source) == 1 else example
+        at = (id(side.positions[example]) for side in sides)
+        return self._once(("mask", id(source), text, *at), read)[0]
 
     def _put(self, array: np.ndarray) -> Any:
         """What is kept of an array that is complete: itself, or where it is in a file."""

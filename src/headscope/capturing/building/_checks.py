@@ -109,20 +109,6 @@ class Proof(NamedTuple):
         return facts
 
 
-def read_proofs(proofs: Sequence[Proof]) -> list[list[dict[str, Any]]]:
-    """The facts of each, read from the device at once: it has to be waited for each time."""
-    if not proofs:
-        return []
-    device = proofs[0].numbers.device
-    every = torch.cat([proof.numbers.to(device) for proof in proofs]).tolist()
-    facts = []
-    for proof in proofs:
-        count = len(proof.numbers)
-        facts.append(proof.facts(every[:count]))
-        every = every[count:]
-    return facts
-
-
 def against(call: Call) -> str:
     """What a call is compared with, in words.
 

@@ -68,50 +68,27 @@ def padding_of(size: int, side: SideTokens) -> torch.Tensor | None:
     return padding.to(side.positions[0].device)
 
 
-class Masks:
-    """The masks of layers; each is read once, and layers with equal masks share one."""
+def mask_of(call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
+    """The mask of one example; None where its real tokens all see each other.
 
-    def __init__(self) -> None:
-        self._read: dict[tuple, tuple[torch.Tensor | None, Mask | None]] = {}
-        self._dense: dict[int, tuple[torch.Tensor, np.ndarray]] = {}
-        self._alike: dict[Mask, Mask] = {}
-
-    def of(self, call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
-        """The mask of one example; None where its real tokens all see each other."""
-        source = call.mask if call.mask is not None else visibility.visible
-        if source is None and not visibility.causal:
-            return None
-        text = 0 if source is None or len(source) == 1 else example
-        key = (id(source), text, *(id(side.positions[example]) for side in sides))
-        if key not in self._read:
-            mask = self._found(call, visibility, sides, example)
-            shared = None if mask is None else self._alike.setdefault(mask, mask)
-            # The tensor is kept with its mask, so that no other tensor can get its id.
-            self._read[key] = source, shared
-        return self._read[key][1]
-
-    def _found(self, call: Call, visibility: Visibility, sides: Sides, example: int) -> Mask | None:
-        if visibility.causal:
-            mask = _causal(sides, example)
-        elif visibility.visible is None:
-            return None
-        else:
-            whole = self._on_cpu(visibility.visible)
-            dense = whole[example if len(whole) > 1 else 0]
-            query, key = (side.places[example] for side in sides)
-            dense = cut(np.broadcast_to(dense, (len(dense), *call.size[2:])), query, key)
-            if len(dense) > 1 and not (dense == dense[:1]).all():
-                raise CaptureError(
-                    f"{call.name}: each head has a mask of its own; such models cannot be captured "
-                    "yet"
-                )
-            mask = Mask.of(dense[0])
-        return None if mask.is_full else mask
-
-    def _on_cpu(self, visible: torch.Tensor) -> np.ndarray:
-        if id(visible) not in self._dense:
-            self._dense[id(visible)] = visible, visible.cpu().numpy()
-        return self._dense[id(visible)][1]
+    Raises:
+        CaptureError: where heads differ in it.
+    """
+    if visibility.causal:
+        mask = _causal(sides, example)
+    elif visibility.visible is None:
+        return None
+    else:
+        visible = visibility.visible
+        whole = visible[example if len(visible) > 1 else 0].cpu().numpy()
+        query, key = (side.places[example] for side in sides)
+        dense = cut(np.broadcast_to(whole, (len(whole), *call.size[2:])), query, key)
+        if len(dense) > 1 and not (dense == dense[:1]).all():
+            raise CaptureError(
+                f"{call.name}: each head has a mask of its own; such models cannot be captured yet"
+            )
+        mask = Mask.of(dense[0])
+    return None if mask.is_full else mask
 
 
 def _causal(sides: Sides, example: int) -> Mask:

@@ -44,15 +44,15 @@ class RowsOfText:
         at: their positions ``[row]`` among all that the model worked on.
         numbers: the same among the real tokens.
         keys: positions of the real keys.
-        is_sampled: whether they are some of the real tokens.
-        queries: number of these.
+        queries: number of the real tokens.
+        local: places of the rows among those that are computed.
     """
 
     at: np.ndarray
     numbers: np.ndarray
     keys: np.ndarray
-    is_sampled: bool
     queries: int
+    local: np.ndarray
 
 
 class Marks:
@@ -68,30 +68,31 @@ class Marks:
     def __init__(self, call: Call, sides: tuple[SideTokens, ...], keeping: KeepChoice) -> None:
         device, (batch, _, queries, keys) = call.context.device, call.size
         query, key = sides
+        lengths = [len(positions) for positions in query.positions]
+        covered = [sampled(length, keeping) for length in lengths]
+        is_sampled = any(some is not None for some in covered)
         self.texts: list[RowsOfText] = []
-        for text in range(batch):
+        for text, some in enumerate(covered):
             rows, columns = (side.positions[text].cpu().numpy() for side in sides)
-            some = sampled(len(rows), keeping)
-            covered = np.arange(len(rows)) if some is None else some
-            self.texts.append(
-                RowsOfText(rows[covered], covered, columns, some is not None, len(rows))
-            )
+            numbers = np.arange(lengths[text]) if some is None else some
+            at = rows[numbers]
+            local = np.arange(len(at)) if is_sampled else at
+            self.texts.append(RowsOfText(at, numbers, columns, lengths[text], local))
         self.rows: torch.Tensor | None = None
         count = queries
-        if any(text.is_sampled for text in self.texts):
-            count = max(len(text.at) for text in self.texts)
-            at = [np.pad(text.at, (0, count - len(text.at)), "edge") for text in self.texts]
+        if is_sampled:
+            count = max(len(of.at) for of in self.texts)
+            at = [np.pad(of.at, (0, count - len(of.at)), "edge") for of in self.texts]
             self.rows = torch.from_numpy(np.stack(at)).to(device)
         first = np.full((batch, count, 1 + len(OFFSETS)), -1)
         counted, real = np.zeros((batch, count), np.float32), np.zeros((batch, keys), bool)
         self.is_cross: bool = query.tokens != key.tokens
         for text, of in enumerate(self.texts):
-            rows = slice(len(of.at)) if self.rows is not None else of.at
-            counted[text, rows], real[text, of.keys] = 1 / max(1, len(of.at)), True
+            counted[text, of.local], real[text, of.keys] = 1 / max(1, len(of.at)), True
             numbers = np.c_[np.zeros_like(of.numbers), of.numbers[:, None] + np.array([*OFFSETS])]
             inside = (numbers >= 0) & (numbers < len(of.keys))
             if len(of.keys):
-                first[text, rows] = np.where(inside, of.keys[np.where(inside, numbers, 0)], -1)
+                first[text, of.local] = np.where(inside, of.keys[np.where(inside, numbers, 0)], -1)
         self.is_padded: bool = not real.all()
         self.counted: torch.Tensor = torch.from_numpy(counted).to(device)
         self.real: torch.Tensor = torch.from_numpy(real).to(device)
@@ -109,8 +110,7 @@ class Marks:
         """Note the tokens of the rows and of the keys; padding is like no token."""
         rows, keys = np.full(self.counted.shape, -1), np.full(own.shape, -2)
         for text, of in enumerate(self.texts):
-            at = np.arange(len(of.at)) if self.rows is not None else of.at
-            rows[text, at], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
+            rows[text, of.local], keys[text, of.keys] = looking[text, of.at], own[text, of.keys]
         self.ids = torch.from_numpy(rows).to(device), torch.from_numpy(keys).to(device)
 
 
@@ -246,12 +246,11 @@ class RowStatistics:
         top: Sequence[np.ndarray],
     ) -> Statistics:
         marks, text = self._marks, self._marks.texts.index(of)
-        rows = np.arange(len(of.at)) if marks.rows is not None else of.at
-        columns = columns[..., rows]
+        columns = columns[..., of.local]
         total, second = columns[TOTAL], columns[SECOND]
         is_pair = marks.segments is not None and (marks.segments[text, of.keys] == 1).any()
         segments = [total - second, second] if is_pair else [total]
-        weights, keys = (part[:, rows, : len(of.keys)] for part in top)
+        weights, keys = (part[:, of.local, : len(of.keys)] for part in top)
         numbers = np.full(received.shape[1] + 1, -1, np.int32)
         numbers[of.keys] = np.arange(len(of.keys), dtype=np.int32)
         return Statistics(
@@ -265,6 +264,6 @@ class RowStatistics:
             same_token=columns[SAME] if marks.ids else None,
             top_weights=weights if weights.shape[-1] else None,
             top_keys=numbers[keys] if keys.shape[-1] else None,
-            rows=of.numbers if of.is_sampled else None,
+            rows=of.numbers if len(of.numbers) < of.queries else None,
             queries=of.queries,
         )
