@@ -277,6 +277,7 @@ class ManyInputs:
 
     def alone(self, index: int, item: ParsedInput, **kept: Any) -> Record | None:
         """The record of an input that is run alone; None where it is left out."""
+        kept.pop("max_unknown", None)
         with leaving_out(index, self.report):
             return capture(self.model, self.tokenizer, item, **kept)
         return None
@@ -367,8 +368,7 @@ class _Many(ManyInputs):
         if len(records) == len(batch):
             self.progress.step(len(records))
         else:
-            kept = {name: own for name, own in self.options.items() if name != "max_unknown"}
-            records = [self.alone(number, items[number], **kept) for number in batch]
+            records = [self.alone(number, items[number], **self.options) for number in batch]
             self.progress.step(len(records) - records.count(None))
         for (number, given), record in zip(batch.items(), records, strict=True):
             self.waiting[number] = record
