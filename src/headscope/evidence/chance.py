@@ -85,7 +85,8 @@ def judged(
         correction: ``"holm"``, with the largest of all flipped effects in place of a product
             (Westfall and Young 1993), or ``"benjamini-hochberg"``.
         tried: how many heads were tried, where only the most promising are asked here: Holm's
-            product then stands for the rest.
+            product then stands for the rest, and p is multiplied by the number tried over that of
+            those asked, since all that come so far by chance are among these.
         flips: see `p_flipped`.
         seed: likewise.
 
@@ -152,6 +153,8 @@ def p_of_draws(
         # What was tried and not asked has a p of 1.
         family = np.append(p[0, known], np.ones(max(0, tried - len(known))))
         p[1, known] = CORRECTIONS[correction](family)[: len(known)]
+        # Those with the largest effects were left: as many more of these come so far by chance.
+        p[0, known] = np.minimum(1.0, p[0, known] * max(1.0, tried / max(1, len(known))))
         return p[0], p[1]
     least, draws = least / spread, draws / spread
     most, order, steps = np.full(len(draws), -np.inf), np.argsort(least, kind="stable"), []

@@ -214,7 +214,7 @@ def screened(
 
     Args:
         heads: stack, layer and head.
-        slopes: see `slopes_of`, mean over examples.
+        slopes: see `DisabledHeads.slopes`, mean over examples.
         task: metric and name.
         top: how many are left.
 

@@ -101,10 +101,8 @@ def _scores(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counte
             f"{len(task.batches)} batches; give a task of the examples that it is given"
         )
     _check_finite(task, values)
-    length = lengths_of(task, 1)
-    counts = {f"{EACH}values": values[:, 0], f"{EACH}length": length}
-    counts[f"{SHARED}{shared}"] = np.array(1)
-    return Counted(counts, int(length[0]), disabled.facts_of(task))
+    counts = {f"{EACH}values": values[:, 0], f"{SHARED}{shared}": np.array(1)}
+    return Counted(counts, int(lengths_of(task, 1)[0]), disabled.facts_of(task))
 
 
 def _check_finite(task: Task, values: np.ndarray) -> None:
@@ -171,13 +169,13 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
     examples = sorted(sums.each.items())
     # [cell example column], the intact model first.
     values = np.stack([part_of(own["values"]) for _, own in examples], axis=1)
-    lengths = [int(part_of(own["length"])[0]) for _, own in examples]
     task = replace(
         judge_of(how["task"], sums.facts, values[0]), groups=[g for (_, g), _ in examples]
     )
     facts = sums.facts | {"metric": task.metric}
-    told = {"facts": facts, "shared": shared_of(sums), "lengths": lengths}
-    return ablation_of(task, values, judging, **told)
+    result = ablation_of(task, values, judging, facts=facts, shared=shared_of(sums))
+    result.sums.lengths = sums.lengths
+    return result
 
 
 def _fold_of(what: Callable[..., Counted], **more: Any) -> Fold:
@@ -241,7 +239,6 @@ def ablation_of(
     *,
     facts: Mapping[str, Any],
     shared: str,
-    lengths: Iterable[int] | None = None,
 ) -> Ablation:
     """The effects, from the examples that have a score with everything that was disabled.
 
@@ -251,7 +248,6 @@ def ablation_of(
         options: of `Ablation`, with ``on_error``.
         facts: that all examples share, see `DisabledHeads.facts_of`.
         shared: whether layers were passed over.
-        lengths: of the examples in tokens; by default those of the task.
 
     Raises:
         InterventionError: where no example has a score.
@@ -264,7 +260,7 @@ def ablation_of(
     values[:, ~scored] = np.nan
     scores = np.stack([task.scores(own) for own in values])
     totals = {name: list(map(total, values)) for name, total in task.totals.items()}
-    listed = lengths_of(task, len(scored)).tolist() if lengths is None else list(lengths)
+    lengths = lengths_of(task, len(scored)).tolist()
     sums = Sums("example")
     sums.facts = {**facts, "totals": totals}
     for number in np.flatnonzero(scored).tolist():
@@ -272,7 +268,7 @@ def ablation_of(
         # Numbers of six digits sort as the examples were given.
         item = Item(f"{number:06}", group, None)
         counts = {**counts_of(scores[:, number]), f"{SHARED}{shared}": np.array(1)}
-        sums.add(item.name, item.unit, counts, length=listed[number])
+        sums.add(item.name, item.unit, counts, length=lengths[number])
     result = Ablation.of_sums(sums, {}, options)
     given = len(scored) + len(task.left_out)
     result.conserved(given, result.examples, given - int(scored.sum()), "examples")

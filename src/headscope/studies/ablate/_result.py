@@ -208,7 +208,9 @@ class Ablation(FoldResult):
 
     @property
     def p(self) -> Float[np.ndarray, " cell"]:
-        """Paired test of each change by flipping signs of documents, two-sided; see `p_flipped`."""
+        """Paired test of each change by flipping signs of documents, two-sided; see `p_flipped`. Of
+        heads that a screen left it allows for their choice on the same examples.
+        """
         return self._tests[0]
 
     @property

@@ -92,9 +92,25 @@ class DisabledHeads:
         self.cells = tuple(cell for cell in self.cells if cell[2] < 0 or cell in left)
 
     def slopes(self, task: Task) -> Float[np.ndarray, "example head"]:
-        """The slope of the score of each example in every head."""
+        """The slope of each example's score with the output of each head times ``xi``, at ``xi =
+        1``: minus what the score would change by without it, to first order. One forward and one
+        backward pass for all heads together.
+
+        Source: Michel et al. 2019, section 4, equation 2, without the absolute value; the same
+        idea as attribution patching (Syed et al. 2023).
+
+        Raises:
+            InterventionError: where the score has no gradient.
+        """
         self.find(task)
-        return slopes_of(self.model, task, self.heads)
+        numbers = range(len(task.batches))
+        cells, slopes = gate_slopes(
+            self.model,
+            lambda: task.values(self.model, 0),
+            lambda: (task.slopes_from(self.model, number) for number in numbers),
+            tuple(dict.fromkeys(stack for stack, _, _ in self.heads)),
+        )
+        return slopes[:, [cells.index(cell) for cell in self.heads]]
 
     def values(
         self, task: Task, *, progress: bool = False
@@ -182,35 +198,6 @@ def undisturbed(model: nn.Module) -> Generator[None]:
             yield
         finally:
             config.use_cache = before
-
-
-def slopes_of(
-    model: nn.Module, task: Task, heads: Sequence[Cell]
-) -> Float[np.ndarray, "example head"]:
-    """The slope of each example's score with the output of each head times ``xi``, at ``xi = 1``:
-    minus what the score would change by without it, to first order. One forward and one backward
-    pass for all heads together.
-
-    Source: Michel et al. 2019, section 4, equation 2, without the absolute value; the same idea as
-    attribution patching (Syed et al. 2023).
-
-    Args:
-        model: in evaluation mode.
-        task: whose score has a gradient.
-        heads: stack, layer and head of those wanted.
-
-    Raises:
-        InterventionError: where the score has no gradient.
-    """
-    numbers = range(len(task.batches))
-    cells, slopes = gate_slopes(
-        model,
-        lambda: task.values(model, 0),
-        lambda: (task.slopes_from(model, number) for number in numbers),
-        tuple(dict.fromkeys(stack for stack, _, _ in heads)),
-    )
-    at = {cell: number for number, cell in enumerate(cells)}
-    return slopes[:, [at[cell] for cell in heads]]
 
 
 def means_of(model: nn.Module, task: Task, means: RecordMeans) -> RecordMeans:
