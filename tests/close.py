@@ -4,8 +4,12 @@ The last bits of a float depend on the machine, on what is computed together wit
 place in memory.
 """
 
+import json
+from pathlib import Path
+
 import numpy as np
 
+NUMBERS = Path(__file__).parent / "studies" / "numbers"
 DIGITS = {"rtol": 1e-5, "atol": 1e-6}
 
 
@@ -53,3 +57,8 @@ def assert_same_numbers(ours, kept, where="all"):
         np.testing.assert_allclose(ours, wanted, rtol=1e-3, atol=least, err_msg=where)
     else:
         assert ours == kept, where
+
+
+def numbers_before(study):
+    """The numbers of a study on real data, as they were before it was rewritten."""
+    return json.loads((NUMBERS / f"{study}.json").read_text())

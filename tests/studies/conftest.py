@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from headscope.linguistics import read_treebank
 from headscope.testing import tiny_model, tiny_tokenizer
 
 
@@ -19,6 +20,15 @@ def folder(tmp_path_factory):
     tiny_model("bert").save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def real_texts(shared):
+    """Sentences of a real treebank as texts, and the document of each."""
+    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
+    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
+    return [sentence.text for sentence in bank], groups
 
 
 @pytest.fixture(autouse=True)

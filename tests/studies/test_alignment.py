@@ -1,7 +1,5 @@
 import dataclasses
-import json
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from headscope.studies import AlignedPair, AlignmentStudy
 from headscope.studies.word_alignment import BY, STATES, diagonal_links, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_close, assert_same_numbers, numbers_before
 
 HEADS, PAIRS = 3, 6
 START = "[CLS]"
@@ -105,7 +103,7 @@ def test_numbers_of_a_trained_model_stay_what_they_were():
         for number, pair in enumerate(cipher_pairs(24, seed=7))
     ]
     study = hs.alignment_study(model, tokenizer, pairs, random_weights=True)
-    wanted = json.loads((Path(__file__).parent / "numbers" / "alignment.json").read_text())
+    wanted = numbers_before("alignment")
     differences = [study.difference(state).tolist() for state in STATES]
     assert_same_numbers({"columns": study.columns(), "difference": differences}, wanted)
 

@@ -1,18 +1,14 @@
 """An atlas over a corpus: the same however it is run; kept, resumed and loaded."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope.atlases import CLASSES, CONFIDENCE, STEP
 from headscope.errors import FileError, RecordError, RunError
-from headscope.linguistics import read_treebank
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_close, assert_same_numbers, numbers_before
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
 
@@ -158,15 +154,11 @@ def numbers_of(result, every):
 
 
 @pytest.mark.filterwarnings("ignore:.*too few:UserWarning")
-def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
     """As a run in parts gave them, before an atlas was a fold."""
-    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
-    documents = list(dict.fromkeys(sentence.document for sentence in bank))
-    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
-    texts = [sentence.text for sentence in bank]
+    texts, groups = real_texts
     found = {
         "documents": numbers_of(hs.atlas(*minilm, texts, groups=groups, random_weights=True), 13),
         "norms": numbers_of(hs.atlas(*minilm, texts[:6], norms=True), 17),
     }
-    kept = Path(__file__).parent / "numbers" / "atlas.json"
-    assert_same_numbers(found, json.loads(kept.read_text()))
+    assert_same_numbers(found, numbers_before("atlas"))

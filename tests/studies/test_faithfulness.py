@@ -2,8 +2,6 @@
 
 import copy
 import csv
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +17,12 @@ from headscope import (
 )
 from headscope.capturing import random_twin
 from headscope.cli import run
-from headscope.linguistics import read_treebank
 from headscope.studies import CounterfactualAttention
 from headscope.studies._explainer import FLOWING, divergence
 from headscope.studies.faithfulness import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_same_numbers
+from ..close import assert_same_numbers, numbers_before
 
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
@@ -56,7 +53,7 @@ def found(model, tokenizer):
     )
 
 
-def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
     """As they were before documents had rows of their own: MiniLM under a classifier with random
     weights.
     """
@@ -69,18 +66,17 @@ def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
         torch.manual_seed(0)
         model = AutoModelForSequenceClassification.from_config(config).eval()
     model.base_model.load_state_dict(encoder.state_dict(), strict=False)
-    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:12]
-    documents = list(dict.fromkeys(sentence.document for sentence in bank))
+    texts, groups = real_texts
     found = faithfulness(
         model,
         tokenizer,
-        [sentence.text for sentence in bank],
-        groups=[f"d{documents.index(sentence.document):03}" for sentence in bank],
+        texts[:12],
+        groups=groups[:12],
         allow_unfit=True,
         random_weights=True,
         counterfactual=CounterfactualAttention(permutations=5, adversary=3, within=1.0),
     )
-    wanted = json.loads((Path(__file__).parent / "numbers" / "faithfulness.json").read_text())
+    wanted = numbers_before("faithfulness")
     curves = {
         name: found.erasure(*reversed(name.split(", "))).tolist() for name in wanted["curves"]
     }

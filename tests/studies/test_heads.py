@@ -1,9 +1,7 @@
 """From a model and texts to labels with all their baselines, in one call."""
 
-import json
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +9,11 @@ import pytest
 import headscope as hs
 from headscope import RecordError
 from headscope.evidence import MapSum
-from headscope.linguistics import read_treebank
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_close, assert_same_numbers, numbers_before
 
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all", "an owl flew by me"]
 
@@ -247,14 +244,11 @@ def numbers_of(found, every):
 
 
 @pytest.mark.filterwarnings("ignore:.*too few:UserWarning", "ignore:input:UserWarning")
-def test_numbers_of_real_texts_stay_what_they_were(minilm, shared, tokenizer):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts, tokenizer):
     """As they were before texts had no values of their own: documents, pairs with all baselines,
     records, texts of two lengths, causal and cross-attention, copies.
     """
-    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
-    documents = list(dict.fromkeys(sentence.document for sentence in bank))
-    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
-    texts, quiet = [sentence.text for sentence in bank], {"progress": False}
+    (texts, groups), quiet = real_texts, {"progress": False}
     pairs = [(texts[number], texts[number + 1]) for number in range(0, 24, 2)]
     baselines = {"position_mean": True, "random_weights": True, "related": True}
     alike = hs.heads(*minilm, pairs, distances=True, **baselines, **quiet)
@@ -277,5 +271,4 @@ def test_numbers_of_real_texts_stay_what_they_were(minilm, shared, tokenizer):
         "copies": numbers_of(hs.heads(bert, tokenizer, [*made_up, *made_up[:3]], **quiet), 3),
         "cross": numbers_of(hs.heads(bart, tokenizer, crossed, **cross, **quiet), 2),
     }
-    kept = Path(__file__).parent / "numbers" / "heads.json"
-    assert_same_numbers(found, json.loads(kept.read_text()))
+    assert_same_numbers(found, numbers_before("heads"))

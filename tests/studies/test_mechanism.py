@@ -1,22 +1,18 @@
 """Neurons that were planted are found, by index, with their share and how fixed they are."""
 
-import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope import Layer, ModelError, ModelFacts, Record, RecordError, Stack
-from headscope.capturing import random_twin
-from headscope.linguistics import read_treebank
 from headscope.patterns import painted, sketch
 from headscope.record import Rotary
 from headscope.studies import Coreference, Mechanism
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_close, assert_same_numbers, numbers_before
 from ..patterns.conftest import sentences
 
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
@@ -267,48 +263,16 @@ def test_bad_input_is_refused(records, found, tmp_path):
         first + other
     query = records[0]["self"].query
     narrow = np.ones((3, len(query), 2))
-    with pytest.raises(RecordError, match="Text '2' is of other units"):
+    with pytest.raises(RecordError, match="is of other units"):
         first.update("2", record_of(query, 0, queries=narrow, keys=narrow))
     for wrong in ({"share": 0}, {"confidence": 95}):
         with pytest.raises(RecordError, match=f"{next(iter(wrong))} is"):
             Mechanism(**wrong)
 
 
-def test_a_model_with_texts_is_what_its_records_are():
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    found = hs.mechanism(model, tokenizer, TEXTS, at=[(1, 0)], pattern="sep")
-    wanted = hs.mechanism(hs.capture_many(model, tokenizer, TEXTS), at=[(1, 0)], pattern="sep")
-    assert_close(found.sums["numbers"], wanted.sums["numbers"], atol=1e-6)
-    assert found.texts == 3
-    assert [each.unit for each in found.neurons(1, 0)] == [
-        each.unit for each in wanted.neurons(1, 0)
-    ]
-
-
-def test_random_weights_stand_beside():
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    found = hs.mechanism(model, tokenizer, TEXTS, at=[(1, 0)], random_weights=True)
-    wanted = hs.mechanism(random_twin(model), tokenizer, TEXTS, at=[(1, 0)])
-    assert (
-        found.columns()["random_neurons"]
-        == wanted.columns()["neurons"]
-        != found.columns()["neurons"]
-    )
-    _, beside = str(found).split("The same with random weights:\n")
-    (row,) = [
-        line for line in str(wanted).splitlines() if line.startswith("1-0 ") and " of 8" in line
-    ]
-    assert row in beside.splitlines()
-    with pytest.raises(RecordError, match="random_weights=True needs a model to run"):
-        hs.mechanism(hs.capture(model, tokenizer, TEXTS[0]), random_weights=True)
-
-
-def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
     """Some rows of each table, as they were before texts had no values of their own."""
-    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
-    documents = list(dict.fromkeys(sentence.document for sentence in bank))
-    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
-    texts = [sentence.text for sentence in bank]
+    texts, groups = real_texts
     whole = hs.mechanism(*minilm, texts, groups=groups, progress=False)
     sep = hs.mechanism(*minilm, texts, at=[(4, 5), (3, 3)], pattern="sep", progress=False)
     labels = {"a": [(2, 0), (4, 5)], "b": [(0, 1), (1, 8), (3, 3)]}
@@ -329,5 +293,4 @@ def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
         causal = hs.mechanism(*given, pattern="any -> first", random_weights=True, progress=False)
         found[family] = causal.columns()
         found[f"{family} groups"] = causal.grouped({"x": [(0, 0), (1, 1)]}, of="score").columns()
-    kept = Path(__file__).parent / "numbers" / "mechanism.json"
-    assert_same_numbers(found, json.loads(kept.read_text()))
+    assert_same_numbers(found, numbers_before("mechanism"))

@@ -1,6 +1,4 @@
 import csv
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +7,6 @@ from scipy.stats import spearmanr
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.cli import run
-from headscope.linguistics import read_treebank
 from headscope.record import Contributions
 from headscope.studies import NormStudy
 from headscope.studies.norm_study import (
@@ -21,7 +18,7 @@ from headscope.studies.norm_study import (
 )
 from headscope.testing import random_weights, tiny_model, tiny_tokenizer
 
-from ..close import assert_close, assert_same_numbers
+from ..close import assert_close, assert_same_numbers, numbers_before
 
 PIECES = ("[CLS]", "well", ",", "it", "was", ".", "[SEP]", "so", "[SEP]")
 LABELS = {"cls": [0], "sep": [6, 8], "first": [], "stop": [2, 5], "other": [1, 3, 4, 7]}
@@ -61,15 +58,12 @@ def study(records):
     return hs.norm_study(records)
 
 
-def test_numbers_of_real_texts_stay_what_they_were(minilm, shared):
+def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
     """Every third row of the table, as it was before documents had rows of their own."""
-    bank = list(read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu"))[:24]
-    documents = list(dict.fromkeys(sentence.document for sentence in bank))
-    groups = [f"d{documents.index(sentence.document):03}" for sentence in bank]
-    texts = [sentence.text for sentence in bank]
+    texts, groups = real_texts
     columns = hs.norm_study(*minilm, texts, groups=groups, progress=False).columns()
-    wanted = json.loads((Path(__file__).parent / "numbers" / "norm_study.json").read_text())
-    assert_same_numbers({name: column[::3] for name, column in columns.items()}, wanted)
+    found = {name: column[::3] for name, column in columns.items()}
+    assert_same_numbers(found, numbers_before("norm_study"))
 
 
 def test_a_run_says_what_the_same_texts_in_memory_say(tmp_path, monkeypatch):
@@ -284,33 +278,6 @@ def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monke
 def test_a_plot_of_another_kind_is_refused(study, tmp_path):
     with pytest.raises(FigureError, match=r"saved as \.svg, \.pdf or \.png"):
         study.plot(tmp_path / "x.gif")
-
-
-def test_a_model_is_read_and_its_random_twin_beside_it():
-    from headscope.testing import tiny_model, tiny_tokenizer
-
-    given = tiny_model("bert"), tiny_tokenizer(), ["the cat sat", "a dog ran", "it sat on us"]
-    found = hs.norm_study(*given, random_weights=True)
-    same = hs.norm_study(hs.capture_many(*given, keep=("weights", "norms")))
-    assert_close(found.sums["values"], same.sums["values"])
-    control = found.control.mean("share by norm: cls")
-    assert found.control.texts == 3
-    assert not np.allclose(control, found.mean("share by norm: cls"))
-    table = found.columns()
-    row = next(
-        number
-        for number, cells in enumerate(
-            zip(table["quantity"], table["of"], table["layer"], strict=True)
-        )
-        if cells == ("share by norm", "cls", 1)
-    )
-    assert table["random_mean"][row] == control[1]
-    assert "random_mean" not in same.columns()
-    assert "The same architecture with random weights:" in str(found)
-    with pytest.raises(RecordError, match="needs a model to run"):
-        hs.norm_study([], random_weights=True)
-    with pytest.raises(RecordError, match="norm_study has no option 'patterns'"):
-        hs.norm_study(*given, patterns=())
 
 
 def test_ranks_within_heads_do_not_see_that_heads_differ(rng):

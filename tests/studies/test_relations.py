@@ -1,6 +1,4 @@
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +15,8 @@ from headscope.linguistics import (
 )
 from headscope.studies import Relations
 from headscope.testing import random_weights
+
+from ..close import assert_same_numbers, numbers_before
 
 HEADS = 3
 KINDS = ("nsubj", "obj", "nsubj:pass", "det", "punct")
@@ -423,15 +423,8 @@ def test_numbers_of_a_real_treebank_stay_what_they_were(minilm, shared):
     """Every fifth row of the table, as it was before documents had rows of their own."""
     bank = read_treebank(shared / "ud-english-ewt" / "en_ewt-ud-dev.conllu")
     columns = hs.relations(*minilm, list(bank)[:60], seed=1, progress=False).columns()
-    wanted = json.loads((Path(__file__).parent / "numbers" / "relations.json").read_text())
-    assert columns.keys() == wanted.keys()
-    for name, column in columns.items():
-        for value, before in zip(column[::5], wanted[name], strict=True):
-            if isinstance(value, float):
-                number = np.nan if before is None else before
-                assert value == pytest.approx(number, abs=1e-6, nan_ok=True)
-            else:
-                assert value == before
+    found = {name: column[::5] for name, column in columns.items()}
+    assert_same_numbers(found, numbers_before("relations"))
 
 
 def test_relations_are_labels_of_heads_in_the_viewer(bank):

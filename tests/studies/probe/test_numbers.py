@@ -3,16 +3,14 @@ in parts alone.
 """
 
 import json
-from pathlib import Path
 
 import pytest
 
 import headscope as hs
 from headscope.linguistics import read_treebank
 
-from ...close import assert_same_numbers
+from ...close import assert_same_numbers, numbers_before
 
-FIXTURE = Path(__file__).parents[1] / "numbers" / "probe.json"
 KINDS = {
     "attention": {},
     "relation": {"least": 5},
@@ -33,7 +31,7 @@ def numbers_of(shared, kind, out=None):
 
 @pytest.mark.parametrize("name", [*KINDS, *(f"{kind} in parts" for kind in KINDS)])
 def test_numbers_of_a_real_model_stay_what_they_were(name, shared, tmp_path):
-    wanted = json.loads(FIXTURE.read_text())[name]
+    wanted = numbers_before("probe")[name]
     found = numbers_of(
         shared, name.removesuffix(" in parts"), tmp_path if "parts" in name else None
     )
