@@ -215,6 +215,13 @@ def test_tokens_without_characters_have_no_sentences():
         parts_of(Tokens(pieces=("a",), texts=("a",)), "sentence")
 
 
+def test_what_follows_the_prompt_is_of_no_part():
+    record = hs.capture(small("gpt2"), tokenizer_of("bytes"), "Yes. It is so. No")
+    side = hs.with_parts(record, "sentence", prompt="Yes. It is")["self"].key
+    assert words_of(side, side.parts) == ["Yes.", "It is"]
+    assert len(hs.with_parts(record, "sentence")["self"].key.parts) == 3
+
+
 def test_a_record_gets_parts_in_every_stack_that_reads_them():
     record = hs.capture(small("bart"), tokenizer_of("bytes"), "It is. So", target="Yes.")
     parts = hs.with_parts(record, "sentence")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from headscope.capturing import generate
 from headscope.capturing.inputs.inputs import encode
+from headscope.capturing.inputs.parsed_input import ParsedInput
 from headscope.errors import CaptureError, TextError
 from headscope.live._lens import LogitLens
 from headscope.live._model import Asked, LiveModel
@@ -69,7 +70,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
         StoppedError: where it was asked to stop.
         HeadscopeError: as of `headscope.generate`.
     """
-    prompt = _prompt(live, request)
+    prompt: Any = _prompt(live, request)
     lens = LogitLens(live.model, live.reader) if request.lens else None
     watch = TokenWatch(live.reader, tell, lens)
     looking = nullcontext() if lens is None else lens.looking()
@@ -86,15 +87,15 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
             allow_unfit=True,
         )
     written = record.generation
-    text = prompt + (written.text if written is not None else "")
+    text = prompt.prompt + (written.text if written is not None else "")
     kept = live.keep(f"written {text} {request.asked.changes}", view(record), request.asked.changes)
     stopped = "end" if written is not None and written.stop == "end" else "length"
     end: WriteEnd = {"id": kept.id, "text": text, "stopped": stopped}
     tell(end)
 
 
-def _prompt(live: LiveModel, request: WriteRequest) -> str:
-    """The text to continue, cut and with the token that was chosen.
+def _prompt(live: LiveModel, request: WriteRequest) -> ParsedInput:
+    """The text to continue, cut and with the token that was chosen, and the turns in it.
 
     Raises:
         TextError: where nothing is left, or there is no room for what is to be written.
@@ -119,7 +120,8 @@ def _prompt(live: LiveModel, request: WriteRequest) -> str:
             f"After {len(ids)} tokens there is room for {max(0, most + 1 - len(ids))} more, and "
             f"{request.tokens} are to be written; ask for fewer"
         )
-    return text
+    is_begun = text.startswith(parsed.prompt) or parsed.prompt.startswith(text)
+    return replace(parsed, text=text, known=parsed.known if is_begun else ())
 
 
 @dataclass

@@ -65,7 +65,7 @@ from headscope.record import Record, Tokens
 def generate(
     model: Any,
     tokenizer: Any = None,
-    prompt: str | list[dict[str, Any]] | None = None,
+    prompt: str | list[dict[str, Any]] | Mapping[str, Any] | None = None,
     *,
     max_new_tokens: int | None = None,
     alternatives: int = 5,
