@@ -123,20 +123,25 @@ def _names(
     tick = 0.2 * style.em
     least = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small) / cell
     step = next(step for step in STEPS if step >= least)
-    for index, position in enumerate(rows):
-        y = top + (index + 0.5) * cell
-        if every > MOST_LEFT_OUT and position % step == 0:
+    is_numbered = every > MOST_LEFT_OUT
+
+    def shown(positions: Sequence[int]) -> Iterator[tuple[float, int]]:
+        for index, position in enumerate(positions):
+            if not (position % step if is_numbered else index % every):
+                yield (index + 0.5) * cell, position
+
+    for along, position in shown(rows):
+        y, name = top + along, {"size": size, "anchor": "right"}
+        if is_numbered:
             sheet.line((left - tick, left), (y, y), colour=style.muted, line=0.4)
             sheet.note(left - gap, y, str(position), anchor="right")
-        elif every <= MOST_LEFT_OUT and index % every == 0:
-            name = {"size": size, "anchor": "right"}
+        else:
             sheet.name(plan.stack.query, position, (left - gap, y), most, **name)
-    for index, position in enumerate(columns):
-        x, half = left + (index + 0.5) * cell, sheet.width_of(str(position)) / 2
-        if every <= MOST_LEFT_OUT and index % every == 0:
-            name = {"size": size, "upright": True}
+    for along, position in shown(columns):
+        x, name = left + along, {"size": size, "upright": True}
+        if not is_numbered:
             sheet.name(plan.stack.key, position, (x, top - gap), most, **name)
-        elif every > MOST_LEFT_OUT and position % step == 0 and x + half < sheet.width + 0.5:
+        elif x + sheet.width_of(str(position)) / 2 < sheet.width + 0.5:
             sheet.line((x, x), (top - tick, top), colour=style.muted, line=0.4)
             sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
 
