@@ -445,9 +445,9 @@ def faithfulness(
     if not isinstance(changed, _explainer.CounterfactualAttention):
         raise RecordError(f"counterfactual is a CounterfactualAttention, not {counterfactual!r}")
     asked = Faithfulness(layer=layer, query=query, counterfactual=changed, confidence=confidence)
-    together = [name for name in ("batch_tokens", "batch_size") if name in options]
-    if together:
-        raise RecordError(f"faithfulness has no option {together[0]!r}; it runs texts one by one")
+    for name in ("batch_tokens", "batch_size"):
+        if name in options:
+            raise RecordError(f"faithfulness has no option {name!r}; it runs texts one by one")
     random_weights = options.pop("random_weights", False)
     noted: list[list[ExplainedText]] = []
     fold = FOLD

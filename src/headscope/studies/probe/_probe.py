@@ -328,7 +328,7 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     for share in split:
         check_confidence(share, "a share of split")
     # Shares such as 0.7, 0.1 and 0.2 miss 1 in the last binary place.
-    if len(split) != 3 or not np.isclose(sum(split), 1):
+    if (len(split), round(sum(split), 6)) != (3, 1):
         raise RecordError(f"split is three shares above 0 that sum to 1, not {plan.split}")
     seeds = listed(plan.seeds, "numbers as seeds")
     plan.seeds = tuple(check_count("a seed", seed, 0) for seed in seeds)
