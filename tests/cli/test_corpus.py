@@ -2,7 +2,6 @@
 
 import pytest
 
-from headscope.capturing import equal_lengths
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -127,18 +126,3 @@ def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
     (here / "run" / "result.safetensors").unlink()
     assert run(given) == 0
     assert capsys.readouterr().out == out
-
-
-@pytest.mark.parametrize(("most", "more"), [(3, ""), (2, "--batch-size 2")])
-def test_batch_size_is_heeded_by_runs(here, folder, monkeypatch, most, more):
-    (here / "alike.txt").write_text("the cat sat\nthe dog sat\nthe cat ran\nthe dog ran\n")
-    sizes, own = [], equal_lengths.run_together
-
-    def counted(model, inputs, count, **how):
-        sizes.append(count)
-        return own(model, inputs, count, **how)
-
-    monkeypatch.setattr(equal_lengths, "run_together", counted)
-    assert run_line(f"heads --texts alike.txt --model {folder} --out run {more}") == 0
-    # Of four texts, of which the first is run alone to see how large a batch may be.
-    assert max(sizes) == most

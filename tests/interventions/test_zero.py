@@ -106,8 +106,10 @@ def test_a_record_of_a_changed_model_says_so_wherever_it_is_shown(tokenizer):
     assert not any("changed" in shown for shown in (repr(intact), intact.verification))
     assert "changed: layer" not in hs.page(hs.compare(intact, intact)).html
     for study in (hs.heads, hs.norm_study):
-        with pytest.warns(UserWarning, match=f"1 of 2 records .*{re.escape(said)}"):
+        with pytest.raises(hs.RecordError, match=f"is of other model .*{re.escape(said)}"):
             study([record, intact])
+        with pytest.warns(UserWarning, match=f"1 of 1 records .*{re.escape(said)}"):
+            study([record])
 
 
 def test_many_changes_are_named_in_short(tokenizer):

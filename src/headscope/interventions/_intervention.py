@@ -44,6 +44,8 @@ class Intervention(ABC):
 
     where: ClassVar[Where]
     does: ClassVar[str]
+    alone: ClassVar[str] = ""
+    """What it changes alone, so that tokens must be laid out as those of the record."""
 
     def __post_init__(self) -> None:
         for name in ("layer", "heads", "kv_heads", "queries"):
@@ -83,8 +85,12 @@ class Intervention(ABC):
         Raises:
             InterventionError: with the reason.
         """
-        if self.queries is not None:
-            needs_whole(place, "tokens")
+        what = self.alone or ("tokens" if self.queries is not None else "")
+        if what and not place.whole:
+            raise InterventionError(
+                f"{place.name} ({place.module}) attends within windows or to one picture after the "
+                f"other; heads can be changed there, but no single {what}"
+            )
 
     def part(self, place: LayerPlace) -> LayerChange:
         """What is to be done in one layer."""
@@ -149,19 +155,6 @@ def checked(numbers: Any, count: int, has: str) -> tuple[int, ...]:
     if numbers[-1] >= count:
         raise InterventionError(f"{has} 0 to {count - 1}, not {numbers[-1]}")
     return numbers
-
-
-def needs_whole(place: LayerPlace, what: str) -> None:
-    """Raise where the tokens of a layer are not laid out as those of the record.
-
-    Raises:
-        InterventionError: with the reason.
-    """
-    if not place.whole:
-        raise InterventionError(
-            f"{place.name} ({place.module}) attends within windows or to one picture after the "
-            f"other; heads can be changed there, but no single {what}"
-        )
 
 
 def _listed(numbers: Any) -> str:

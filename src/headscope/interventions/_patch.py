@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from headscope.interventions._intervention import (
     Make,
     Numbers,
     checked,
-    needs_whole,
     parse_numbers,
 )
 from headscope.interventions.plan import LayerPlace
@@ -64,6 +63,7 @@ class Patch(Intervention):
     what: What
     positions: Numbers = None
     source: Numbers = None
+    alone: ClassVar[str] = "token"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +95,7 @@ class Patch(Intervention):
 
     def check(self, place: LayerPlace) -> None:
         """See `Intervention`."""
-        needs_whole(place, "token")
+        super().check(place)
         # Beside transformers' interface, queries times keys is itself a product of activations that
         # was seen; any further one, such as with relative positions, is a part of the scores that a
         # patch would leave as it was.
@@ -105,7 +105,7 @@ class Patch(Intervention):
             raise InterventionError(
                 f"{place.name} ({place.module}) makes its scores of more than queries times keys, "
                 "or of keys times queries; they cannot be patched there. Patch values or output, "
-                "or give weights with headscope.Given"
+                "or give weights with headscope.SetWeights"
             )
 
     def part(self, place: LayerPlace) -> LayerChange:

@@ -16,7 +16,6 @@ from headscope.interventions._intervention import (
     Intervention,
     Make,
     Numbers,
-    needs_whole,
     parse_numbers,
 )
 from headscope.interventions._patch import layer_of, outputs_of
@@ -121,10 +120,7 @@ class SetWeights(Intervention):
     weights: Any
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "attention given"
-
-    def check(self, place: LayerPlace) -> None:
-        """See `Intervention`."""
-        needs_whole(place, "row")
+    alone: ClassVar[str] = "row"
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
@@ -253,10 +249,7 @@ class Mean(_MeanOfRecords):
 
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "attention made the mean over texts"
-
-    def check(self, place: LayerPlace) -> None:
-        """See `Intervention`."""
-        needs_whole(place, "row")
+    alone: ClassVar[str] = "row"
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""
@@ -343,6 +336,7 @@ class Cut(Intervention):
     renormalise: bool = True
     where: ClassVar[Where] = "weights"
     does: ClassVar[str] = "links"
+    alone: ClassVar[str] = "link"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -351,10 +345,6 @@ class Cut(Intervention):
             raise InterventionError(
                 "Cut needs the keys that are no longer to be looked at: Cut(queries=4, keys=0)"
             )
-
-    def check(self, place: LayerPlace) -> None:
-        """See `Intervention`."""
-        needs_whole(place, "link")
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""

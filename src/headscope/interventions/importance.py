@@ -15,7 +15,7 @@ from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.seam import CallPositions, Copies, LayerChange, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
-from headscope.interventions._intervention import Intervention, Make, needs_whole
+from headscope.interventions._intervention import Intervention, Make
 from headscope.interventions._replaced import Mean, MeanOutput, Uniform, Zero
 from headscope.interventions.objective import Objective
 from headscope.interventions.plan import LayerPlace, ModelPlan
@@ -248,10 +248,7 @@ class _Gate(Intervention):
     made: dict[tuple[str, int], torch.Tensor] = field(default_factory=dict)
     where: ClassVar[Where] = "output"
     does: ClassVar[str] = "output times a gate"
-
-    def check(self, place: LayerPlace) -> None:
-        """See `Intervention`."""
-        needs_whole(place, "example")
+    alone: ClassVar[str] = "example"
 
     def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
         """See `Intervention`."""

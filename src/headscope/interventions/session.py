@@ -160,7 +160,7 @@ class ModelSession:
         return device_of(self.model)
 
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
-        """See `headscope.capturing.seam.Session`."""
+        """See `headscope.capturing.seam.ChangeSession`."""
         if model is not self.model:
             return
         # An encoder that runs by itself, as at the start of a generation, does not show the layers
@@ -171,7 +171,7 @@ class ModelSession:
             self._learn(inputs)
 
     def parts(self, module: nn.Module) -> Sequence[LayerChange]:
-        """See `headscope.capturing.seam.Session`."""
+        """See `headscope.capturing.seam.ChangeSession`."""
         name = self._modules.names.get(id(module))
         if name is None or not self._parts:
             return ()
@@ -180,7 +180,7 @@ class ModelSession:
         return self._parts.get((name, visit), ())
 
     def positions(self, module: nn.Module, call: Call) -> CallPositions:
-        """See `headscope.capturing.seam.Session`."""
+        """See `headscope.capturing.seam.ChangeSession`."""
         batch, _, queries, keys = call.size
         roles = self._places[self._modules.names[id(module)]].roles
         seen, device = _looked_at(call), call.context.device
