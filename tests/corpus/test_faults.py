@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from words_job import WordsJob, done, ran
+from words_job import WordsJob, done
 
 from headscope.corpus import CorpusText, given, pool
 from headscope.corpus._folder import UNDER_WAY, RunFolder
@@ -140,13 +140,7 @@ def test_workers_that_die_before_any_text_end_the_run(corpus, tmp_path):
         done(corpus, out=tmp_path / "run", part_size=5, engine=given(NeverBegun(2)))
 
 
-def test_a_part_that_fails_once_is_tried_again(corpus, tmp_path):
-    once = CorpusText(f"raise-once:{tmp_path / 'raised'}")
-    with ran([*corpus, once], engine=pool(2), part_size=12) as finished:
-        assert finished.failed == []
-
-
-def test_a_part_that_always_fails_is_named_and_the_others_are_kept(corpus, tmp_path):
+def test_a_part_that_fails_is_named_and_the_others_are_kept(corpus, tmp_path):
     with pytest.raises(RunError, match=r"1 of \d+ parts could not be .*ZeroDivisionError: it says"):
         done([*corpus, CorpusText("raise")], out=tmp_path / "run", engine=pool(2), part_size=12)
     assert len(parts(tmp_path / "run")) >= 6

@@ -144,10 +144,10 @@ def test_nothing_to_measure_is_an_error(tmp_path):
         done([TextError("a number")])
 
 
-def test_parts_beside_the_texts(corpus):
-    with ran(corpus, WordsJob(beside=("battery",))) as finished:
-        said, arrays = finished.part("battery")
-    assert said == {"name": "battery"}
+def test_what_is_measured_beside_the_texts(corpus):
+    with ran(corpus, engine=pool(1)) as finished:
+        said, arrays = finished.beside
+    assert said == {"of": "nothing"}
     assert arrays["one"].tolist() == [1, 1]
 
 

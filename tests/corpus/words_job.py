@@ -27,9 +27,6 @@ def obey(word):
     if kind == "die-once" and not Path(file).exists():
         Path(file).write_text("")
         os.kill(os.getpid(), signal.SIGKILL)
-    if kind == "raise-once" and not Path(file).exists():
-        Path(file).write_text("")
-        raise ZeroDivisionError("it says raise once")
     if kind == "count":
         with Path(file).open("a") as log:
             log.write(f"{os.getpid()}\n")
@@ -56,7 +53,6 @@ class WordsTally:
 class WordsJob:
     takes: float = 0.0
     weights: str = "a"
-    beside: tuple[str, ...] = ()
     study = "words"
     stage = ""
 
@@ -90,8 +86,8 @@ class WordsJob:
     def count(self, tally, text, values):
         tally.update(text, values)
 
-    def measure_beside(self, name, loaded):
-        return {"name": name}, {"one": np.ones(2)}
+    def beside(self, loaded):
+        return {"of": loaded}, {"one": np.ones(2)}
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from headscope.corpus._journal import PartJournal, forget_own, texts_under_way
 from headscope.corpus._task import PartTask, code_version, measure_part, reason_of, try_out
 from headscope.corpus._text import CorpusText, Kept
 from headscope.errors import HeadscopeError, RunError, check_count
-from headscope.record import part_of
 from headscope.storage import FileArray
 
 SHOWN = 3
@@ -30,8 +28,6 @@ DEATHS_WITHOUT_A_NAME = 4
 """So many workers may die, one after the other, until the run is given up; a text that ends its
 worker is named after three.
 """
-TRIES = 2
-"""So often a part is tried that fails as a whole, such as where one machine lacks a file."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -64,12 +60,14 @@ class FinishedRun:
         corpus: its texts, in parts.
         facts: what its numbers are made of.
         failed: inputs that were left out, and why.
+        beside: what was measured once, beside the texts.
     """
 
     folder: RunFolder
     corpus: SplitCorpus
     facts: dict[str, Any]
     failed: list[dict[str, Any]]
+    beside: Kept | None
 
     def parts(self) -> Iterator[tuple[dict[str, Any], dict[str, FileArray]]]:
         """The fields of each part of the texts, in the order of their names, and its arrays,
@@ -82,11 +80,6 @@ class FinishedRun:
         for name in sorted(self.corpus.parts):
             document, arrays = self.folder.read_part(name, self.facts)
             yield document["state"], arrays
-
-    def part(self, name: str) -> Kept:
-        """One part, such as ``"battery"``."""
-        document, arrays = self.folder.read_part(name, self.facts)
-        return document["state"], {own: part_of(array) for own, array in arrays.items()}
 
 
 def engine_of(workers: int | None, executor: Executor | None) -> Engine:
@@ -188,7 +181,6 @@ class _RunSteps:
         self._executor: Executor = engine.make()
         self._running: dict[Future[Any], str] = {}
         self._alone: list[str] = []
-        self._tries: Counter[str] = Counter()
         self._fruitless = 0
         self._failed: dict[str, str] = {}
 
@@ -203,7 +195,8 @@ class _RunSteps:
         try:
             if self._shows and self._engine.link:
                 sys.stderr.write(f"Dask's dashboard: {self._engine.link}\n")
-            self._facts = self._tried_out() | {"texts": self._corpus.digest}
+            facts, beside = self._tried_out()
+            self._facts = facts | {"texts": self._corpus.digest}
             begun = self._folder.facts()
             if begun is None:
                 self._folder.write_facts(self._facts)
@@ -228,7 +221,7 @@ class _RunSteps:
         for part in sorted(self._corpus.parts):
             failed += self._folder.document_of(part, self._facts)["failed"]
         self._folder.write_failed(failed)
-        return FinishedRun(self._folder, self._corpus, self._facts, failed)
+        return FinishedRun(self._folder, self._corpus, self._facts, failed, beside)
 
     def _end(self) -> None:
         """Nothing more is wanted; what runs is left or ended, and its parts are measured again."""
@@ -245,24 +238,24 @@ class _RunSteps:
 
     def _count(self, part: str, lost: int) -> None:
         """A part is finished."""
-        self._measured += self._corpus.parts.get(part, 0)
+        self._measured += self._corpus.parts[part]
         self._lost += lost
 
     def _left(self) -> list[str]:
         """Parts that are not finished."""
-        left, parts = [], [*self._job.beside, *sorted(self._corpus.parts)]
-        for part in parts:
+        left = []
+        for part in sorted(self._corpus.parts):
             if self._folder.is_finished(part):
                 document = self._folder.document_of(part, self._facts)
                 self._count(part, len(document["failed"]))
             else:
                 left.append(part)
-        done = len(parts) - len(left)
+        done = len(self._corpus.parts) - len(left)
         if done and left and self._shows:
             sys.stderr.write(f"Going on: {done} parts are finished, {len(left)} are left\n")
         return left
 
-    def _tried_out(self) -> dict[str, Any]:
+    def _tried_out(self) -> tuple[dict[str, Any], Kept | None]:
         """Let one worker load the model and measure some texts.
 
         One of these may end its worker, or this process: then none is tried.
@@ -324,7 +317,7 @@ class _RunSteps:
                 self._check_alive()
             for future in ended:
                 part = self._running.pop(future)
-                if self._ended(part, self._error_of(future), future, waiting):
+                if self._ended(part, self._error_of(future), future):
                     dead.append(part)
             if dead:
                 self._after_deaths(dead)
@@ -355,9 +348,7 @@ class _RunSteps:
         future = self._executor.submit(measure_part, task, uuid.uuid4().hex)
         self._running[future] = part
 
-    def _ended(
-        self, part: str, error: BaseException | None, future: Future[Any], waiting: list[str]
-    ) -> bool:
+    def _ended(self, part: str, error: BaseException | None, future: Future[Any]) -> bool:
         """Take in what came of a part; true where its worker died."""
         if error is None:
             self._fruitless = 0
@@ -369,11 +360,7 @@ class _RunSteps:
             raise self._gone(error)
         if isinstance(error, HeadscopeError):
             raise error
-        self._tries[part] += 1
-        if self._tries[part] < TRIES:
-            waiting.insert(0, part)
-        else:
-            self._failed[part] = reason_of(error)
+        self._failed[part] = reason_of(error)
         return False
 
     def _after_deaths(self, dead: list[str]) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from headscope._version import __version__
 from headscope.corpus._folder import RunFolder, differing
 from headscope.corpus._journal import PartJournal
-from headscope.corpus._text import CorpusText
+from headscope.corpus._text import CorpusText, Kept
 from headscope.results import check_conserved
 
 FORMAT = 1
@@ -64,8 +64,11 @@ class PartTask:
     facts: dict[str, Any]
 
 
-def try_out(job: Any, sample: Sequence[CorpusText], token: str) -> dict[str, Any]:
-    """Load the model, and check it and some texts; gives the facts that numbers depend on.
+def try_out(
+    job: Any, sample: Sequence[CorpusText], token: str
+) -> tuple[dict[str, Any], Kept | None]:
+    """Load the model, and check it and some texts; gives the facts that numbers depend on, and what
+    is measured once, beside the texts.
 
     Args:
         job: what is to be done.
@@ -74,7 +77,7 @@ def try_out(job: Any, sample: Sequence[CorpusText], token: str) -> dict[str, Any
     """
     loaded = job.begin()
     job.check(loaded, sample)
-    return facts_of(job, loaded)
+    return facts_of(job, loaded), job.beside(loaded)
 
 
 def facts_of(job: Any, loaded: Any) -> dict[str, Any]:
@@ -107,10 +110,6 @@ def measure_part(task: PartTask, token: str) -> int:
     here = facts_of(task.job, loaded)
     differing("The run was begun", {name: task.facts[name] for name in here}, here)
     document: dict[str, Any] = {"facts": task.facts, "part": task.part}
-    if task.part in task.job.beside:
-        kept = task.job.measure_beside(task.part, loaded)
-        folder.write_part(task.part, document | {"texts": 0, "failed": []}, kept)
-        return 0
     tally = task.job.tally()
     texts = folder.texts_of(task.part)
     with PartJournal(folder.path, task.part).open() as journal:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from headscope.corpus import Counted
     from headscope.studies.shared._fold import Fold
 
-BESIDE = "beside"
-"""The part of a run that is not of its texts."""
 RESULT = "result.safetensors"
 RANDOM = "random_weights"
 """Folder of the run of the model with random weights, in that of the run."""
@@ -152,14 +150,10 @@ class FoldJob:
         """What progress is of."""
         return self.fold.stage
 
-    @property
-    def beside(self) -> Sequence[str]:
-        """The part that is not of the texts, where there is one."""
-        return () if self.fold.beside is None else (BESIDE,)
-
-    def measure_beside(self, name: str, readers: Readers) -> Kept:
-        """What is measured once, beside the texts."""
-        assert self.fold.beside is not None, "else there is no such part"
+    def beside(self, readers: Readers) -> Kept | None:
+        """What is measured once, beside the texts; None where nothing is."""
+        if self.fold.beside is None:
+            return None
         with one_thread():
             return self.fold.beside(readers, dict(self.how))
 
@@ -269,8 +263,8 @@ class FoldJob:
         sums, left_out = Sums(self.fold.what), {}
         for part in finished.parts():
             sums = sums + Sums.of_kept(part, self.fold.what)
-        if self.beside:
-            judging = {**judging, "beside": finished.part(BESIDE)}
+        if finished.beside is not None:
+            judging = {**judging, "beside": finished.beside}
         for each in finished.failed:
             # Nothing is known of inputs that are no texts.
             if "group" in each:
