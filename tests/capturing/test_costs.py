@@ -50,7 +50,7 @@ def asked(act, monkeypatch):
     return found.total(), readings["tolist"] + scalars, found["_to_copy"] + found["clone"]
 
 
-MOST = {"qk": (165, 1, 2 * TEXTS + 4), "statistics": (190, 2, 6)}
+MOST = {"qk": (130, 1, 8), "statistics": (190, 2, 6)}
 """Operators, readings and copies that one more layer may take, by what is kept."""
 
 

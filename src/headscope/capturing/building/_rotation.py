@@ -33,10 +33,8 @@ class KnownRotation:
         self._turns: dict[int, list[np.ndarray]] = {}
 
     def leads(self, before: np.ndarray, after: np.ndarray, within: float) -> bool:
-        """Whether it rotates the first ``[head token feature]`` into the second; of several texts
-        ``[text head token feature]`` in each.
-        """
-        *_, tokens, features = before.shape
+        """Whether it rotates the first ``[head token feature]`` into the second."""
+        _, tokens, features = before.shape
         if features < self._features:
             return False
         if tokens not in self._turns:
@@ -44,7 +42,7 @@ class KnownRotation:
             self._turns[tokens] = [angles.astype(np.float32) for angles in turns]
         turned = before.copy()
         self.rotary.turn(turned, *self._turns[tokens])
-        return bool(_is_same(turned, after, within).all())
+        return _is_same(turned, after, within)
 
 
 class Rotations:
@@ -69,25 +67,15 @@ class Rotations:
             return [{"rotary": None, "turned": ""}] * texts
         own = allowed_apart(query_before, LEADS_WITHIN, HALF_WITHIN)
         within = max(own, allowed_apart(query, LEADS_WITHIN, HALF_WITHIN))
-        first = self._of_text(call, sides, 0, within)
-        if first["rotary"] is not None and self._leads_all(call, sides, first["rotary"], within):
-            return [first] * texts
-        return [first, *(self._of_text(call, sides, text, within) for text in range(1, texts))]
+        # The first head of all texts, in one copy of each tensor.
+        firsts = [[_plain(each[:, :1]) for each in pair] for pair in _pairs(call)]
+        return [self._of_text(call, sides, text, firsts, within=within) for text in range(texts)]
 
-    def _leads_all(self, call: Call, sides: Sides, rotary: Rotary, within: float) -> bool:
-        """Whether the rotation of the first text is that of all, none of which has padding."""
-        if {len(at) for side in sides for at in side.positions} != {call.size[2]}:
-            return False
-        # ``[text side token feature]`` of the first head of queries and of keys
-        before, after = (
-            np.stack([_plain(pair[at][:, 0]) for pair in _pairs(call)], axis=1) for at in (0, 1)
-        )
-        known = next(each for each in self._known if each.rotary is rotary)
-        return known.leads(before, after, within)
-
-    def _of_text(self, call: Call, sides: Sides, example: int, within: float) -> dict[str, Any]:
-        queries, keys = _vectors(call, sides, example, 1)
-        if all(_is_same(*pair, within).all() for pair in (queries, keys)):
+    def _of_text(
+        self, call: Call, sides: Sides, text: int, firsts: list[list[np.ndarray]], *, within: float
+    ) -> dict[str, Any]:
+        queries, keys = _of_real([[each[text] for each in pair] for pair in firsts], sides, text)
+        if all(_is_same(*pair, within) for pair in (queries, keys)):
             return {"rotary": None, "turned": ""}
         # Keys at other positions than the queries, such as those of a coarser picture, have other
         # angles.
@@ -97,7 +85,8 @@ class Rotations:
         for known in self._known:
             if known.leads(before, after, within):
                 return {"rotary": known.rotary, "turned": ""}
-        fitted = _fitted(*_vectors(call, sides, example, HEADS_FITTED), within)
+        some = [[_plain(each[text, :HEADS_FITTED]) for each in pair] for pair in _pairs(call)]
+        fitted = _fitted(*_of_real(some, sides, text), within)
         if fitted is None or not fitted.leads(before, after, within):
             return {"rotary": None, "turned": NO_LINE}
         self._known.append(fitted)
@@ -109,14 +98,10 @@ def _pairs(call: Call) -> tuple[tuple[Any, Any], ...]:
     return (call.query_before, call.query), (call.key_before, call.key)
 
 
-def _vectors(call: Call, sides: Sides, example: int, heads: int) -> list[Pair]:
-    """Queries and keys of the real tokens of a text in the first heads."""
-    vectors = []
-    for side, pair in zip(sides, _pairs(call), strict=True):
-        at = side.places[example]
-        one, other = (_plain(each[example, :heads][:, at]) for each in pair)
-        vectors.append((one, other))
-    return vectors
+def _of_real(pairs: list[list[np.ndarray]], sides: Sides, text: int) -> list[Pair]:
+    """Queries and keys of the real tokens of a text."""
+    places = (side.places[text] for side in sides)
+    return [(one[:, at], other[:, at]) for (one, other), at in zip(pairs, places, strict=True)]
 
 
 def _fitted(queries: Pair, keys: Pair, within: float) -> KnownRotation | None:
@@ -129,11 +114,9 @@ def _fitted(queries: Pair, keys: Pair, within: float) -> KnownRotation | None:
     return fitted
 
 
-def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> np.ndarray:
-    """Whether vectors ``[... head token feature]`` are the same, ``[...]``."""
-    axes = (-3, -2, -1)
-    apart = np.abs(before - after).max(axis=axes, initial=0)
-    return np.asarray(apart <= within * np.abs(after).max(axis=axes, initial=0))
+def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:
+    apart = np.abs(before - after).max(initial=0)
+    return bool(apart <= within * np.abs(after).max(initial=0))
 
 
 def _plain(vectors: torch.Tensor) -> np.ndarray:
