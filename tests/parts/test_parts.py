@@ -4,7 +4,9 @@ import re
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from transformers import Wav2Vec2FeatureExtractor
 
 import headscope as hs
 from headscope import Tokens
@@ -13,6 +15,7 @@ from headscope.record import Part
 from headscope.testing import tiny_model
 
 from ..chat_templates import tokenizer_of
+from ..processors import tiny_videos
 
 CHINESE = "\u4f60\u597d\u3002", "\u518d\u89c1\uff01"
 TEXT = 'The code is 3.5. "Is it?" A dog\nsat... It ran\n\nX\n\n\n' + "".join(CHINESE)
@@ -175,6 +178,22 @@ def test_pictures_frames_and_times_are_parts(tokens, parts, wanted):
         name: list(own) for name, own in wanted.items()
     }
     assert all(part.spans == () for part in read)
+
+
+def test_what_is_seen_and_heard_has_its_parts():
+    noise = np.random.default_rng(0)
+    extractor = Wav2Vec2FeatureExtractor(sampling_rate=8000, do_normalize=False)
+    sound = {"sound": noise.standard_normal(12000).astype(np.float32), "sampling_rate": 8000}
+    heard = hs.capture(tiny_model("wav2vec2"), extractor, parts="time", **sound)["self"].key
+    assert [part.name for part in heard.parts] == ["seconds 0-1", "seconds 1-2"]
+    assert sum(len(part.tokens) for part in heard.parts) == len(heard)
+    frames = noise.integers(0, 256, (4, 12, 12, 3), dtype=np.uint8)
+    record = hs.capture(tiny_model("videomae"), tiny_videos(), video=frames, parts="frame")
+    seen = record["self"].query.parts
+    assert [(part.name, len(part.tokens)) for part in seen] == [
+        ("frames 0-1", 9),
+        ("frames 2-3", 9),
+    ]
 
 
 def test_regions_lie_in_their_picture():
