@@ -203,8 +203,9 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     return {"heads": [(layer, head) for layer, own in places for head in own]}
 
 
-WRITING = ("next-word", "minimal-pairs", "repeats", "translation")
-"""Tasks for which a model must write."""
+HEADS = dict.fromkeys(("next-word", "repeats", "translation"), "next word")
+HEADS |= {"masked-word": "masked word", "classification": "class"}
+"""The head that a model needs for a task, where it needs one."""
 
 
 @made_from("headscope.studies:effect", takes=f"{INPUT} {RESULT} {MODEL} stack")
@@ -363,9 +364,6 @@ def _with_head(task: str, asked: Request, *, masked: bool | None) -> tuple[Any, 
     tokenizer = load("load_tokenizer", asked.model, **asked.loading)
     # Where the user does not say, a tokenizer with a mask token means a masked model.
     is_masked = tokenizer.mask_token_id is not None if masked is None else masked
-    head = "next word" if task in WRITING else ""
-    if task == "masked-word" or (task == "minimal-pairs" and is_masked):
-        head = "masked word"
-    elif task == "classification":
-        head = "class"
+    pairs = "masked word" if is_masked else "next word"
+    head = (HEADS | {"minimal-pairs": pairs}).get(task, "")
     return load("load_bare_model", asked.model, head=head, **asked.fitting), tokenizer
