@@ -68,9 +68,13 @@ def test_a_record_under_the_name_of_another_is_refused(loaded, tmp_path):
     whole = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(whole)
-    for at in range(2):
+    for read in (
+        lambda: hs.load(tmp_path / "run")[0],
+        lambda: hs.load(tmp_path / "run")[1],
+        lambda: hs.capture_many(*loaded, ["me", "the dog ran"], out=tmp_path / "run"),
+    ):
         with pytest.raises(FileError, match="holds another record than its own"):
-            hs.load(tmp_path / "run")[at]
+            read()
 
 
 def test_a_folder_is_loaded_and_what_is_wrong_with_it_is_said(captured, tmp_path):

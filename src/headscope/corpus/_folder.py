@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from headscope.errors import FileError, HeadscopeError, RunError, TextError
 from headscope.storage import (
     FileArray,
     RecordFile,
+    check_own,
     load_stored,
     local_path,
     reading,
@@ -197,15 +198,22 @@ class RunFolder:
     def is_finished(self, part: str) -> bool:
         """Whether the file of a part is there and whole, as far as its header tells, and so are the
         files that it names in its state.
+
+        Raises:
+            FileError: where one of these holds another record than its own.
         """
         path = self._file(part)
-        with suppress(FileError), reading(path, KIND):
-            files = RecordFile(path).document["said"]["state"].get("files", ())
-            if all((self.path / file).exists() for file in files):
-                return True
-        # Cut by a machine that stopped, or a file was removed; it is measured again.
-        path.unlink(missing_ok=True)
-        return False
+        try:
+            with reading(path, KIND):
+                named = RecordFile(path).document["said"]["state"].get("files", ())
+                files = [RecordFile(self.path / file) for file in named]
+        except FileError:
+            # Cut by a machine that stopped, or a file was removed; it is measured again.
+            path.unlink(missing_ok=True)
+            return False
+        for file in files:
+            check_own(file)
+        return True
 
     def write_part(self, part: str, document: Mapping[str, Any], kept: Kept) -> None:
         """Write a finished part, whole or not at all."""

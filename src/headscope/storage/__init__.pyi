@@ -23,6 +23,7 @@ from ._record_folder import INDEX as INDEX
 from ._record_folder import RECORDS as RECORDS
 from ._record_folder import IndexLine as IndexLine
 from ._record_folder import RecordFolder as RecordFolder
+from ._record_folder import check_own as check_own
 from ._record_folder import write_index as write_index
 from ._safetensors import RECORD as RECORD
 from ._safetensors import RecordFile as RecordFile

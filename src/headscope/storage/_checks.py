@@ -169,10 +169,8 @@ LAYER = (
     | {"held_heads": {"numbers": [int], "heads": int, "kv_heads": int}}
     | {"contributions": CONTRIBUTIONS, "rotary": (ROTARY, None)}
 )
-STACK = {"name": str, "layers": [LAYER], "others": {str: str}, "routers": [int]} | {
-    "query": TOKENS,
-    "key": (str, TOKENS),
-}
+STACK: dict[str, Any] = {"name": str, "layers": [LAYER], "others": {str: str}, "routers": [int]}
+STACK |= {"query": TOKENS, "key": (str, TOKENS)}
 CANDIDATE = {"id": int, "piece": str, "probability": float}
 GENERATION = (
     _each([float], "probabilities", "entropies")

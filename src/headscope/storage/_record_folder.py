@@ -14,6 +14,7 @@ from headscope.errors import FileError, RecordError
 from headscope.record import Record
 from headscope.storage._checks import reading
 from headscope.storage._record_file import opened
+from headscope.storage._safetensors import RecordFile
 from headscope.storage.atomic import written_whole
 
 INDEX = "records.jsonl"
@@ -132,10 +133,8 @@ class RecordFolder(Sequence[Record]):
         """
         if isinstance(index, slice):
             return [self[each] for each in range(len(self))[index]]
-        path = self.file(index)
-        file, record = opened(path)
-        if file.document.get("name") != path.name:
-            raise FileError(f"{path} holds another record than its own; remove it and run again")
+        file, record = opened(self.file(index))
+        check_own(file)
         return record
 
     def __iter__(self) -> Iterator[Record]:
@@ -145,6 +144,12 @@ class RecordFolder(Sequence[Record]):
     def __repr__(self) -> str:
         texts = len(self) + len(self.left_out)
         return f"<RecordFolder: {len(self):,} records of {texts:,} texts in {self.path}>"
+
+
+def check_own(file: RecordFile) -> None:
+    """Raise where a file of a run holds another record than that of its name."""
+    if file.document.get("name") != file.path.name:
+        raise FileError(f"{file.path} holds another record than its own; remove it and run again")
 
 
 def _check_inside(record: str) -> None:
@@ -167,5 +172,4 @@ def write_index(folder: Path, lines: Iterable[IndexLine]) -> None:
         FileError: where it cannot be written, as on a full disk.
     """
     with written_whole(folder / INDEX) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for line in lines:
-            file.write(f"{line.as_json()}\n")
+        file.writelines(f"{line.as_json()}\n" for line in lines)
