@@ -3,6 +3,7 @@ use.
 """
 
 from ._version import __version__ as __version__
+from .answering import answer as answer
 from .capturing import (
     budget as budget,
     capture as capture,
@@ -65,7 +66,7 @@ from .results import (
 from .studies import (
     ablate as ablate,
     alignment_study as alignment_study,
-    answer as answer,
+    answers as answers,
     atlas as atlas,
     coref as coref,
     effect as effect,

@@ -217,6 +217,11 @@ def files(tmp_path_factory):
     rows = "".join(f"{line}\t{line}\t{at % 2}\n" for at, line in enumerate(lines))
     _write(folder / "rte.tsv", "sentence1\tsentence2\tlabel\n" + rows)
     _write(folder / "own.py", OWN_TASK)
+    for name, line in zip("abc", lines, strict=False):
+        _write(folder / f"{name}.txt", line)
+    talk = [{"role": "user", "content": each} for each in ("The cat sat. It ran.", lines[1])]
+    talk.insert(1, {"role": "assistant", "content": lines[2]})
+    _write(folder / "chat.json", json.dumps(talk))
     for name in ("a.tsv", "b.tsv"):
         _write(folder / name, "sentence1\tsentence2\tlabel\n" + rows)
     intents = "".join(f'"{line}",{at % 2}\n' for at, line in enumerate(lines))

@@ -53,8 +53,9 @@ def own(page, *interventions, **options):
         return hs.answer(
             page.live.model,
             page.live.reads_with,
-            PIXELS,
-            QUESTION,
+            image=PIXELS,
+            question=QUESTION,
+            need=None,
             max_new_tokens=5,
             allow_unfit=True,
             **options,
@@ -117,8 +118,9 @@ def test_a_conversation_is_answered_in_its_form(llava):
     wanted = hs.answer(
         llava.live.model,
         llava.live.reads_with,
-        PIXELS,
         prompt,
+        image=PIXELS,
+        need=None,
         chat_template=False,
         max_new_tokens=3,
         allow_unfit=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -147,49 +146,95 @@ def _write(record: Record, out: Path) -> None:
     files.say_written(out)
 
 
-@made_from(
-    "headscope.studies:answer",
-    takes=f"image! model! at {RESULT} {WRITTEN} layers keep_sinks {FIT}",
-)
-def answer(
-    question: str,
+@made_from(takes=f"image video model at {RESULT} {WRITTEN} {FIT}")
+def ask(
+    messages: Path | None = None,
     /,
     *,
     asked: Request,
+    documents: tuple[Path, ...] = (),
+    question: str | None = None,
+    answer: str | None = None,
+    parts: str | None = None,
+    of: str | None = None,
+    need: Literal["cut", "direct", "delete", "replace", "none"] = "cut",
+    quantity: Literal["weight", "norm", "alti"] = "weight",
+    layers: tuple[int, ...] = (),
     heads: tuple[int, ...] = (),
+    keep_sinks: bool = False,
     relative: bool = False,
     **options: Any,
 ) -> None:
-    """Ask about a picture, and see which patches each word of the answer attends to.
+    """Ask a model, and see which parts of the prompt its answer looked at and needed.
 
-    headscope answer "What is this?" --image cat.png --model path/to/a/llava --out answer.html
+    headscope ask chat.json --model path/to/a/llama --parts sentence --out answer.html
 
-    headscope answer "How many?" --image a.png --model path/to/a/llava --at 12 --plot answer.svg
+    headscope ask --documents a.txt b.txt --question "Which code opens the mill?"
+
+    headscope ask --question "What is this?" --image cat.png --model path/to/a/llava
 
     Args:
-        question: What is asked; it is put into the chat template of the model.
-        model: Hub name or folder of a vision-language model.
+        messages: A conversation: a .json file with a list of messages, each with role (also
+            document) and content.
+        documents: Files of text that the question is about, in place of a conversation.
+        question: What is asked about documents, pictures or a video.
+        model: Hub name or folder; by default a small model that answers from documents.
+        answer: A text that is read as the answer; by default the model writes it.
+        parts: What the prompt is divided into, such as sentence, paragraph, page or frame; by
+            default documents, turns or pictures.
+        of: Kind of the parts that are compared and cut.
+        need: How a part is cut off: from all that is behind it, directly from the answer, with its
+            tokens deleted or replaced by the same in random order, or none.
+        quantity: What is looked at: attention weights, norms of contributions, or ALTI.
         layers: Layers that the mean is over; by default all.
         heads: Heads that the mean is over, in each of the layers; by default all.
         at: Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2; several for single
             heads of several layers, instead of --layers and --heads.
-        relative: With --plot: draw the difference to the mean over all words of the answer.
+        keep_sinks: Keep patches in heat that get outsized attention from most of the text.
+        relative: With --plot of a picture: draw the difference to the mean over all words.
         asked: Pictures, model, and where the result is written.
         **options: Of `headscope.answer`.
     """
     asked.check()
-    if asked.at and (heads or "layers" in options):
+    if asked.at and (heads or layers):
         raise RecordError("--at names layers and heads; remove --layers and --heads")
-    options |= {"heads": list(heads)} if heads else {}
-    options |= _chosen(asked.at) | {"allow_unfit": asked.allow_unfit}
-    given = replace(asked, text=question).parsed()
+    prompt = _prompt_of(messages, documents, question)
+    given = hs.capturing.parse_call(prompt, None, asked.media).in_memory()
+    options |= {"answer": answer, "parts": parts, "of": of, "quantity": quantity}
+    options |= {"need": None if need == "none" else need, "keep_sinks": keep_sinks}
+    options |= {"layers": list(layers) or None, "heads": list(heads) or None} | _chosen(asked.at)
     asked.check_model()
-    loaded = load("load_for", asked.model, given, writes=True, **asked.fitting)
+    name = hs.answering.DEMO if asked.model is None and not given.has_media else asked.model
+    loaded = load("load_for", name, given, writes=True, **asked.fitting)
+    options |= {"progress": True, "allow_unfit": asked.allow_unfit}
     with files.status("Answering"), files.quiet():
-        result = hs.studies.answer(*loaded, None, given, **options)
+        result = hs.answering.answer(*loaded, given, **options)
     asked.tell(result, **({"relative": True} if relative else {}))
-    if result.record is not None and result.record.verification:
-        say(result.record.verification)
+
+
+def _prompt_of(messages: Path | None, documents: tuple[Path, ...], question: str | None) -> Any:
+    """The conversation, or documents and a question.
+
+    Raises:
+        TextError: where both are given, or neither.
+        FileError: where a file cannot be read.
+    """
+    if messages is not None:
+        if documents or question is not None:
+            raise TextError("Expected a file of messages, or documents and a question, not both")
+        return run.messages_of(messages, "MESSAGES")
+    if question is None:
+        raise TextError("Expected a file of messages, or --question with --documents or --image")
+    if not documents:
+        return question
+    return {"documents": [_text_of(each) for each in documents], "question": question}
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"Cannot read the document {file}: {error}") from None
 
 
 def _chosen(at: tuple[str, ...]) -> dict[str, Any]:

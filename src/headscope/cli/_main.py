@@ -29,7 +29,7 @@ from headscope.errors import HeadscopeError
 
 COMMANDS = {
     "_page": "view figure",
-    "_capture": "capture generate answer effect ablate",
+    "_capture": "capture generate ask effect ablate",
     "_records": "check export compare support",
     "_serve": "serve",
     "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",

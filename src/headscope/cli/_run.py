@@ -52,7 +52,16 @@ def text_or_chat(text: str | None, chat: Path | None, *others: object) -> Any:
         return text
     if text is not None or any(others):
         raise TextError("Expected --chat alone, got a text with it; leave one of them out")
-    held = read_json(chat, "--chat")
+    return messages_of(chat, "--chat")
+
+
+def messages_of(chat: Path, option: str) -> Any:
+    """The messages of a file, which may hold them in a field "messages".
+
+    Raises:
+        FileError: where the file cannot be read, or holds something else.
+    """
+    held = read_json(chat, option)
     held = held.get("messages") if isinstance(held, dict) else held
     if not hs.capturing.is_conversation(held):
         raise FileError(

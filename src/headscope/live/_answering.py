@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from headscope.answering import Answer, answer, parse_choice
 from headscope.capturing import ParsedInput, check_text
 from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
@@ -20,8 +21,6 @@ from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
 from headscope.live.contract import AnswerEnd, SketchAnswer, SketchedHead
 from headscope.record import Record
-from headscope.studies import PictureAnswer, answer
-from headscope.studies.answer import parse_choice
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 
@@ -38,7 +37,7 @@ class AnswerRequest:
         question: with its picture: what is asked, or a conversation.
         tokens: how many to write at most.
         shown: which heads the attention is the mean of, and whether sinks stay, as of
-            `headscope.studies.PictureAnswer.with_heads`.
+            `headscope.answering.Answer.with_heads`.
     """
 
     asked: Asked
@@ -64,7 +63,7 @@ class KeptAnswer:
 
     key: str
     name: str
-    answer: PictureAnswer
+    answer: Answer
 
 
 def parse_answer(live: LiveModel, given: Any) -> AnswerRequest:
@@ -141,8 +140,8 @@ def _answered(
         answered = answer(
             live.model,
             live.reads_with,
-            None,
             request.question,
+            need=None,
             max_new_tokens=request.tokens,
             do_sample=False,
             num_beams=1,

@@ -28,7 +28,7 @@ from headscope.interventions import Intervention
 from headscope.interventions.session import intervene
 from headscope.live._changes import interventions_of, parse_changes
 from headscope.live._facts import LIMITS, live_facts, picture_mark_of, stacks_of, tokenizer_of
-from headscope.live._output import Answer, Reader
+from headscope.live._output import ModelAnswer, Reader
 from headscope.live._queue import StopSignal, stoppable
 from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live.contract import InputField, LiveFacts, LiveLimits, LiveOutput, ModelChange
@@ -56,7 +56,7 @@ class IntactRun:
 
     inputs: Inputs
     ran: Ran
-    answer: Answer
+    answer: ModelAnswer
 
 
 class Clock:
@@ -171,7 +171,7 @@ class LiveModel:
         # The output of a large vocabulary may be larger than all else together.
         return IntactRun(inputs, Ran(ran.record, None, ran.cells), self.answer(ran, inputs))
 
-    def answer(self, ran: Ran, inputs: Inputs) -> Answer:
+    def answer(self, ran: Ran, inputs: Inputs) -> ModelAnswer:
         """What the model said in a run."""
         return self.reader.answer(ran.record, ran.output, inputs.arguments.get("input_ids"))
 

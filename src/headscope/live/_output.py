@@ -31,7 +31,7 @@ Rows = Float[torch.Tensor, "place outcome"]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ModelAnswer:
     """What one run gave at the places that are shown.
 
     Args:
@@ -120,7 +120,7 @@ class Reader:
         """What tokens are called."""
         return TokenNames(self.tokenizer)
 
-    def answer(self, record: Record, output: Any, ids: Any) -> Answer:
+    def answer(self, record: Record, output: Any, ids: Any) -> ModelAnswer:
         """The rows of an output that are shown.
 
         Args:
@@ -130,19 +130,23 @@ class Reader:
         """
         logits = getattr(output, "logits", None)
         if isinstance(logits, torch.Tensor) and logits.ndim == 2 and len(logits) == 1:
-            return Answer(_whole_form(self.model, logits), (-1,), logits.detach().float().clone())
+            return ModelAnswer(
+                _whole_form(self.model, logits), (-1,), logits.detach().float().clone()
+            )
         form = TOKENS if self.kind in ("next-token", "target", "masked") else CLASSES
         rows = logits
         if not isinstance(rows, torch.Tensor):
             form, rows = STATES, getattr(output, "last_hidden_state", None)
         if not isinstance(rows, torch.Tensor) or rows.ndim != 3 or len(rows) != 1:
-            return Answer(NOTHING)
+            return ModelAnswer(NOTHING)
         stack, labels = _labels(record, rows.shape[1])
         at = list(range(rows.shape[1]))[-MOST_PLACES:]
         if self.kind == "masked":
             at = self._masked(ids)
         chosen = rows[0, at].detach().float().clone()
-        return Answer(form, tuple(at), chosen, stack, tuple(labels[position] for position in at))
+        return ModelAnswer(
+            form, tuple(at), chosen, stack, tuple(labels[position] for position in at)
+        )
 
     def _masked(self, ids: Any) -> list[int]:
         """The places of hidden words."""
@@ -152,7 +156,7 @@ class Reader:
         hidden = [index for index, number in enumerate(ids[0].tolist()) if number == mask]
         return hidden[:MOST_PLACES]
 
-    def output(self, before: Answer, after: Answer | None) -> LiveOutput:
+    def output(self, before: ModelAnswer, after: ModelAnswer | None) -> LiveOutput:
         """What the model says, with a change before and after it."""
         moved = None if after is None else _moved(before, after)
         first, second = (self._guesses(answer) for answer in (before, after))
@@ -170,7 +174,7 @@ class Reader:
         note = self._note(before, after)
         return {"kind": self.kind, "stack": before.stack, "places": positions, "note": note}
 
-    def change(self, before: Answer, after: Answer) -> OutputChange | None:
+    def change(self, before: ModelAnswer, after: ModelAnswer) -> OutputChange | None:
         """How far a change moved the output, as `headscope.effect` measures it; None where that
         is unknown.
         """
@@ -202,7 +206,7 @@ class Reader:
             for number, (label, continues), share in zip(ids, names, shares, strict=True)
         ]
 
-    def _guesses(self, answer: Answer | None) -> list[list[LiveGuess]]:
+    def _guesses(self, answer: ModelAnswer | None) -> list[list[LiveGuess]]:
         if answer is None or self.untrained or answer.form in (STATES, NUMBER, NOTHING):
             return []
         odds = answer.rows.sigmoid() if answer.form == LABELS else answer.rows.softmax(-1)
@@ -212,7 +216,7 @@ class Reader:
         names = getattr(getattr(self.model, "config", None), "id2label", None) or {}
         return str(names.get(number, number))
 
-    def _note(self, before: Answer, after: Answer | None) -> str:
+    def _note(self, before: ModelAnswer, after: ModelAnswer | None) -> str:
         if self.untrained:
             return self.untrained
         if before.form == NUMBER:
@@ -224,7 +228,7 @@ class Reader:
         return notes.get(before.form, "")
 
 
-def _moved(before: Answer, after: Answer) -> torch.Tensor | None:
+def _moved(before: ModelAnswer, after: ModelAnswer) -> torch.Tensor | None:
     """How far each place moved: KL in nats of distributions, the cosine distance of states, the
     absolute difference of a number; None where that is unknown.
     """

@@ -12,7 +12,7 @@ from headscope.measures.erasure import erasure
 from headscope.studies._aligned_pairs import AlignedPair, read_aligned_pairs
 from headscope.studies.ablate._result import Ablation
 from headscope.studies.alignment import AlignmentStudy, alignment_study
-from headscope.studies.answer import AnswerWord, PictureAnswer, answer
+from headscope.studies.answers import Answers, answers
 from headscope.studies.atlas import atlas
 from headscope.studies.coref import AntecedentHead, Coreference, coref
 from headscope.studies.faithfulness import Faithfulness, faithfulness
@@ -46,7 +46,7 @@ __all__ = [
     "AblationOptions",
     "AlignedPair",
     "AlignmentStudy",
-    "AnswerWord",
+    "Answers",
     "AntecedentHead",
     "BestLayerOrHead",
     "Coreference",
@@ -55,14 +55,13 @@ __all__ = [
     "Faithfulness",
     "Mechanism",
     "NormStudy",
-    "PictureAnswer",
     "Probing",
     "RelationHead",
     "Relations",
     "WordAlignment",
     "ablate",
     "alignment_study",
-    "answer",
+    "answers",
     "atlas",
     "coref",
     "effect",

@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from headscope.errors import PageError
 from headscope.results import shows
+from headscope.views._result_page import result_page
 from headscope.views._thumbs import png_address
 from headscope.views.figures._style import COLOUR, STRENGTH, VEIL
 from headscope.views.file_page import FilePage, whole_page
@@ -77,7 +78,7 @@ class AnswerPage(FilePage):
     and opens in a browser. Made by `view`.
 
     Args:
-        answer: a `PictureAnswer`.
+        answer: a `headscope.answering.Answer`.
         options: ``theme`` and ``title``.
     """
 
@@ -289,17 +290,17 @@ class AnswerPage(FilePage):
 
 
 @shows("answer")
-def answer_page(answer: Any, **options: Any) -> AnswerPage:
-    """The page of an answer about a picture.
+def answer_page(answer: Any, **options: Any) -> FilePage:
+    """The page of an answer: of one about a picture its own, else that of any result.
 
     Args:
-        answer: a `PictureAnswer`.
+        answer: a `headscope.answering.Answer`.
         **options: ``theme`` (``"auto"``, ``"light"`` or ``"dark"``) and ``title``.
 
     Raises:
         PageError: an unknown option.
     """
-    return AnswerPage(answer, options)
+    return AnswerPage(answer, options) if answer.grids else result_page(answer, **options)
 
 
 def _when_dark(where: str) -> str:

@@ -371,7 +371,7 @@ class PromptRunner:
             else:
                 read = self._whole(prompts, sources, texts)
             read = replace(read, given=tuple(given for given, _ in prompts))
-            return writer.read(read, texts)[0]
+            return writer.read(read, texts)
 
     def _prompts(self, encodings: list[Any], sources: tuple[Tokens, ...]) -> Inputs:
         """The prompts, shorter ones with padding on their left, and where they are tokens."""

@@ -128,9 +128,9 @@ class Writer:
         entropy = float(torch.special.entr(odds).sum())
         return float(odds[token]), entropy, rank, best.indices.tolist(), best.values.tolist()
 
-    def read(self, inputs: Inputs, texts: Sequence[WrittenText]) -> tuple[list[Record], float]:
-        """The records of these texts, and the largest difference between the probability of a
-        written token and that in the one pass over all tokens but the last, which is never read.
+    def read(self, inputs: Inputs, texts: Sequence[WrittenText]) -> list[Record]:
+        """The records of these texts, of one pass over all tokens but the last, which is never
+        read.
 
         Raises:
             CaptureError: where the pass gives other probabilities, or cannot be recorded.
@@ -153,7 +153,7 @@ class Writer:
             records = run(model, inputs, self.keeping)
         finally:
             hook.remove()
-        for _, logs in differences:
+        for logs in differences:
             apart = float(logs.max() if within == EXACT_WITHIN else logs.mean())
             # Written with "not", so that a difference of NaN is refused, too.
             if not apart <= within:
@@ -168,7 +168,7 @@ class Writer:
             stack = _stack_of(records[number], read[number])
             generation = self._generation(text, stack)
             records[number] = replace(records[number], generation=generation)
-        return records, max(float(odds.max()) for odds, _ in differences)
+        return records
 
     def _generation(self, text: WrittenText, stack: str) -> Generation:
         model, arguments, written = self.model, self.arguments, text.written
@@ -244,16 +244,15 @@ def _logs_of(logits: torch.Tensor, token: int | torch.Tensor) -> torch.Tensor:
     return (rows.gather(1, chosen) - rows.logsumexp(1, keepdim=True))[:, 0]
 
 
-def _apart(logits: torch.Tensor, text: WrittenText) -> tuple[torch.Tensor, torch.Tensor]:
-    """How far probabilities, and their logarithms, are from those of one pass over the text.
+def _apart(logits: torch.Tensor, text: WrittenText) -> torch.Tensor:
+    """How far logarithms of probabilities are from those of one pass over the text.
 
     Args:
         logits: ``[token word]`` of the pass.
         text: as it was written.
     """
     rows = logits[text.prompt - 1 : len(text.ids) - 1]
-    logs = _logs_of(rows, torch.tensor(text.written))
-    return (logs.exp() - text.logs.exp()).abs(), (logs - text.logs).abs()
+    return (_logs_of(rows, torch.tensor(text.written)) - text.logs).abs()
 
 
 def _stack_of(record: Record, tokens: Tokens) -> str:

@@ -31,7 +31,7 @@ def written_about(
     *,
     allow_unfit: bool = False,
     **options: Any,
-) -> tuple[Record, float]:
+) -> tuple[Record, dict[str, Any]]:
     """Go on with a text about pictures, and keep what every head computed for each token.
 
     Args:
@@ -43,8 +43,7 @@ def written_about(
 
     Returns:
         The record of prompt and text, with its generation, whose ``stack`` is the one that wrote
-        it; and the largest difference of a written token's probability between writing and reading
-        again.
+        it; and the arguments that it was read with besides the ids.
 
     Raises:
         TextError: a prompt that leaves no room for so many tokens.
@@ -71,9 +70,9 @@ def written_about(
         writer.arguments["max_new_tokens"] = length
         texts = writer.write(inputs)
         read = _read_again(model, inputs, processor.tokenizer, texts[0].ids)
-        (record,), apart = writer.read(read, texts)
+        (record,) = writer.read(read, texts)
     _check_patches(record)
-    return record, apart
+    return record, {name: each for name, each in read.arguments.items() if name != "input_ids"}
 
 
 def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = True) -> ParsedInput:
@@ -89,12 +88,13 @@ def prompt_about(processor: Any, given: ParsedInput, *, chat_template: bool = Tr
     Raises:
         TextError: where the template refuses it.
     """
-    asked, marks = given.text, marks_of(processor, "picture")
+    is_video = given.video is not None
+    asked, marks = given.text, marks_of(processor, "video" if is_video else "picture")
     if chat_template and not isinstance(asked, Conversation):
         if getattr(processor, "chat_template", None):
             asked = Conversation(({"role": "user", "content": asked},))
         elif marks and marks[0] not in asked:
-            asked = marks[0] * len(given.pictures) + asked
+            asked = marks[0] * (is_video or len(given.pictures)) + asked
     return replace(given, text=asked).read_with(processor, writes=True)
 
 

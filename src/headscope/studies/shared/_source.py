@@ -228,7 +228,10 @@ def with_copies(inputs: Sequence[Outcome], groups: tuple) -> tuple:
 def plain_of(parsed: Any) -> Any:
     """A text or pair of texts as JSON has it."""
     plain = list(parsed.texts) if parsed.text_pair is not None else parsed.text
-    return list(getattr(plain, "messages", ())) or plain
+    messages, documents = (list(getattr(plain, name, ())) for name in ("messages", "documents"))
+    if documents:
+        return {"documents": documents, "question": messages[-1]["content"]}
+    return messages or plain
 
 
 def check_texts(tokenizer: Any, inputs: Iterable[Outcome], what: str = "the texts") -> float:

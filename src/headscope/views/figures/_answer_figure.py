@@ -1,5 +1,5 @@
-"""Figure of an answer about a picture: the picture under the heat of each word, and a strip of the
-words.
+"""Figure of an answer: two bars for each part of the prompt; of one about a picture the picture
+under the heat of each word, and a strip of the words.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, PictureHeat, Scale, veiled
+from headscope.views.figures._style import POINT, PictureHeat, Scale, head_greys, veiled
 from headscope.views.figures.charts import colour_bar
 
+LOOKED, NEEDED = ("#8a6d00", "#d9bb4e"), ("#007f7a", "#3aa99f")
+"""Of bars of parts on light and on dark paper: no kind of heads, and no sign, has these hues."""
+MOST_PARTS = 40
+"""Of a prompt that are drawn."""
 MOST_PANELS = 24
 """Number of words whose picture is drawn unless others are chosen: a page has room for no more."""
 PANEL, GAP = 27.0, 2.4
@@ -33,13 +37,14 @@ def answer_figure(
     words: Sequence[int] | None = None,
     **options: Unpack[ResultOptions],
 ) -> Figure:
-    """The words of an answer with the share of their attention that the picture got, and below the
-    picture under the heat of each word, all on one scale.
+    """Two bars for each part of the prompt, what was looked at and what was needed; of an answer
+    about a picture the words with the share of their attention that it got, and below the picture
+    under the heat of each word, all on one scale.
 
     Sinks that are left out have a cross.
 
     Args:
-        answer: a `PictureAnswer`.
+        answer: a `headscope.answering.Answer`.
         relative: True for the difference to the mean over all words of the answer.
         words: numbers of the words whose picture is drawn, from 0; by default all, of a long answer
             the 24 whose heat differs most from the mean over words.
@@ -55,6 +60,8 @@ def answer_figure(
     """
     if not answer.words:
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
+    if not answer.grids:
+        return _parts_figure(answer, relative, words, options)
     shown, values = _chosen(answer, words), answer.values(relative=relative)
 
     def draw(sheet: Sheet, y: float) -> float:
@@ -82,6 +89,65 @@ def answer_figure(
         texts=(answer.prompt, answer.text),
         chosen=chosen,
     )
+
+
+def _parts_figure(
+    answer: Any, relative: bool, words: Sequence[int] | None, options: ResultOptions
+) -> Figure:
+    """Two bars for each part of a prompt: what was looked at, and what was needed."""
+    if relative:
+        raise FigureError("relative is of heat over pictures; leave it out for a text")
+    shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
+    notes = [
+        "x: times what its length among the compared parts gives; upright line: an even share",
+        *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
+    ]
+    return draw_result(
+        answer,
+        options,
+        lambda sheet, y: _bars(sheet, answer, shown, words=asked, y=y),
+        title=answer.question,
+        note=answer.summary,
+        notes=notes,
+        cells=answer.chosen,
+        texts=(answer.prompt, answer.text),
+        chosen="" if asked is None else f", words={list(asked)}",
+    )
+
+
+def _bars(
+    sheet: Sheet, answer: Any, parts: Sequence[int], *, words: Sequence[int] | None, y: float
+) -> float:
+    """The bars of parts below each other; return the next y."""
+    style, em, numbers = sheet.style, sheet.style.em, answer.part_numbers(words)
+    colours = [each[style.dark] for each in (LOOKED, NEEDED)]
+    if not style.colour:
+        colours = head_greys(2, dark=style.dark)
+    names = [sheet.fitted(sheet.shown(answer.parts[at].name), 0.3 * sheet.width) for at in parts]
+    side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
+    wide, high = sheet.width - side - right, 0.75 * em
+    says = ["looked: share of attention"]
+    says += ["needed: part of the probability that is lost when cut off"] * bool(answer.need)
+    y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
+    most = max(max(numbers[at].looked, numbers[at].even) for at in parts) or 1.0
+    for at, name in zip(parts, names, strict=True):
+        each, middle = numbers[at], y + 1.2 * em
+        sheet.text(0.0, middle, name)
+        rows = [(each.looked / most, each.looked_in_words, colours[0])]
+        if not np.isnan(each.lost):
+            rows.append((each.lost, each.needed_in_words, colours[1]))
+        for row, (part, told, colour) in enumerate(rows):
+            top = middle + (row - len(rows) / 2) * (high + 0.3 * em) + 0.15 * em
+            sheet.rect(side, top, wide, high, fill=style.masked)
+            sheet.rect(side, top, wide * part, high, fill=colour)
+            if row and each.is_enough:
+                sheet.rect(side, top, wide, high, edge=colour, line=0.8)
+            sheet.note(side + wide + 0.5 * em, top + high / 2, told)
+        x = side + wide * each.even / most
+        top = middle - len(rows) / 2 * (high + 0.3 * em)
+        sheet.line((x, x), (top, top + high + 0.3 * em), colour=style.ink, line=0.8)
+        y += 2.6 * em
+    return y + 0.4 * em
 
 
 def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:

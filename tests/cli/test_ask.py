@@ -1,4 +1,8 @@
-"""headscope answer, with a tiny LLaVA that was saved with its processor."""
+"""headscope ask, of documents and of a picture, with a tiny LLaVA that was saved with its
+processor.
+"""
+
+import json
 
 import numpy as np
 import pytest
@@ -25,7 +29,8 @@ def here(here):
 
 
 def ask(llava, *more, image="cat.png"):
-    base = ["answer", "what is it", "--image", image, "--model", llava, "--max-new-tokens", "4"]
+    base = ["ask", "--question", "what is it", "--image", image, "--model", llava]
+    base += ["--max-new-tokens", "4"]
     return run([*base, *more])
 
 
@@ -42,7 +47,7 @@ def test_an_answer_is_printed_and_kept(here, llava, capsys):
 
 def test_heads_are_chosen_by_numbers_or_by_places(here, llava, capsys):
     for more, told in (
-        (("--layers", "1", "--heads", "0", "2"), "heads 0, 2 of layer 1"),
+        (("--layers", "1", "--heads", "0", "2"), "heads 1-0, 1-2"),
         (("--at", "0-1", "1-3,4"), "heads 0-1, 1-3, 1-4"),
         (("--at", "1"), "all heads of layer 1"),
     ):
@@ -52,7 +57,7 @@ def test_heads_are_chosen_by_numbers_or_by_places(here, llava, capsys):
 
 def test_a_table_and_a_page(here, llava):
     assert ask(llava, "--out", "words.csv") == 0
-    assert (here / "words.csv").read_text().startswith("word,tokens,probability,share")
+    assert (here / "words.csv").read_text().startswith("word,number,probability,part")
     assert ask(llava, "--out", "answer.html") == 0
     assert "what is it" in (here / "answer.html").read_text(encoding="utf-8")
 
@@ -76,3 +81,45 @@ def test_what_is_wrong_is_one_line(here, llava, capsys, more, told):
     assert told in error
     assert "Traceback" not in error
     assert not (here / "answer.txt").exists()
+
+
+def test_documents_are_asked_without_a_model(here, capsys):
+    (here / "a.txt").write_text("The code of the mill is amber falcon.")
+    (here / "b.txt").write_text("At the library they use seven.")
+    question = ["--question", "What is the code of the mill?"]
+    assert run(["ask", "--documents", "a.txt", "b.txt", *question, "--save", "a.safetensors"]) == 0
+    told = capsys.readouterr().out
+    assert "“amber falcon” needed document 1" in told
+    assert "retrieval_tiny ran on cpu" in told
+    assert str(hs.load("a.safetensors")) in told
+    assert run(["ask", "--documents", "a.txt", "b.txt", *question, "--need", "none"]) == 0
+    assert "without" not in capsys.readouterr().out
+
+
+def test_a_conversation_of_a_file_is_asked(here, capsys):
+    messages = [
+        {"role": "document", "content": "The code of the mill is amber falcon."},
+        {"role": "document", "content": "At the library they use seven."},
+        {"role": "user", "content": "What is the code of the mill?"},
+    ]
+    (here / "chat.json").write_text(json.dumps(messages))
+    assert run(["ask", "chat.json", "--parts", "sentence", "--of", "document"]) == 0
+    assert "needed document 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], "Expected a file of messages, or --question"),
+        (["chat.json"], "chat.json"),
+        (["chat.json", "--question", "a"], "not both"),
+        (["--documents", "gone.txt", "--question", "a"], "Cannot read the document gone.txt"),
+        (["--documents", "cat.png", "--question", "a"], "Cannot read the document cat.png"),
+        (["--question", "a", "--image", "cat.png"], "The demo model reads text"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(here, capsys, given, told):
+    assert run(["ask", *given]) == 1
+    error = capsys.readouterr().err
+    assert told in " ".join(error.split())
+    assert "Traceback" not in error

@@ -1,0 +1,304 @@
+"""The words and tables of an answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headscope.answering._looked import REST
+from headscope.results import TextTable
+
+LOOKS = 1.25
+"""An answer looked at a part that got this many times what its length gives; ours."""
+HEAD_LOOKS = 0.3
+"""Least share of a head that is named in the sentence; ours."""
+MOST_ROWS = 24
+"""Parts in the printed table."""
+SAYS = {
+    "looked": "share of the attention of the rows that wrote the words, mean over heads and layers",
+    "even": "the same, were each row even over all tokens it sees",
+    "lift": "looked over even, among the candidates",
+    "head": "the head that looks at the part most, and its share",
+    "without": "probability of the answer with the part cut off",
+    "alone": "the same with all other candidates cut off",
+    "share": "part of the attention of the rows that wrote the word that falls on the picture",
+    "sinks": "part of the share that sinks have",
+    "most at": "row and column of the patch with most attention, sinks left out",
+}
+BY = {
+    "cut": "nothing behind a part looks at it",
+    "direct": "the rows that write the answer do not look at it",
+    "delete": "its tokens are left out, and those behind it move up",
+    "replace": "its tokens are replaced by the same ones in random order",
+}
+
+
+class AnswerWord(NamedTuple):
+    """A word, a mark of punctuation or a character of an answer.
+
+    Args:
+        text: as it is written.
+        tokens: the tokens that it was written as, counted from the first one written.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+
+
+class Verdict(NamedTuple):
+    """What an answer needed.
+
+    Args:
+        needs: ``"none"`` of the candidates; ``"parts"``, each of which it cannot do without;
+            ``"any"`` of several, each of which is enough alone; ``"several"`` together; or ``""``
+            where nothing was cut.
+        parts: numbers of those that are meant.
+    """
+
+    needs: str
+    parts: tuple[int, ...]
+
+
+class PartNumbers(NamedTuple):
+    """What is printed and drawn of one part.
+
+    Args:
+        looked: share of the attention.
+        even: the same, were each row even over the tokens it sees.
+        lift: see `Answer.lift`; NaN for a part that is not compared.
+        without: probability of the answer with the part cut off; NaN where it was not.
+        alone: the same with all other candidates cut off.
+        whole: the same with nothing cut.
+        none: the same with all candidates cut off.
+        lost: part of the probability that is lost without it, from 0 to 1; NaN where it was not
+            cut.
+        is_enough: whether no single candidate is needed, and this one is enough alone.
+    """
+
+    looked: float
+    even: float
+    lift: float
+    without: float
+    alone: float
+    whole: float
+    none: float
+    lost: float
+    is_enough: bool
+
+    @property
+    def looked_in_words(self) -> str:
+        """Its share, and how many times what its length gives."""
+        if not self.even:
+            return "not visible"
+        return _share(self.looked) + ("" if math.isnan(self.lift) else f" · {self.lift:.1f} x")
+
+    @property
+    def needed_in_words(self) -> str:
+        """Probabilities with it and without it, or with it alone."""
+        if self.is_enough:
+            return f"alone: {_odds(self.alone)}"
+        if math.isnan(self.lost) or self.lost <= 0.5:
+            return "" if math.isnan(self.lost) else "as probable"
+        return f"{_odds(self.whole)} → {_odds(self.without)}"
+
+
+def sentence_of(answer: Any) -> str:
+    """What an answer needed and looked at.
+
+    Args:
+        answer: a `headscope.answering.Answer`.
+    """
+    if not answer.words:
+        return f"{answer.model} answered “{answer.text.strip()}”. There is no word in it."
+    parts = [_needed(answer)]
+    if answer.candidates:
+        parts.append(_looked(answer))
+    if answer.shown:
+        parts += [_of_pictures(answer), sinks_in_words(answer)]
+    return " ".join(parts).replace("< 0.1 %", "less than 0.1 %")
+
+
+def _needed(answer: Any) -> str:
+    """What was needed, with the probabilities that show it."""
+    name, (needs, numbers) = f"“{answer.text.strip()}”", answer.verdict
+    if not needs:
+        asked = shorten(answer.question, 120, placeholder=" ...")
+        return f"Asked “{asked}”, {answer.model} answered {name}."
+    rows, kinds, count = answer.part_numbers(), _kinds(answer), len(answer.candidates)
+    parts = [answer.parts[number].name for number in numbers or answer.candidates]
+    named, each = _and(parts), "it" if len(parts) == 1 else "each of them"
+    whole, none = _odds(rows[0].whole), _odds(rows[0].none)
+    falls = f"its probability falls from {whole} to"
+    lost = _and([_odds(rows[number].without) for number in numbers])
+    enough = f"{'each' if len(parts) > 1 else 'it'} alone is enough"
+    told = {
+        "none": f"needed none of the {count} {kinds}" if count > 1 else f"did not need {named}",
+        "parts": f"needed {named}: cut off from {each}, {falls} {lost}",
+        "any": f"needed no single one of the {kinds}, but one of {named}: {enough}. Cut off from "
+        f"all of them, {falls} {none}",
+        "several": f"needed several {kinds} together: without any one of them it stays, and none "
+        f"alone is enough. Cut off from all of them, {falls} {none}",
+    }[needs]
+    if needs == "none":
+        of = "all of them" if count > 1 else "it"
+        told += f": cut off from {of}, its probability goes from {whole} to {none}"
+    return f"{name} {told}."
+
+
+def _looked(answer: Any) -> str:
+    """The candidate that was looked at most for its length, and the head that did so most."""
+    top, numbers = answer.looks_at, answer.verdict.parts
+    among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
+    where = heads_in_words(answer).removesuffix(" of all layers")
+    told = f"Over {where} it looked at none more than its length {among}gives"
+    if top is not None:
+        lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
+        told = f"Over {where} it looked at {answer.parts[top].name} most, {lift}"
+    target = numbers[0] if numbers else top
+    if target is not None and not answer.heads_given:
+        (layer, head), share = answer.best_head(target)
+        lift = answer.head_lift()[target, answer.layers.index(layer), head]
+        if share >= HEAD_LOOKS and lift >= LOOKS:
+            to = "it" if target == top else answer.parts[target].name
+            told += f"; head {layer}-{head} gives {to} {_share(share)}"
+    return f"{told}."
+
+
+def _of_pictures(answer: Any) -> str:
+    """How much attention the pictures got."""
+    shares, even = answer.word_shares, answer.word_even
+    told = (
+        f"Its words gave {_percent(shares.mean())} of their attention to the picture "
+        f"({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
+    )
+    if len(answer.words) > 1:
+        most = int(shares.argmax())
+        told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
+    return f"{told}."
+
+
+def _kinds(answer: Any) -> str:
+    kinds = {answer.parts[number].kind for number in answer.candidates}
+    return f"{kinds.pop()}s" if len(kinds) == 1 else "parts"
+
+
+def blocks_of(answer: Any) -> list[TextTable | str]:
+    """Tables and notes of an answer, in the order in which they are printed.
+
+    Args:
+        answer: a `headscope.answering.Answer`.
+    """
+    if not answer.words:
+        return []
+    blocks: list[TextTable | str] = [_parts_table(answer)]
+    if answer.shown:
+        blocks.append(_words_table(answer))
+    if answer.shown and len(answer.grids) != answer.given:
+        blocks.append(
+            f"{answer.given} picture{'s' * (answer.given > 1)} given; the model read "
+            f"{len(answer.grids)} (crops), numbered p0, p1 ..."
+        )
+    return [*blocks, _notes(answer)]
+
+
+def _names_heads(answer: Any) -> bool:
+    """Whether heads are chosen on the answer itself."""
+    return bool(answer.candidates) and not answer.heads_given and answer.quantity != "alti"
+
+
+def _parts_table(answer: Any) -> TextTable:
+    numbers, heads, need = answer.part_numbers(), _names_heads(answer), bool(answer.need)
+    rows = [["part", "tokens", "looked", "even", "lift"]]
+    rows[0] += ["head"] * heads + ["without", "alone"] * need
+    for at in answer.foremost(MOST_ROWS):
+        each, part = numbers[at], answer.parts[at]
+        looked = _share(each.looked) if each.even else "not visible"
+        row = [part.name, str(len(part.tokens)), looked, _share(each.even)]
+        if at in answer.candidates:
+            (layer, head), share = answer.best_head(at)
+            row += [f"{each.lift:.2f}", *[f"{layer}-{head} {_share(share)}"] * heads]
+            row += [_odds(each.without), _odds(each.alone)] * need
+        rows.append(row)
+    looked, even = answer.looked(), answer.even_share()
+    for at, name in enumerate(REST, len(answer.parts)):
+        rows.append([name, "", _share(looked[at]), _share(even[at])])
+    filled = [row + [""] * (len(rows[0]) - len(row)) for row in rows]
+    return TextTable.of_rows(filled, says=SAYS, align="right")
+
+
+def _words_table(answer: Any) -> TextTable:
+    rows: list[Sequence[str]] = [("word", "probability", "share", "even", "sinks", "most at")]
+    # The patch with most attention, sinks left out where that was asked for.
+    values = np.where(np.isnan(answer.values()), -1.0, answer.values())
+    for at, word in enumerate(answer.words):
+        most = int(values[at].argmax())
+        place = "r{}c{}".format(*answer.places[most])
+        place = f"p{answer.picture_of[most]} " * (len(answer.grids) > 1) + place
+        shares = (answer.word_shares[at], answer.word_even[at], answer.word_sinks[at])
+        odds = f"{answer.word_probabilities[at]:.2f}"
+        rows.append((word.text, odds, *map(_percent, shares), place))
+    return TextTable.of_rows(rows, says=SAYS, align="right")
+
+
+def _notes(answer: Any) -> str:
+    notes = []
+    if answer.need and answer.candidates:
+        by = {"": "", "hidden keys": "; by hidden keys, which equals Cut in every layer"}
+        apart = "" if answer.checked is None else f" (hidden keys: {answer.checked:.2g} apart)"
+        how = BY[answer.need] + by.get(answer.by, f"; by Cut{apart}")
+        whole = _odds(answer.part_numbers()[0].whole)
+        notes.append(f"Cut: {how}. Whole: {whole}. Needed: less than half of that is left.")
+    if answer.sampled:
+        notes.append("The answer was sampled; its tokens are forced where parts are cut.")
+    if _names_heads(answer):
+        notes.append("Heads are chosen on this answer; choose them on others: hs.answers.")
+    if len(answer.parts) > MOST_ROWS:
+        notes.append(f"{MOST_ROWS} of {len(answer.parts)} parts; all: to_pandas().")
+    return "\n".join(notes)
+
+
+def heads_in_words(answer: Any) -> str:
+    """Which heads the numbers of an answer are the mean of."""
+    layers = sorted({layer for layer, _ in answer.chosen})
+    there = np.isfinite(answer.shares).all(axis=(0, -1)).sum(axis=-1)
+    count = sum(int(there[answer.layers.index(layer)]) for layer in layers)
+    if len(answer.chosen) == count:
+        some = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+        return f"all heads of {'all layers' if len(layers) == len(answer.layers) else some}"
+    named = [f"{layer}-{head}" for layer, head in answer.chosen]
+    return f"head{'s' * (len(named) > 1)} {', '.join(named)}"
+
+
+def sinks_in_words(answer: Any) -> str:
+    """How many patches are sinks, what they had, and whether they are left out."""
+    count = int(answer.is_sink.sum())
+    if not count:
+        return "No patch is a sink."
+    had = _percent(answer.word_attention[:, answer.is_sink].sum() / answer.word_shares.sum())
+    done = "kept" if answer.keep_sinks else "left out"
+    sinks = f"{count} patches of {len(answer.places)} are sinks"
+    if count == 1:
+        sinks = f"1 patch of {len(answer.places)} is a sink"
+    return f"{sinks} with {had} of the attention on the picture, {done}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _share(share: float) -> str:
+    """A share in two digits."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def _odds(odds: float) -> str:
+    """A probability as it is read: 98 %, 3.2 %, < 0.1 %."""
+    return "< 0.1 %" if odds < 0.001 else _share(odds)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -1,0 +1,500 @@
+"""An answer: which parts of its prompt its words looked at, and which they needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt8
+
+from headscope.answering._looked import REST, Cell
+from headscope.answering._printed import (
+    LOOKS,
+    AnswerWord,
+    PartNumbers,
+    Verdict,
+    blocks_of,
+    heads_in_words,
+    sentence_of,
+    sinks_in_words,
+)
+from headscope.errors import RecordError
+from headscope.record import Part, Record
+from headscope.results import Kept, Result, TextTable
+from headscope.storage import PAIR, Finite, array_of, arrays_below
+
+DEMO = Path(__file__).parent / "retrieval_tiny"
+"""Folder of the small retrieval model, which is meant where no model is named."""
+SINK_TIMES = 10.0
+"""A patch is a sink where it gets this many times what each would get if all got the same; ours."""
+HALF = math.log(2)
+"""An answer needed a part where it is less than half as probable without it; ours."""
+PICTURES = ("picture", "frame")
+"""Kinds of parts that are patches."""
+COLUMNS = [
+    "word",
+    "number",
+    "probability",
+    "part",
+    "kind",
+    "tokens",
+    "looked",
+    "even",
+    "lift",
+    "without",
+    "alone",
+]
+ASKED: dict[str, Any] = {
+    **dict.fromkeys(("question", "prompt", "model", "quantity", "need", "by"), str),
+    **dict.fromkeys(("keep_sinks", "heads_given"), bool),
+    "given": int,
+    "checked": (Finite, None),
+}
+"""What does not follow from the record, and its kinds in a file."""
+DOCUMENT: dict[str, Any] = ASKED | {
+    "text": str,
+    "sampled": bool,
+    "tokens": [str],
+    "probabilities": [Finite],
+    "words": [[str, [int]]],
+    "parts": [[str, str, int, [int]]],
+    **{name: [int] for name in ("layers", "candidates", "patches", "picture_of")},
+    **{name: [PAIR] for name in ("chosen", "grids", "places")},
+}
+NEEDS = ("whole", "none", "without", "alone")
+ARRAYS = ("attention", "shares", "even", "copies", "times", *NEEDS)
+PICTURE = "picture."
+PART = ("name", "kind", "level", "tokens")
+"""What a file has of a part: the text is not kept."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Answer(Result):
+    """What a model answered, and for each word which parts of the prompt it looked at and needed.
+
+    Args:
+        question: as it was asked, or the prompt.
+        prompt: what the model read, rendered.
+        text: the answer.
+        model: its name.
+        quantity: what `shares` are of: ``"weight"``, ``"norm"`` or ``"alti"``.
+        need: how parts were cut off, see `headscope.answer`; empty where they were not.
+        by: how links were cut: ``"hidden keys"`` or ``"Cut"``; else empty.
+        checked: largest difference of a log-probability between these two on a short text.
+        keep_sinks: whether sinks stay in `heat`; else they are blank.
+        heads_given: whether `chosen` was given, and not all heads.
+        given: how many pictures were given; a model that reads crops has more grids.
+        sampled: whether the answer was drawn at random.
+        tokens: that were written, as a reader sees them.
+        probabilities: of each token.
+        words: of the answer.
+        parts: of the prompt, see `headscope.record.Part`.
+        candidates: numbers of the parts that are compared and cut.
+        chosen: layer and head of those that `looked` is the mean of.
+        layers: numbers of the layers in `shares`.
+        grids: rows and columns of the patches of each picture.
+        patches: positions of the patches.
+        places: row and column of each patch in its picture.
+        picture_of: which of the grids each patch is of.
+        pictures: as the model saw them; none where their pixels are not known for certain.
+        attention: ``[token key]``, of the row that wrote each token, mean over the chosen heads.
+        shares: ``[token layer head part]``, behind the parts the first token, the template and the
+            answer itself; NaN where there is no such head.
+        even: ``[token layer part]``, the share were each row even over what it sees.
+        copies: ``[token layer head]``, 1 where the token that got most is of a candidate and the
+            one that was written.
+        times: ``[patch]``, how many times an even part it gets from at least three quarters of the
+            text after the pictures; 10 or more is a sink.
+        whole: ``[token]``, logarithm of its probability, forced.
+        none: ``[token]``, with all candidates cut off; NaN where nothing was.
+        without: ``[candidate token]``, with one cut off.
+        alone: ``[candidate token]``, with all others cut off.
+        record: of prompt and answer; None of an answer that was loaded.
+    """
+
+    KIND: ClassVar[str] = "answer"
+    DOCUMENT: ClassVar = DOCUMENT
+    question: str
+    prompt: str
+    text: str
+    model: str
+    quantity: str
+    need: str
+    by: str
+    checked: float | None
+    keep_sinks: bool
+    heads_given: bool
+    given: int
+    sampled: bool
+    tokens: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    words: tuple[AnswerWord, ...]
+    parts: tuple[Part, ...]
+    candidates: tuple[int, ...]
+    chosen: tuple[Cell, ...]
+    layers: tuple[int, ...]
+    grids: tuple[tuple[int, int], ...]
+    patches: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
+    picture_of: tuple[int, ...]
+    pictures: tuple[UInt8[np.ndarray, "height width 3"], ...]
+    attention: Float[np.ndarray, "token key"]
+    shares: Float[np.ndarray, "token layer head part"]
+    even: Float[np.ndarray, "token layer part"]
+    copies: Float[np.ndarray, "token layer head"]
+    times: Float[np.ndarray, " patch"]
+    whole: Float[np.ndarray, " token"]
+    none: Float[np.ndarray, " token"]
+    without: Float[np.ndarray, "candidate token"]
+    alone: Float[np.ndarray, "candidate token"]
+    record: Record | None = None
+
+    def __repr__(self) -> str:
+        return f"<Answer of {self.model}: {self.text[:60]!r}{'...' * (len(self.text) > 60)}>"
+
+    def with_heads(
+        self,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int | tuple[int, int] | str] | None = None,
+        *,
+        keep_sinks: bool | None = None,
+    ) -> Answer:
+        """The same answer with the mean over other heads; the model is not run again. For the
+        arguments see `headscope.answer`; sinks by default stay as they did.
+
+        Raises:
+            RecordError: heads that the model does not have, or an answer that was loaded, which
+                has no record.
+        """
+        from headscope.answering._answer import seen
+        from headscope.answering._looked import parse_choice
+
+        choice = parse_choice(layers, heads)
+        if self.record is None:
+            raise RecordError(
+                "The answer was loaded from a file, which holds the attention of the heads that "
+                "were chosen only; ask again with other layers or heads"
+            )
+        facts = {name: getattr(self, name) for name in (*ASKED, "candidates", *NEEDS)}
+        facts["heads_given"] = choice != (None, None)
+        if keep_sinks is not None:
+            facts["keep_sinks"] = keep_sinks
+        return seen(self.record, choice, facts)
+
+    def part_numbers(self, words: Sequence[int | str] | None = None) -> list[PartNumbers]:
+        """What is printed and drawn of each part."""
+        looked, even, tokens = self.looked(words), self.even_share(words), self._tokens(words)
+        lift, (needs, meant) = self._lift(looked, even), self.verdict
+        cases = (self.whole, self.none, self.without, self.alone)
+        whole, none, *cut = (np.exp(each[..., tokens].sum(axis=-1)) for each in cases)
+        rows = []
+        for at in range(len(self.parts)):
+            own = [math.nan, math.nan]
+            if at in self.candidates:
+                own = [each[self.candidates.index(at)] for each in cut]
+            lost = np.clip(1 - own[0] / whole, 0, 1) if whole else math.nan
+            numbers = map(float, (looked[at], even[at], lift[at], *own, whole, none, lost))
+            rows.append(PartNumbers(*numbers, needs == "any" and at in meant))
+        return rows
+
+    def looked(
+        self,
+        words: Sequence[int | str] | None = None,
+        heads: Sequence[Cell] | None = None,
+    ) -> Float[np.ndarray, " part"]:
+        """Share of attention on each part, behind them the first token, the template and the
+        answer: mean over tokens of each word, over words, and over heads.
+
+        Args:
+            words: numbers or texts; by default all.
+            heads: layer and head of each; by default those that were chosen.
+        """
+        return self._mean(self._of_heads(self.shares, heads or self.chosen), words)
+
+    def even_share(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " part"]:
+        """The same as `looked`, were each row even over the tokens that it sees."""
+        layers = [self.layers.index(layer) for layer, _ in self.chosen]
+        return self._mean(self.even[:, layers].mean(axis=1), words)
+
+    def lift(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " part"]:
+        """How many times as much attention a candidate got as its length among the candidates
+        gives, of a single one among all tokens; NaN for other parts.
+        """
+        return self._lift(self.looked(words), self.even_share(words))
+
+    def change(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " candidate"]:
+        """Nats that the answer loses without each candidate."""
+        tokens = self._tokens(words)
+        return (self.whole - self.without)[:, tokens].sum(axis=-1)
+
+    def head_shares(self) -> Float[np.ndarray, "part layer head"]:
+        """`looked` by each head, chosen or not; NaN where there is no such head."""
+        return self._mean(self.shares.transpose(0, 3, 1, 2), None)
+
+    def head_lift(self) -> Float[np.ndarray, "part layer head"]:
+        """`lift` by each head, chosen or not."""
+        even = self._mean(self.even.transpose(0, 2, 1), None)
+        return self._lift(self.head_shares(), even[..., None])
+
+    def head_copies(self) -> Float[np.ndarray, "layer head"]:
+        """Retrieval score of each head: how often the token that got most of its attention is of a
+        candidate, and the one that was written (Wu et al. 2024, section 2, of one needle).
+        """
+        return self.copies[self._tokens(None)].mean(axis=0)
+
+    def best_head(self, part: int) -> tuple[Cell, float]:
+        """Layer and head of the one that gives most attention to a part, and its share."""
+        shares = self._mean(self.shares[..., part], None)
+        layer, head = np.unravel_index(np.nanargmax(shares), shares.shape)
+        return (self.layers[layer], int(head)), float(shares[layer, head])
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the answer needed, asked in this order: none, one, one of several, several."""
+        if not self.need or not self.candidates:
+            return Verdict("", ())
+        tokens = self._tokens(None)
+        whole = self.whole[tokens].sum()
+        lost = whole - self.without[:, tokens].sum(axis=-1)
+        short = whole - self.alone[:, tokens].sum(axis=-1)
+        numbers = np.array(self.candidates)
+        if whole - self.none[tokens].sum() < HALF:
+            return Verdict("none", ())
+        if (lost >= HALF).any():
+            # The most needed comes first.
+            order = sorted(np.flatnonzero(lost >= HALF), key=lambda at: -lost[at])
+            return Verdict("parts", tuple(numbers[order].tolist()))
+        if (short < HALF).any():
+            return Verdict("any", tuple(numbers[short < HALF].tolist()))
+        return Verdict("several", ())
+
+    def foremost(self, most: int) -> list[int]:
+        """Numbers of the parts that were needed, then of those looked at most for their length, at
+        most so many, in the order of the prompt.
+        """
+        weight = np.nan_to_num(self.lift(), nan=-1.0)[: len(self.parts)]
+        if self.need:
+            weight[list(self.candidates)] += 1e3 * np.maximum(0.0, self.change() - HALF)
+        return sorted(np.argsort(-weight, kind="stable")[:most].tolist())
+
+    @property
+    def looks_at(self) -> int | None:
+        """The candidate that was looked at most for its length; None where that is hardly more."""
+        lift = self.lift()
+        if not self.candidates or np.isnan(lift).all() or np.nanmax(lift) < LOOKS:
+            return None
+        return int(np.nanargmax(lift))
+
+    def _tokens(self, words: Sequence[int | str] | None) -> list[int]:
+        chosen = self.words if words is None else [self.words[self._index_of(at)] for at in words]
+        return [token for word in chosen for token in word.tokens]
+
+    def _mean(self, values: np.ndarray, words: Sequence[int | str] | None) -> np.ndarray:
+        """Mean over the tokens of each word, then over words."""
+        chosen = self.words if words is None else [self.words[self._index_of(at)] for at in words]
+        if not chosen:
+            return np.full(values.shape[1:], np.nan)
+        return np.mean([values[list(word.tokens)].mean(axis=0) for word in chosen], axis=0)
+
+    def _of_heads(self, shares: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
+        parts = [shares[:, self.layers.index(layer), head] for layer, head in cells]
+        return np.mean(parts, axis=0)
+
+    def _lift(self, shares: np.ndarray, even: np.ndarray) -> np.ndarray:
+        """Along the first axis, parts."""
+        lift, some = np.full(shares.shape, np.nan), list(self.candidates)
+        own, wanted = shares[some], np.broadcast_to(even, shares.shape)[some]
+        if len(some) > 1:
+            own, wanted = own / own.sum(axis=0), wanted / wanted.sum(axis=0)
+        lift[some] = np.divide(own, wanted, out=np.full(own.shape, np.nan), where=wanted > 0)
+        return lift
+
+    @property
+    def is_sink(self) -> Bool[np.ndarray, " patch"]:
+        """True for patches that get outsized attention whatever is written."""
+        return self.times >= SINK_TIMES
+
+    @cached_property
+    def word_attention(self) -> Float[np.ndarray, "word patch"]:
+        """Attention of each word on all patches, sinks too: mean over the rows of its tokens."""
+        patches = self.attention[:, list(self.patches)]
+        rows = [patches[list(word.tokens)].mean(axis=0) for word in self.words]
+        return np.array(rows).reshape(len(rows), len(self.patches))
+
+    @property
+    def word_shares(self) -> Float[np.ndarray, " word"]:
+        """Part of the attention of each word that falls on the pictures, sinks too."""
+        return self.word_attention.sum(axis=-1)
+
+    @property
+    def word_even(self) -> Float[np.ndarray, " word"]:
+        """The same, were its rows even over all tokens."""
+        shares = [self.even_share([word]) for word in range(len(self.words))]
+        return np.array([each[self.shown].sum() for each in shares])
+
+    @property
+    def shown(self) -> list[int]:
+        """Numbers of the parts that are whole pictures or frames."""
+        return [number for number, part in enumerate(self.parts) if part.kind in PICTURES]
+
+    @property
+    def word_sinks(self) -> Float[np.ndarray, " word"]:
+        """Part of each word's share that sinks have; 0 where the share is 0."""
+        shares = self.word_shares
+        in_sinks = self.word_attention[:, self.is_sink].sum(axis=-1)
+        return np.divide(in_sinks, shares, out=np.zeros_like(shares), where=shares > 0)
+
+    @property
+    def word_probabilities(self) -> tuple[float, ...]:
+        """The probability of each word: the product of those of its tokens."""
+        products = (np.prod([self.probabilities[at] for at in word.tokens]) for word in self.words)
+        return tuple(map(float, products))
+
+    def values(self, *, relative: bool = False) -> Float[np.ndarray, "word patch"]:
+        """Attention of each word on each patch, NaN at sinks that are left out.
+
+        Args:
+            relative: as the difference to the mean over all words.
+
+        Raises:
+            RecordError: where there is one word alone, which has no others.
+        """
+        values = self.word_attention
+        if relative:
+            if len(values) < 2:
+                raise RecordError(
+                    f"relative is the difference to the mean over words, and the answer has "
+                    f"{len(values)}; leave it out, or ask for a longer answer"
+                )
+            values = values - values.mean(axis=0)
+        if not self.keep_sinks:
+            values = np.where(self.is_sink, np.nan, values)
+        return values
+
+    def heat(
+        self, word: int | str, *, picture: int = 0, relative: bool = False
+    ) -> Float[np.ndarray, "row column"]:
+        """Attention of a word over a picture, NaN at sinks that are left out.
+
+        Args:
+            word: its number from 0, or the word itself, of which the first counts.
+            picture: which of several.
+            relative: as the difference to the mean over all words of the answer.
+
+        Raises:
+            RecordError: where there is no such word or picture, or ``relative`` of a single word.
+        """
+        values = self.values(relative=relative)[self._index_of(word)]
+        return self.laid_out(values, picture)
+
+    def laid_out(
+        self, values: Float[np.ndarray, " patch"], picture: int = 0
+    ) -> Float[np.ndarray, "row column"]:
+        """One number for each patch, as a grid over a picture.
+
+        Raises:
+            RecordError: where there is no such picture.
+        """
+        if not 0 <= picture < len(self.grids):
+            raise RecordError(
+                f"There is no picture {picture}; the model read {len(self.grids)}, from 0 on"
+            )
+        grid = np.full(self.grids[picture], np.nan)
+        for value, place, of in zip(values, self.places, self.picture_of, strict=True):
+            if of == picture:
+                grid[place] = value
+        return grid
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A line for each word and part, one list for each column; NaN for parts that were not cut
+        or are not compared.
+        """
+        rows: list[tuple[Any, ...]] = []
+        for word, each in enumerate(self.words):
+            for part, numbers in zip(self.parts, self.part_numbers([word]), strict=True):
+                own = (each.text, word, self.word_probabilities[word], part.name, part.kind)
+                rows.append((*own, len(part.tokens), *numbers[:5]))
+        return dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """Which heads the numbers are the mean of; what patches that are sinks had."""
+        return heads_in_words(self), sinks_in_words(self)
+
+    @property
+    def summary(self) -> str:
+        """What the answer needed and looked at."""
+        return sentence_of(self)
+
+    def _blocks(self) -> list[TextTable | str]:
+        return blocks_of(self)
+
+    def _index_of(self, word: int | str) -> int:
+        texts = [each.text for each in self.words]
+        if isinstance(word, str) and word in texts:
+            return texts.index(word)
+        if isinstance(word, str):
+            raise RecordError(f"The answer has no word {word!r}; it has {', '.join(texts)}")
+        if not 0 <= word < len(texts):
+            raise RecordError(f"There is no word {word}; the answer has {len(texts)}, from 0 on")
+        return word
+
+    def _kept(self) -> Kept:
+        arrays = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
+        arrays |= {f"{PICTURE}{number}": each for number, each in enumerate(self.pictures)}
+        document = {name: getattr(self, name) for name in DOCUMENT}
+        parts = [[part.name, part.kind, part.level, list(part.tokens)] for part in self.parts]
+        return document | {"parts": parts}, arrays
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Answer:
+        tokens, parts, patches = (len(document[name]) for name in ("tokens", "parts", "places"))
+        layers, pictures = len(document["layers"]), len(arrays_below(arrays, PICTURE))
+        _check(document, pictures)
+        count, candidates = parts + len(REST), len(document["candidates"])
+        sizes = (tokens, None), (tokens, layers, None, count), (tokens, layers, count)
+        sizes += (
+            (tokens, layers, None),
+            (patches,),
+            (tokens,),
+            (tokens,),
+            (candidates, tokens),
+            (candidates, tokens),
+        )
+        read: dict[str, Any] = {}
+        for name, size in zip(ARRAYS, sizes, strict=True):
+            read[name] = array_of(arrays, name, "f", size)
+        shown = (f"{PICTURE}{number}" for number in range(pictures))
+        read["pictures"] = tuple(array_of(arrays, name, "u", (None, None, 3)) for name in shown)
+        fields = {name: _with_tuples(document[name]) for name in DOCUMENT}
+        fields["words"] = tuple(AnswerWord(*word) for word in fields["words"])
+        named = [dict(zip(PART, part, strict=True)) for part in fields["parts"]]
+        fields["parts"] = tuple(Part(**each) for each in named)
+        return Answer(**fields, **read)
+
+
+def _with_tuples(value: Any) -> Any:
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _check(document: dict[str, Any], pictures: int) -> None:
+    """Raise `ValueError` where numbers point at what is not there."""
+    tokens, grids, places, parts = (
+        document[name] for name in ("tokens", "grids", "places", "parts")
+    )
+    fits = [bool(document["chosen"]), pictures in (0, len(grids))]
+    fits += [len(document["probabilities"]) == len(tokens)]
+    fits += [all(0 <= at < len(parts) for at in document["candidates"])]
+    fits += [len(document["patches"]) == len(places)]
+    for _, of in document["words"]:
+        fits.append(bool(of) and min(of) >= 0 and max(of) < len(tokens))
+    for place, of in zip(places, document["picture_of"], strict=True):
+        sizes = grids[of] if 0 <= of < len(grids) else (0, 0)
+        fits += [0 <= at < size for at, size in zip(place, sizes, strict=True)]
+    if not all(fits):
+        raise ValueError("its heads, words, parts, patches and pictures do not fit each other")

@@ -1,0 +1,268 @@
+"""Answers from documents by the small retrieval model that ships with headscope."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope import CaptureError, RecordError, TextError
+from headscope.answering import DEMO, Answer
+from headscope.capturing import load_model
+
+from ..close import assert_close
+
+MILL = "The code of the mill is amber falcon. It rained near the barn on Monday."
+LIBRARY = "At the library they use seven. The road was quiet on Friday."
+TOWER = "Copper opens the tower. Nobody at the mill remembers the code."
+COPY = "Amber falcon opens the mill. The old map hangs by the door."
+QUESTION = "What is the code of the mill?"
+ask = hs.answer
+
+
+@pytest.fixture(scope="module")
+def readers():
+    return load_model(str(DEMO), writes=True)
+
+
+@pytest.fixture(scope="module")
+def one(readers):
+    """One document of three holds the answer."""
+    return ask(*readers, documents=[LIBRARY, MILL, TOWER], question=QUESTION)
+
+
+@pytest.fixture(scope="module")
+def two(readers):
+    return ask(*readers, documents=[LIBRARY, MILL, TOWER, COPY], question=QUESTION)
+
+
+@pytest.fixture(scope="module")
+def unknown(readers):
+    return ask(*readers, documents=[LIBRARY, TOWER, COPY], question="Which code opens the barn?")
+
+
+def names(answer, numbers):
+    return [answer.parts[at].name for at in numbers]
+
+
+def test_the_needed_document_is_named_with_what_it_looked_at(one):
+    assert one.text.strip() == "amber falcon"
+    assert names(one, one.candidates) == ["document 1", "document 2", "document 3"]
+    assert names(one, one.verdict.parts) == ["document 2"]
+    assert names(one, [one.looks_at]) == ["document 2"]
+    assert one.by == "hidden keys"
+    assert one.checked < 1e-3
+    said = one.summary
+    assert "“amber falcon” needed document 2: cut off from it, its probability falls" in said
+    assert "to less than 0.1 %" in said
+    assert "head 2-0 gives it" in said
+    lift = one.lift()[list(one.candidates)]
+    assert f"{lift[1]:.1f} times as much as its length among the documents gives" in said
+    table = one.table()
+    for words in ("document 2", "without", "alone", "< 0.1 %", "first token", "template"):
+        assert words in table
+
+
+def test_of_two_sources_each_alone_is_enough(two):
+    assert two.verdict.needs == "any"
+    assert names(two, two.verdict.parts) == ["document 2", "document 4"]
+    assert "one of document 2 and document 4: each alone is enough" in two.summary
+    assert np.exp(two.without.sum(axis=1)).min() > 0.9
+    assert np.exp(two.alone.sum(axis=1))[[0, 2]].max() < 0.01
+
+
+def test_an_answer_that_needs_nothing_says_so(unknown):
+    assert unknown.text.strip() == "unknown"
+    assert unknown.verdict.needs == "none"
+    assert "“unknown” needed none of the 3 documents" in unknown.summary
+    assert "it looked at none more than its length among the documents gives" in unknown.summary
+
+
+def test_shares_are_the_weights_of_the_rows_that_wrote_the_words(one):
+    stack, generation = one.record["self"], one.record.generation
+    rows = generation.chosen_by[:2]
+    whole = np.mean([layer.weights_of()[:, rows] for layer in stack], axis=(0, 1))
+    for part, share in zip(one.parts, one.looked(), strict=False):
+        assert whole[:, list(part.tokens)].sum(axis=1).mean() == pytest.approx(share, abs=1e-6)
+    # Everything is in a part, or in the rest.
+    assert one.shares[:2].sum(axis=-1) == pytest.approx(1.0)
+    assert one.even.sum(axis=-1) == pytest.approx(1.0)
+    first, second = one.looked([0]), one.looked(["falcon"])
+    assert (first + second) / 2 == pytest.approx(one.looked())
+    (head,) = [at for at in one.chosen if at == (2, 0)]
+    assert one.looked(heads=[head])[one.verdict.parts[0]] > 0.5
+
+
+def test_probabilities_are_those_of_the_model(one, readers):
+    assert np.exp(one.whole) == pytest.approx(one.probabilities, abs=1e-5)
+    model, _ = readers
+    ids = [*one.record["self"].query.ids, one.record.generation.tokens.ids[-1]]
+    with torch.no_grad():
+        logs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+    wanted = [logs[at - 1, ids[at]].item() for at in range(one.record.generation.prompt, len(ids))]
+    assert one.whole == pytest.approx(wanted, abs=1e-5)
+    assert one.change() == pytest.approx((one.whole - one.without)[:, :2].sum(axis=1))
+
+
+def test_messages_and_documents_are_asked_alike(one, readers):
+    texts = [LIBRARY, MILL, TOWER]
+    messages = [{"role": "document", "content": text} for text in texts]
+    messages.append({"role": "user", "content": QUESTION})
+    for prompt in (messages, {"documents": texts, "question": QUESTION}):
+        answer = ask(*readers, prompt)
+        assert answer.prompt == one.prompt
+        assert_close(answer.lift(), one.lift())
+        assert_close(answer.without, one.without)
+
+
+@pytest.mark.parametrize("need", ["direct", "delete", "replace"])
+def test_other_ways_to_cut_agree_where_one_document_is_needed(need, one, readers):
+    answer = ask(*readers, documents=[LIBRARY, MILL, TOWER], question=QUESTION, need=need)
+    assert names(answer, answer.verdict.parts) == ["document 2"]
+    assert_close(answer.whole, one.whole, atol=1e-5)
+
+
+def test_only_what_is_looked_at_is_measured_without_need(readers, one):
+    answer = ask(*readers, documents=[LIBRARY, MILL, TOWER], question=QUESTION, need=None)
+    assert answer.verdict.needs == ""
+    assert np.isnan(answer.change()).all()
+    assert "without" not in answer.table()
+    assert_close(answer.lift(), one.lift())
+
+
+def test_an_answer_that_is_given_is_read_as_it_is(readers, one):
+    given = {"documents": [LIBRARY, MILL, TOWER], "question": QUESTION}
+    same = ask(*readers, given, answer="amber falcon")
+    assert_close(same.whole, one.whole[:2], atol=1e-5)
+    assert_close(same.looked(), one.looked(), atol=1e-5)
+    other = ask(*readers, given, answer="copper")
+    assert other.text.strip() == "copper"
+    assert np.exp(other.whole.sum()) < 0.01
+
+
+def test_contributions_are_looked_at_in_one_reading(readers, one):
+    given = {"documents": [LIBRARY, MILL, TOWER], "question": QUESTION}
+    for quantity, heads in (("norm", 4), ("alti", 1)):
+        answer = ask(*readers, given, quantity=quantity, need=None)
+        assert answer.shares.shape[1:3] == (4, heads)
+        assert answer.shares.sum(axis=-1) == pytest.approx(1.0)
+        assert int(np.nanargmax(answer.lift())) == one.verdict.parts[0]
+        assert answer.lift() != pytest.approx(one.lift(), nan_ok=True, abs=1e-3)
+
+
+def test_heads_may_be_chosen(one, tmp_path):
+    alone = one.with_heads(heads=["2-0"])
+    assert alone.lift()[one.verdict.parts[0]] > 2
+    assert "Over head 2-0 it looked at document 2 most" in alone.summary
+    assert "Heads are chosen" in one.table()
+    assert "Heads are chosen" not in alone.table()
+    assert_close(alone.without, one.without)
+    with pytest.raises(RecordError, match="no head 2-9"):
+        one.with_heads(heads=["2-9"])
+
+
+def test_sentences_are_compared(readers):
+    answer = ask(*readers, documents=[LIBRARY, MILL], question=QUESTION, parts="sentence")
+    kinds = {answer.parts[at].kind for at in answer.candidates}
+    assert kinds == {"sentence"}
+    (needed,) = answer.verdict.parts
+    assert answer.parts[needed].name == "document 2, sentence 1"
+    # Documents around them have the share of their sentences.
+    looked = dict(zip([part.name for part in answer.parts], answer.looked(), strict=False))
+    both = looked["document 2, sentence 1"] + looked["document 2, sentence 2"]
+    assert looked["document 2"] == pytest.approx(both, abs=1e-6)
+    whole = ask(
+        *readers, documents=[LIBRARY, MILL], question=QUESTION, parts="sentence", of="document"
+    )
+    assert names(whole, whole.verdict.parts) == ["document 2"]
+
+
+def test_a_plain_prompt_is_divided_where_that_is_asked(readers):
+    prompt = f"{LIBRARY} {MILL} {QUESTION}"
+    answer = ask(*readers, prompt, parts="sentence", need="delete")
+    assert len(answer.parts) == 5
+    # The question wrote the answer, and is not compared.
+    assert names(answer, answer.candidates) == [f"sentence {n}" for n in (1, 2, 3, 4)]
+    bare = ask(*readers, prompt)
+    assert (bare.parts, bare.candidates, bare.verdict.needs) == ((), (), "")
+
+
+def test_long_lists_of_parts_show_what_counts(readers):
+    texts = [TOWER.replace("tower", "barn")] * 30 + [MILL]
+    answer = ask(*readers, documents=texts, question=QUESTION)
+    shown = answer.table()
+    assert "document 31" in shown
+    assert "24 of 32 parts" in shown
+    assert len(answer.to_pandas()) == 32 * len(answer.words)
+
+
+def test_a_kept_answer_is_read_again(one, tmp_path):
+    again = hs.load(one.save(tmp_path / "answer.safetensors"))
+    assert isinstance(again, Answer)
+    assert str(again) == str(one)
+    assert again.record is None
+    assert_close(again.shares, one.shares)
+    with pytest.raises(RecordError, match="loaded from a file"):
+        again.with_heads(layers=[0])
+
+
+def test_the_table_has_a_line_for_each_word_and_part(one):
+    table = one.to_pandas()
+    assert len(table) == len(one.words) * len(one.parts)
+    documents = table[table["kind"] == "document"]
+    assert documents["without"].notna().all()
+    assert table[table["kind"] == "turn"]["without"].isna().all()
+    own = documents[documents["part"] == "document 2"]
+    assert own["without"].max() < 0.01
+    assert own["alone"].min() > 0.9
+
+
+def test_it_is_drawn_and_shown(one, two, tmp_path):
+    for answer, words in ((one, "< 0.1 %"), (two, "alone: 99 %")):
+        answer.plot(tmp_path / "answer.svg")
+        drawn = (tmp_path / "answer.svg").read_text(encoding="utf-8")
+        assert "document 2" in drawn
+        assert words.replace("<", "&lt;") in drawn
+    page = one.view().html
+    assert "needed document 2" in page
+    assert "data:image" in page
+
+
+def test_no_model_named_is_the_small_one(one):
+    answer = ask(None, documents=[LIBRARY, MILL, TOWER], question=QUESTION)
+    assert answer.model == "retrieval_tiny"
+    assert_close(answer.without, one.without, atol=1e-5)
+
+
+def test_a_sampled_answer_is_told(readers):
+    given = {"documents": [LIBRARY, MILL], "question": QUESTION}
+    answer = ask(*readers, given, do_sample=True, seed=0)
+    assert answer.sampled
+    assert "The answer was sampled" in answer.table()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ({}, TextError, "question is empty"),
+        ({"question": ""}, TextError, "question is empty"),
+        ({"documents": [MILL]}, TextError, "question is empty"),
+        ({"prompt": "a", "question": "b"}, TextError, "leave one out"),
+        ({"prompt": QUESTION, "need": "burn"}, CaptureError, "need is 'burn'"),
+        ({"prompt": QUESTION, "quantity": "x"}, CaptureError, "quantity is 'x'"),
+        ({"prompt": QUESTION, "quantity": "alti", "heads": [1]}, CaptureError, "leave heads out"),
+        ({"prompt": QUESTION, "of": "page"}, RecordError, "of is 'page'"),
+        ({"prompt": QUESTION, "answer": ""}, TextError, "answer is ''"),
+        ({"prompt": QUESTION, "heads": [9]}, RecordError, "no head 0-9"),
+        ({"prompt": QUESTION, "parts": "chapter"}, TextError, "chapter"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(readers, given, error, told):
+    with pytest.raises(error, match=told):
+        ask(*readers, **given)
+
+
+def test_an_encoder_decoder_is_refused():
+    from headscope.testing import tiny_model, tiny_tokenizer
+
+    with pytest.raises(CaptureError, match="encoder-decoder"):
+        ask(tiny_model("t5"), tiny_tokenizer(), "the cat", allow_unfit=True, max_new_tokens=2)

@@ -1,0 +1,103 @@
+"""Answers with parts of their prompt cut off: tiny models with random weights."""
+
+import numpy as np
+import pytest
+import torch
+
+import headscope as hs
+from headscope.answering import ForcedAnswer, needed
+from headscope.errors import CaptureError
+from headscope.testing import tiny_model
+
+PARTS = [tuple(range(3, 8)), tuple(range(8, 14)), tuple(range(16, 20))]
+EVERY = tuple(sorted(at for part in PARTS for at in part))
+START, COUNT = 24, 30
+KEYS, CUT = "hidden keys", "Cut"
+
+
+def forced(name, **changes):
+    """An answer of six tokens behind 24 others, by a model whose weights are large enough that
+    what it looks at matters."""
+    model = tiny_model(name, writes=True, **changes)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim > 1:
+                weights.normal_(std=0.3, generator=torch.Generator().manual_seed(0))
+    ids = np.random.default_rng(0).integers(1, 60, COUNT).tolist()
+    stack = hs.capture_encoded(model, None, torch.tensor([ids[:-1]]))[0]["self"]
+    return ForcedAnswer(model, tuple(ids), START, stack)
+
+
+def by_hand(answer, hidden, *, direct=False):
+    """The same as `needed`, by `Cut` in every layer."""
+    first = START - 1 if direct else hidden[0]
+    queries = [row for row in range(first, COUNT - 1) if row not in hidden]
+    cuts = [hs.Cut(layer=each.layer, queries=queries, keys=hidden) for each in answer.stack]
+    ids = torch.tensor([answer.ids])
+    with torch.no_grad(), hs.intervene(answer.model, *cuts):
+        logs = answer.model(input_ids=ids[:, :-1]).logits[0].log_softmax(-1)
+    return logs[START - 1 :].gather(1, ids[0, START:, None])[:, 0].numpy()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "by"),
+    [
+        ("llama", {}, KEYS),
+        ("gpt2", {}, KEYS),
+        ("gpt_neox", {}, KEYS),
+        ("opt", {}, KEYS),
+        ("mistral", {"sliding_window": 40}, KEYS),
+        # Positions within a window are counted among the tokens that are there.
+        ("mistral", {"sliding_window": 8}, CUT),
+        ("bloom", {}, CUT),
+        ("falcon (alibi)", {}, CUT),
+    ],
+)
+def test_what_is_cut_off_is_what_cut_does_in_every_layer(name, changes, by):
+    answer = forced(name, **changes)
+    found = needed(answer, PARTS)
+    assert found.by == by
+    for part, without, alone in zip(PARTS, found.without, found.alone, strict=True):
+        others = tuple(at for at in EVERY if at not in part)
+        np.testing.assert_allclose(without, by_hand(answer, part), atol=1e-4)
+        np.testing.assert_allclose(alone, by_hand(answer, others), atol=1e-4)
+    np.testing.assert_allclose(found.none, by_hand(answer, EVERY), atol=1e-4)
+    assert np.abs(found.without - found.whole).max() > 0.1
+    direct = needed(answer, PARTS, "direct").without
+    wanted = [by_hand(answer, part, direct=True) for part in PARTS]
+    np.testing.assert_allclose(direct, wanted, atol=1e-4)
+
+
+def test_deleted_tokens_are_not_there_and_replaced_ones_are_in_another_order():
+    answer = forced("gpt2")
+
+    def logs(prompt):
+        ids = torch.tensor([[*prompt, *answer.ids[START:]]])
+        with torch.no_grad():
+            found = answer.model(input_ids=ids[:, :-1]).logits[0].log_softmax(-1)
+        return found[len(prompt) - 1 :].gather(1, ids[0, len(prompt) :, None])[:, 0].numpy()
+
+    prompt = answer.ids[:START]
+    found = needed(answer, PARTS, "delete")
+    wanted = [logs([n for at, n in enumerate(prompt) if at not in part]) for part in PARTS]
+    np.testing.assert_allclose(found.without, wanted, atol=1e-5)
+    replaced = needed(answer, PARTS, "replace")
+    assert np.abs(replaced.without - found.whole).max() > 0.1
+    np.testing.assert_allclose(needed(answer, PARTS, "replace").without, replaced.without)
+
+
+def test_a_changed_model_is_cut_as_it_is_changed():
+    answer = forced("llama")
+    with hs.intervene(answer.model, hs.Zero(layer=0, heads=[1])):
+        found = needed(answer, PARTS)
+    plain = needed(answer, PARTS)
+    assert (found.by, plain.by) == (CUT, KEYS)
+    assert np.abs(found.whole - plain.whole).max() > 1e-3
+    assert np.abs(found.without - plain.without).max() > 1e-3
+
+
+def test_a_model_that_cannot_be_cut_is_refused():
+    answer = forced("jamba")
+    with pytest.raises(CaptureError, match="need='delete' or 'replace'"):
+        needed(answer, PARTS)
+    assert np.isfinite(needed(answer, PARTS, "delete").without).all()

@@ -1,0 +1,82 @@
+"""Answers to many prompts by the small retrieval model, whose heads are known."""
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope import RecordError
+from headscope.answering import DEMO
+from headscope.capturing import load_model
+
+from ..close import assert_close
+
+CODES = {"mill": "amber falcon", "library": "seven", "tower": "copper stone", "barn": "otter"}
+FACTS = {place: f"The code of the {place} is {code}." for place, code in CODES.items()}
+
+
+def prompts():
+    """Three that need the document of their place, one that two hold, one that none does."""
+    texts = list(FACTS.values())
+    asked = [{"documents": texts, "question": f"Which code opens the {each}?"} for each in CODES]
+    copied = [*texts, "Otter opens the barn."]
+    asked[3] = {"documents": copied, "question": "Which code opens the barn?"}
+    return [*asked, {"documents": texts, "question": "Which code opens the chapel?"}]
+
+
+@pytest.fixture(scope="module")
+def readers():
+    return load_model(str(DEMO), writes=True)
+
+
+@pytest.fixture(scope="module")
+def found(readers):
+    return hs.answers(*readers, prompts(), random_weights=True)
+
+
+def test_shares_are_of_the_prompts(found):
+    assert found.texts == 5
+    assert found.share("parts")[0] == pytest.approx(0.6)
+    assert found.share("any")[0] == pytest.approx(0.2)
+    assert found.share("none")[0] == pytest.approx(0.2)
+    assert found.share("agrees")[0] == 1
+    # One of four documents three times, one or two of five once.
+    assert found.share("chance")[0] in (pytest.approx(0.95 / 4), pytest.approx(1.15 / 4))
+    assert "needed one or more 60 %" in found.summary
+
+
+def test_the_planted_heads_are_found(found):
+    assert found.best_heads(1) == [(2, 0)]
+    table = found.to_pandas().set_index(["layer", "head"])
+    head = table.loc[(2, 0)]
+    assert head["share"] > 0.7
+    assert (head["agrees"], head["copies"]) == (1, pytest.approx(1, abs=0.3))
+    assert head["share_low"] <= head["share"] <= head["share_high"]
+    assert "2-0" in found.table()
+
+
+def test_it_is_the_fold_of_single_answers(found, readers):
+    singles = [hs.answer(*readers, prompt) for prompt in prompts()[:4]]
+    shares = [each.head_shares()[list(each.verdict.parts)].sum(axis=0) for each in singles]
+    assert_close(found.heads[0, :, 0], np.mean(shares, axis=0).ravel(), atol=1e-6)
+    lifts = [np.mean(each.lift()[list(each.verdict.parts)]) for each in singles]
+    assert found.share("lift")[0] == pytest.approx(np.mean(lifts), abs=1e-6)
+
+
+def test_it_is_added_up_and_kept(found, readers, tmp_path):
+    rows = [row | {"id": str(number)} for number, row in enumerate(prompts())]
+    first, second = (hs.answers(*readers, part) for part in (rows[:2], rows[2:]))
+    assert first.texts + second.texts == 5
+    again = hs.load(found.save(tmp_path / "answers.safetensors"))
+    assert str(again) == str(found)
+    assert again.control is not None
+
+
+def test_a_run_in_parts_gives_the_same(found, tmp_path):
+    rows = [each | {"name": str(number)} for number, each in enumerate(prompts())]
+    kept = hs.answers(DEMO, None, rows, out=tmp_path / "run", part_size=2)
+    assert_close(kept.heads, found.heads, atol=1e-6)
+
+
+def test_prompts_without_parts_are_left_out(readers):
+    with pytest.raises(RecordError, match="no parts that can be compared"):
+        hs.answers(*readers, ["Which code opens the mill?"], on_error=lambda *_: None)
