@@ -15,6 +15,7 @@ from headscope.record.bare_arrays import parse_tokens
 from headscope.views import view
 
 Pieces = Sequence[str]
+WORDS = {"html_action": ("view", "return"), "display_mode": ("dark", "light")}
 
 
 def head_view(
@@ -60,7 +61,7 @@ def head_view(
         RecordError: where weights and tokens do not fit.
         PageError: layers or heads that are not there.
     """
-    check_action(html_action)
+    checked("html_action", html_action)
     record = _record(
         prettify_tokens,
         sentence_b_start,
@@ -113,8 +114,8 @@ def model_view(
         RecordError: where weights and tokens do not fit.
         PageError: layers or heads that are not there.
     """
-    check_action(html_action)
-    theme = theme_of(display_mode)
+    checked("html_action", html_action)
+    theme = checked("display_mode", display_mode)
     record = _record(
         prettify_tokens,
         sentence_b_start,
@@ -178,25 +179,16 @@ def _tokens(
     return replace(tokens, labels=tuple(labels if pretty else tokens.pieces))
 
 
-def check_action(html_action: str) -> None:
-    """Raise before any work where the action is neither of BertViz's two.
+def checked(name: str, given: str) -> str:
+    """One of BertViz's two words for ``html_action`` or ``display_mode``, before any work.
 
     Raises:
         PageError: naming both.
     """
-    if html_action not in ("view", "return"):
-        raise PageError(f"html_action must be 'view' or 'return', not {html_action!r}")
-
-
-def theme_of(display_mode: str) -> str:
-    """Our name for BertViz's display mode, which is the same.
-
-    Raises:
-        PageError: where it is neither of BertViz's two modes.
-    """
-    if display_mode not in ("dark", "light"):
-        raise PageError(f"display_mode must be 'dark' or 'light', not {display_mode!r}")
-    return display_mode
+    words = WORDS[name]
+    if given not in words:
+        raise PageError(f"{name} must be {' or '.join(map(repr, words))}, not {given!r}")
+    return given
 
 
 def shown(record: Record, html_action: str, **options: Any) -> Any:
@@ -204,7 +196,7 @@ def shown(record: Record, html_action: str, **options: Any) -> Any:
 
     Args:
         record: the record to show.
-        html_action: an action that `check_action` has accepted.
+        html_action: an action that `checked` has accepted.
         **options: options of `headscope.view`; those that are None are not given.
     """
     made = view(record, **{name: value for name, value in options.items() if value is not None})

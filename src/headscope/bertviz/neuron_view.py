@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.bertviz._weights_views import check_action, shown, theme_of
+from headscope.bertviz._weights_views import checked, shown
 from headscope.errors import CaptureError
 from headscope.record import Layer, Record
 
@@ -50,8 +50,8 @@ def show(
     Raises:
         HeadscopeError: a text, model, layer or head that cannot be shown, saying why.
     """
-    check_action(html_action)
-    theme = theme_of(display_mode)
+    checked("html_action", html_action)
+    theme = checked("display_mode", display_mode)
     record = _captured(model, tokenizer, sentence_a, sentence_b)
     heads = None if head is None else [head]
     return shown(record, html_action, view="neuron", layer=layer, heads=heads, theme=theme)

@@ -15,9 +15,8 @@ from headscope.capturing import ParsedInput, check_text
 from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
 from headscope.errors import CaptureError, RecordError, TextError
-from headscope.live._model import Asked, LiveModel
+from headscope.live._model import Asked, KeptRecord, KeptRecords, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
-from headscope.live._record_store import KeptRecord, KeptRecords
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
 from headscope.live.contract import AnswerEnd, SketchAnswer, SketchedHead
 from headscope.record import Record

@@ -22,7 +22,7 @@ from headscope.live._answering import Partners, answer_question, compared, parse
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
 from headscope.live._lens import lens_of, matters, parse_lens, parse_matters
-from headscope.live._model import LiveModel
+from headscope.live._model import KeptRecord, LiveModel
 from headscope.live._queue import (
     LinesAnswer,
     ModelQueue,
@@ -32,7 +32,6 @@ from headscope.live._queue import (
     error_line,
     refusal_of_post,
 )
-from headscope.live._record_store import KeptRecord
 from headscope.live._writing import parse_write, write
 from headscope.live.contract import LiveFacts, LiveLimits
 from headscope.storage import save
