@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope import ModelError, RecordError
 from headscope.evidence import MapSum
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
@@ -142,7 +142,7 @@ def test_bad_input_is_refused(model, tokenizer):
         hs.heads(record, random_weights=True, position_mean=True, related=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
         hs.heads(record, tokenizer, truncate=True)
-    with pytest.raises(RecordError, match="Texts are read by a model, and a record was given"):
+    with pytest.raises(ModelError, match="got Record; give the model first"):
         hs.heads(record, tokenizer, TEXTS)
     with pytest.raises(RecordError, match="The texts need the tokenizer of BertModel"):
         hs.heads(model, texts=TEXTS)

@@ -119,17 +119,14 @@ def _with_copies(fold: Fold, items: Sequence[Item], how: Mapping[str, Any]) -> l
     """The texts, where copies that are of no document are of one: what is said twice proves no more
     than once.
     """
-    said: dict[str, list[int]] = {}
+    first: dict[str, str] = {}
+    own = list(items)
     for number, item in enumerate(items):
         if item.document is None:
-            try:
-                said.setdefault(repr(fold.input_of(item.what, how)), []).append(number)
-            except HeadscopeError:
-                continue
-    own = list(items)
-    for first, *copies in said.values():
-        for number in copies:
-            own[number] = replace(own[number], document=own[first].unit)
+            with suppress(HeadscopeError):
+                unit = first.setdefault(repr(fold.input_of(item.what, how)), item.unit)
+                if unit != item.unit:
+                    own[number] = replace(item, document=unit)
     return own
 
 

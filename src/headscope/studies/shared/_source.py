@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from headscope.corpus import CorpusText, Sums, TextNames
 from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
-from headscope.record import Record
 from headscope.studies.shared._fold import Fold, Item, taken
 
 if TYPE_CHECKING:
@@ -127,8 +126,8 @@ def read_in_memory(
         options: of capturing and loading, and ``groups`` of texts.
 
     Raises:
-        RecordError: where a tokenizer is missing, a record was given, or there is no text.
-        ModelError: where a named model cannot be loaded.
+        RecordError: where a tokenizer is missing, or there is no text.
+        ModelError: where a model is none, or cannot be loaded.
         TextError: where the tokenizer does not know most of what is in the texts.
     """
     from headscope.capturing import check_reader, groups_in, parse_texts
@@ -136,11 +135,6 @@ def read_in_memory(
     if given[1] is not None:
         check_reader(given[1], "study")
     capturing, loading = taken(options, CAPTURING), taken(options, LOADING)
-    if isinstance(given[0], Record):
-        raise RecordError(
-            "Texts are read by a model, and a record was given; give either the record or "
-            "(model, texts)"
-        )
     inputs = parse_texts(texts)
     groups = options.pop("groups", None)
     groups = groups_in(texts) if groups is None else groups
