@@ -73,7 +73,7 @@ class Proof(NamedTuple):
         if padding is not None:
             lost = (weights * padding[:, None, None]).sum(-1).max()
         of_weights, of_output = torch.stack([least, lost]), difference(call, weights, rows)
-        numbers = torch.cat([each.double() for each in (of_weights, *of_output)])
+        numbers = torch.cat([of_weights, *of_output])
         return cls(call.name, against(call), relative, padding is not None, numbers)
 
     def facts(self, numbers: Sequence[float]) -> list[dict[str, Any]]:
