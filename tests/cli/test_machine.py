@@ -125,7 +125,7 @@ REFUSED_BY_COMMAND = [
     ("atlas --texts empty.txt --model a/b --out run", 1, "holds no example"),
     ("headvis --texts empty.txt --model a/b --out run", 1, "holds no example"),
     (
-        "answer 'What?' --image gone.png --model no/such/folder",
+        "ask --question What? --image gone.png --model no/such/folder",
         1,
         "The picture gone.png does not exist",
     ),

@@ -34,8 +34,8 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
     path.write_bytes(raw[:-8])
     with pytest.raises(
         hs.FileError,
-        match=r"a\.safetensors is cut or no \.safetensors file .*; delete it and run the "
-        "study again",
+        match=r"a\.safetensors is cut or no \.safetensors file .*; give one that headscope "
+        "wrote, or delete it and run the study again",
     ):
         AlignmentStudy.load(path)
 
