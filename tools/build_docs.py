@@ -63,6 +63,7 @@ PARTS = (
         "What heads do: labels over many texts, kinds on one text, mechanism.",
     ),
     Part("parts", "Parts", "Turns, documents, sentences and frames, and the tokens of each."),
+    Part("answering", "Answers", "Which parts of a prompt an answer looked at, and needed."),
     Part("measures", "Measures", "Numbers about a head on one text; pure functions of arrays."),
     Part("norms", "Norms", "What tokens add, where weights say how much they are looked at."),
     Part(
