@@ -21,7 +21,10 @@ def given_of(sentence: Sentence) -> dict[str, Any]:
 
 def sentence_of(given: Mapping[str, Any]) -> Sentence:
     """The sentence that a mapping says."""
-    own: dict[str, Any] = {**given, "contractions": tuple(map(tuple, given["contractions"]))}
+    own: dict[str, Any] = dict(given)
+    for name in ("words", "heads", "relations", "upos", "xpos"):
+        own[name] = tuple(own[name])
+    own["contractions"] = tuple(map(tuple, given["contractions"]))
     return Sentence(**own)
 
 
