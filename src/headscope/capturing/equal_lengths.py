@@ -250,6 +250,7 @@ class _Batches(ManyInputs):
         if "keep" not in self.options and not records[0].unseen:
             with suppress(RecordError):  # these texts see differently
                 batch = TextBatch.of(records)
+                records.clear()  # whose weights would be held twice
                 numbers = tuple(text.number for text in texts)
                 yield BatchOutcome(numbers, tuple(text.readable for text in texts), batch)
                 return
