@@ -11,7 +11,6 @@ from headscope.norms import (
     attention_norms,
     attention_vectors,
     globenc_norms,
-    head_norms,
     mixing,
     output_norms,
     output_vectors,
@@ -32,12 +31,9 @@ def plain(block):
     return Plain(block)
 
 
-def test_norms_of_values_and_of_weighted_values(block, plain):
+def test_norms_of_values(block, plain):
     wanted = [[length(vector) for vector in vectors] for vectors in plain.f]
     np.testing.assert_allclose(value_norms(block), wanted, **EXACT)
-    np.testing.assert_allclose(
-        head_norms(block), block.weights * np.array(wanted)[:, None], **EXACT
-    )
 
 
 def test_attention_norms_sum_vectors_over_heads(block, plain):

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import headscope as hs
 from headscope import RecordError
+from headscope.interventions import confidence_importance
 from headscope.norms import flow, rollout
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
@@ -30,6 +31,22 @@ def test_rows_of_rollout_sum_to_one(seed, layers, size):
     found = rollout(weights_of(np.random.default_rng(seed), layers, size, size))
     np.testing.assert_allclose(found.sum(-1), 1, **EXACT)
     assert found.min() >= 0
+
+
+def test_records_of_a_changed_model_are_named():
+    model, tokenizer = tiny_model("gpt2"), tiny_tokenizer()
+    with hs.intervene(model, hs.Zero(layer=0, heads=1)):
+        record = hs.capture(model, tokenizer, "the cat sat")
+    for function in (rollout, flow):
+        for source in (record, record["self"]):
+            with pytest.warns(UserWarning, match=r"not of the model as it is; changed: layer 0: "):
+                function(source)
+    with pytest.warns(UserWarning, match=r"confidence_importance: 1 of 2 records are not of the"):
+        confidence_importance([record, hs.capture(model, tokenizer, "the cat")])
+    with pytest.warns(UserWarning, match="Mean: 1 of 1 records"):
+        hs.Mean(records=[record])
+    with pytest.warns(UserWarning, match="word_alignment: 1 of 1 records"):
+        hs.word_alignment(record, layer=1, stack="self")
 
 
 def test_rollout_without_residual_and_of_maps_that_hold_it(maps):

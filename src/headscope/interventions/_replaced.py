@@ -20,7 +20,7 @@ from headscope.interventions._intervention import (
 )
 from headscope.interventions._patch import layer_of, outputs_of
 from headscope.interventions.plan import LayerPlace
-from headscope.record import Layer, Record
+from headscope.record import Layer, Record, warn_changed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,6 +213,7 @@ class _MeanOfRecords(Intervention):
             raise InterventionError(
                 f"{type(self).__name__} needs the records whose mean is to be taken"
             )
+        warn_changed(type(self).__name__, [record.changed for record in several])
 
     def mean(self, place: LayerPlace, heads: tuple[int, ...]) -> torch.Tensor:
         """The mean of some heads: ``[head query key]``, or outputs ``[head feature]``."""

@@ -21,7 +21,7 @@ from headscope.interventions.objective import Objective
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import intervene, plan_on
 from headscope.measures import confidence
-from headscope.record import Record
+from headscope.record import Record, warn_changed
 
 Cell = tuple[str, int, int]
 
@@ -207,8 +207,9 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
     Raises:
         InterventionError: where there is no record, or a text has nothing but special tokens.
     """
-    rows, cells = [], ()
+    rows, cells, changes = [], (), []
     for record in records:
+        changes.append(record.changed)
         values: list[float] = []
         own: list[Cell] = []
         for name, stack in record.stacks.items():
@@ -224,6 +225,7 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
         cells = tuple(own)
     if not rows:
         raise InterventionError("No record was given; give at least one")
+    warn_changed("confidence_importance", changes)
     return Importance(cells, np.array(rows), "confidence")
 
 

@@ -5,7 +5,6 @@ from ._contributions import attention_norms as attention_norms
 from ._contributions import effective_weights as effective_weights
 from ._contributions import expansion_rate as expansion_rate
 from ._contributions import globenc_norms as globenc_norms
-from ._contributions import head_norms as head_norms
 from ._contributions import mixing as mixing
 from ._contributions import output_norms as output_norms
 from ._contributions import own_norms as own_norms
@@ -15,6 +14,7 @@ from ._flow import alti as alti
 from ._flow import flow as flow
 from ._flow import rollout as rollout
 from ._maps import Quantity as Quantity
+from ._maps import maps_of as maps_of
 from ._norm import Norm as Norm
 from ._vectors import ContributionVectors as ContributionVectors
 from ._vectors import attention_vectors as attention_vectors

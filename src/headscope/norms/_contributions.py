@@ -42,15 +42,6 @@ def value_norms(block: Block) -> Float[Any, "*text head key"]:
     return block.value_lengths
 
 
-def head_norms(block: Block) -> Float[Any, "*text head query key"]:
-    """``||a f(x_j)|| = a ||f(x_j)||`` of each head: quadratic in the length once `value_norms` are
-    known.
-
-    Source: Kobayashi et al. 2020, section 2.2. Not normalised.
-    """
-    return block.weights * value_norms(block)[..., None, :]
-
-
 def attention_norms(block: Block) -> Float[Any, "*text query key"]:
     """Attn-N: ``|| sum_h a f_h(x_j) ||``, vectors summed over heads before the norm is taken.
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import RecordError
-from headscope.record import Record, Stack
+from headscope.record import Record, Stack, warn_changed
 
 Quantity = Literal["weights", "attention", "residual", "output", "alti", "globenc"]
 RESIDUAL_INSIDE = ("residual", "output", "alti", "globenc")
@@ -35,7 +35,9 @@ def steps_of(
             f"There is no quantity {quantity!r}; there are {', '.join(get_args(Quantity))}"
         )
     if isinstance(source, Record | Stack):
-        maps = _maps_of(_stack_of(source, stack), quantity)
+        own = _stack_of(source, stack)
+        warn_changed("attention through layers", [Record(stacks={own.name: own}).changed])
+        maps = maps_of(own, quantity)
     else:
         maps = np.asarray(source)
     if maps.ndim != 3 or maps.shape[1] != maps.shape[2]:
@@ -71,7 +73,8 @@ def _stack_of(source: Record | Stack, name: str | None) -> Stack:
     return next(iter(source.stacks.values()))
 
 
-def _maps_of(stack: Stack, quantity: Quantity) -> np.ndarray:
+def maps_of(stack: Stack, quantity: Quantity) -> np.ndarray:
+    """A map of each layer, for results that name themselves what was changed of the model."""
     if stack.query != stack.key:
         raise RecordError(
             f"Stack {stack.name!r} looks at other tokens; what flows through it cannot be "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headscope.corpus import CorpusText, TextNames
 from headscope.errors import RecordError
 from headscope.evidence import group_of
-from headscope.record import Record
+from headscope.record import Record, warn_changed
 
 WANTED = (
     "give records, such as capture(model, tokenizer, text) or capture_many(model, tokenizer, texts)"
@@ -36,9 +35,7 @@ def parse_records(records: Any, name: str) -> Iterator[Record]:
             raise RecordError(f"{name} got a {type(record).__name__} among the records; {WANTED}")
         changes.append(record.changed)
         yield record
-    if changed := [of_record for of_record in changes if of_record]:
-        count = f"{len(changed)} of {len(changes)} records are not of the model as it is"
-        warnings.warn(f"{name}: {count}; {changed[0]}", stacklevel=2)
+    warn_changed(name, changes)
 
 
 def with_groups(

@@ -15,6 +15,7 @@ from ._mask import Mask as Mask
 from ._record import Candidate as Candidate
 from ._record import Generation as Generation
 from ._record import Record as Record
+from ._record import warn_changed as warn_changed
 from ._stack import Stack as Stack
 from ._statistics import CONTRIBUTION_KINDS as CONTRIBUTION_KINDS
 from ._statistics import CONTRIBUTIONS as CONTRIBUTIONS

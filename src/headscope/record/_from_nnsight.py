@@ -86,19 +86,15 @@ def from_nnsight(
         >>> record["self"].weights(layer=0, head=0).tolist()
         [[1.0, 0.0], [0.25, 0.75]]
     """
-    given = _by_stack(resolved(saved))
+    saved = resolved(saved)
+    # A dictionary of layers has other keys.
+    has_stacks = isinstance(saved, Mapping) and saved and set(saved) <= set(STACKS)
+    given: Mapping[str, Any] = saved if has_stacks else {"self": saved}
     cut = BatchPart(example=example, positions=positions)
     cut.check_stacks(given)
     layers = {name: _layers(values, name, cut) for name, values in given.items()}
     stacks = stacks_of(layers, tokens_of(tokens, text), decoder_tokens)
     return Record(stacks=stacks, model=ModelFacts(name=model, implementation="nnsight"))
-
-
-def _by_stack(saved: Any) -> Mapping[str, Any]:
-    """What was saved of each stack; a dictionary of layers has other keys than `STACKS`."""
-    if isinstance(saved, Mapping) and saved and set(saved) <= set(STACKS):
-        return saved
-    return {"self": saved}
 
 
 def _layers(values: Any, name: str, cut: BatchPart) -> tuple[Layer, ...]:
@@ -207,11 +203,8 @@ def _parts_of_call(inputs: Any, output: Any, name: str) -> dict[str, Any]:
         ) from None
     parts = {"queries": queries, "keys": keys, "values": values, "weights": weights, "output": made}
     parts["mask"] = rest[0] if rest else options.get("attention_mask")
-    parts |= {
-        "scale": options.get("scaling"),
-        "soft_cap": options.get("softcap"),
-        "sinks": options.get("s_aux"),
-    }
+    parts |= {"scale": options.get("scaling"), "soft_cap": options.get("softcap")}
+    parts["sinks"] = options.get("s_aux")
     return {key: part for key, part in parts.items() if resolved(part) is not None}
 
 

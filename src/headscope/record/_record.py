@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -19,6 +20,18 @@ from headscope.record._tokens import Tokens
 
 NAMED, NAMED_CHANGES = 6, 3
 """So many chosen heads, and changes of a model, are named in a summary."""
+
+
+def warn_changed(name: str, changed: Sequence[str]) -> None:
+    """Warn where some of the records that a function was given are of a changed model.
+
+    Args:
+        name: of the function.
+        changed: of each record.
+    """
+    if changes := [of_record for of_record in changed if of_record]:
+        count = f"{len(changes)} of {len(changed)} records are not of the model as it is"
+        warnings.warn(f"{name}: {count}; {changes[0]}", stacklevel=3)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from headscope.errors import InterventionError, ModelError, RecordError, TextErr
 from headscope.interventions import SetWeights, intervene
 from headscope.measures import kendall, spearman
 from headscope.measures.erasure import Row, erasure_curves, kept_tokens
-from headscope.norms import rollout
+from headscope.norms import maps_of, rollout
 from headscope.patterns import model_facts
 from headscope.record import Stack
 
@@ -345,7 +345,7 @@ def _distance(probabilities: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
 
 
 def _rolled(quantity: Any) -> Callable[[Stack, int], np.ndarray]:
-    return lambda stack, layer: rollout(stack, quantity)[layer]
+    return lambda stack, layer: rollout(maps_of(stack, quantity), quantity)[layer]
 
 
 FLOWING: dict[str, Callable[[Stack, int], np.ndarray]] = {

@@ -22,7 +22,7 @@ from headscope.linguistics import Words
 from headscope.linguistics.words import words_of_spans
 from headscope.measures import aligned_words, alignment_counts, alignment_error_rate
 from headscope.measures.alignment import Link
-from headscope.record import Layer, Record, Stack, Tokens, word_maps
+from headscope.record import Layer, Record, Stack, Tokens, warn_changed, word_maps
 
 BY = ("weight", "norm")
 STATES = ("output", "input")
@@ -105,6 +105,7 @@ def word_alignment(
             raise RecordError(f"{name} is {given!r}; it may be {' or '.join(map(repr, known))}")
     if not isinstance(record, Record):
         raise RecordError(f"word_alignment takes a record, and was given {repr(record)[:60]}")
+    warn_changed("word_alignment", [record.changed])
     chosen = record[stack]
     source, target = words_of(chosen.key), written_words_of(chosen)[state]
     asked = chosen.layer(layer)

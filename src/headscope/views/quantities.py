@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headscope.norms import rollout
+from headscope.norms import maps_of, rollout
 from headscope.record import Layer, Stack
 
 Maps = Float[np.ndarray, "*head query key"]
@@ -67,7 +67,7 @@ def _rollout(stack: Stack) -> Mapping[int, Maps]:
     followed = numbers == list(range(len(numbers))) and stack.query == stack.key
     if not (followed and all(layer.contributions is not None for layer in stack)):
         return {}
-    return dict(zip(numbers, rollout(stack), strict=True))
+    return dict(zip(numbers, rollout(maps_of(stack, "weights")), strict=True))
 
 
 CONTRIBUTION = "contribution"
