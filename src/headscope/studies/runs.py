@@ -101,6 +101,8 @@ class Runs:
     """
 
     def __init__(self, loaded: tuple[Any, Any], given: ParsedInput, options: Any, top: int) -> None:
+        self.model: Any
+        self.inputs: Inputs
         # Whoever asks for runs has checked, or allowed, unknown tokens.
         self.model, self.inputs = prepared(*loaded, given, options, max_unknown=1.0)
         self.tokenizer: Any = getattr(loaded[1], "tokenizer", loaded[1])

@@ -169,9 +169,8 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
     examples = sorted(sums.each.items())
     # [cell example column], the intact model first.
     values = np.stack([part_of(own["values"]) for _, own in examples], axis=1)
-    task = replace(
-        judge_of(how["task"], sums.facts, values[0]), groups=[g for (_, g), _ in examples]
-    )
+    groups = tuple(group for (_, group), _ in examples)
+    task = replace(judge_of(how["task"], sums.facts, values[0]), groups=groups)
     facts = sums.facts | {"metric": task.metric}
     result = ablation_of(task, values, judging, facts=facts, shared=shared_of(sums))
     result.sums.lengths = sums.lengths
