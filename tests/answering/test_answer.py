@@ -74,7 +74,9 @@ def test_an_answer_that_needs_nothing_says_so(unknown):
     assert unknown.text.strip() == "unknown"
     assert unknown.verdict.needs == "none"
     assert "“unknown” needed none of the 3 documents" in unknown.summary
-    assert "it looked at none more than its length among the documents gives" in unknown.summary
+    assert (
+        "it looked at none much more than its length among the documents gives" in unknown.summary
+    )
 
 
 def test_shares_are_the_weights_of_the_rows_that_wrote_the_words(one):
@@ -266,3 +268,11 @@ def test_an_encoder_decoder_is_refused():
 
     with pytest.raises(CaptureError, match="encoder-decoder"):
         ask(tiny_model("t5"), tiny_tokenizer(), "the cat", allow_unfit=True, max_new_tokens=2)
+
+
+def test_parts_within_others_stand_below_them(readers, tmp_path):
+    answer = ask(*readers, documents=[LIBRARY, MILL], question=QUESTION, parts="sentence")
+    shown = [answer.parts[at].name for at in answer.foremost(24)]
+    assert shown[:3] == ["document 1", "document 1, sentence 1", "document 1, sentence 2"]
+    answer.plot(tmp_path / "answer.svg", width=84)
+    assert "...<" not in (tmp_path / "answer.svg").read_text(encoding="utf-8")

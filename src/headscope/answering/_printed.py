@@ -139,9 +139,9 @@ def _needed(answer: Any) -> str:
         "none": f"needed none of the {count} {kinds}" if count > 1 else f"did not need {named}",
         "parts": f"needed {named}: cut off from {each}, {falls} {lost}",
         "any": f"needed no single one of the {kinds}, but one of {named}: {enough}. Cut off from "
-        f"all of them, {falls} {none}",
+        f"all {kinds}, {falls} {none}",
         "several": f"needed several {kinds} together: without any one of them it stays, and none "
-        f"alone is enough. Cut off from all of them, {falls} {none}",
+        f"alone is enough. Cut off from all {kinds}, {falls} {none}",
     }[needs]
     if needs == "none":
         of = "all of them" if count > 1 else "it"
@@ -154,7 +154,7 @@ def _looked(answer: Any) -> str:
     top, numbers = answer.looks_at, answer.verdict.parts
     among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
     where = heads_in_words(answer).removesuffix(" of all layers")
-    told = f"Over {where} it looked at none more than its length {among}gives"
+    told = f"Over {where} it looked at none much more than its length {among}gives"
     if top is not None:
         lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
         told = f"Over {where} it looked at {answer.parts[top].name} most, {lift}"
@@ -217,7 +217,7 @@ def _parts_table(answer: Any) -> TextTable:
     for at in answer.foremost(MOST_ROWS):
         each, part = numbers[at], answer.parts[at]
         looked = _share(each.looked) if each.even else "not visible"
-        row = [part.name, str(len(part.tokens)), looked, _share(each.even)]
+        row = ["  " * part.level + part.name, str(len(part.tokens)), looked, _share(each.even)]
         if at in answer.candidates:
             (layer, head), share = answer.best_head(at)
             row += [f"{each.lift:.2f}", *[f"{layer}-{head} {_share(share)}"] * heads]

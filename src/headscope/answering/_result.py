@@ -280,7 +280,9 @@ class Answer(Result):
         weight = np.nan_to_num(self.lift(), nan=-1.0)[: len(self.parts)]
         if self.need:
             weight[list(self.candidates)] += 1e3 * np.maximum(0.0, self.change() - HALF)
-        return sorted(np.argsort(-weight, kind="stable")[:most].tolist())
+        chosen = np.argsort(-weight, kind="stable")[:most].tolist()
+        # A part before those within it.
+        return sorted(chosen, key=lambda at: (self.parts[at].tokens[:1], self.parts[at].level))
 
     @property
     def looks_at(self) -> int | None:

@@ -123,11 +123,17 @@ def _bars(
     colours = [each[style.dark] for each in (LOOKED, NEEDED)]
     if not style.colour:
         colours = head_greys(2, dark=style.dark)
-    names = [sheet.fitted(sheet.shown(answer.parts[at].name), 0.3 * sheet.width) for at in parts]
+    above, names = {answer.parts[at].name for at in parts}, []
+    for part in (answer.parts[at] for at in parts):
+        # Of a part within another that stands above it the end of the name is enough.
+        outer, _, inner = part.name.rpartition(", ")
+        name = "   " * part.level + inner if outer in above else part.name
+        names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width))
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
     says = ["looked: share of attention"]
-    says += ["needed: part of the probability that is lost when cut off"] * bool(answer.need)
+    outline = " (outline: it alone is enough)" * any(numbers[at].is_enough for at in parts)
+    says += [f"needed: part of the probability lost when cut off{outline}"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
     most = max(max(numbers[at].looked, numbers[at].even) for at in parts) or 1.0
     for at, name in zip(parts, names, strict=True):
