@@ -184,6 +184,8 @@ def test_weights_that_are_nowhere_or_of_several_kinds():
     tokenizer = tiny_tokenizer()
     with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
         hs.capture(tiny_model("bert").to("meta"), tokenizer, "the cat")
+    with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
+        hs.capture_many(tiny_model("bert").to("meta"), tokenizer, ["the cat", "a b"])
     writing = tiny_model("gpt2", writes=True).to("meta")
     with pytest.raises(hs.CaptureError, match="GPT2LMHeadModel has weights on the meta device"):
         hs.generate(writing, tokenizer, "the cat")

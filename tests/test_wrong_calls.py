@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import headscope as hs
+from headscope import interventions, tasks
 from headscope.errors import (
     CaptureError,
     FileError,
@@ -64,6 +65,34 @@ def test_what_is_no_tokenizer_is_named(name, given, model):
         CALLS[name](model, given)
     with pytest.raises(TextError, match=NO_TOKENIZER), hs.watch(model, TEXT, tokenizer=given):
         pass
+
+
+TASKS = {
+    "next_word": next_word,
+    "masked_word": tasks.masked_word,
+    "classification": lambda given, texts: tasks.classification(given, texts, [0, 1]),
+    "likeness": lambda given, texts: tasks.likeness(given, [texts, texts], [0, 1]),
+    "translation": lambda given, texts: tasks.translation(given, [texts]),
+    "target": lambda given, texts: tasks.translation(
+        tiny_tokenizer(), [texts], target_tokenizer=given
+    ),
+    "loss of next words": interventions.next_word,
+    "loss of masked words": interventions.masked_word,
+    "loss of classes": lambda given, texts: interventions.classification(given, texts, [0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("given", [object(), "bert-base-uncased", dict])
+def test_what_is_no_tokenizer_of_a_task_is_named(name, given):
+    with pytest.raises(TextError, match="Expected a tokenizer, got "):
+        TASKS[name](given, [TEXT, "a dog"])
+
+
+def test_random_weights_that_are_neither_heads_nor_a_choice(model, tokenizer):
+    for study in (hs.heads, hs.atlas):
+        with pytest.raises(RecordError, match="random_weights is True or False, not <object"):
+            study(model, tokenizer, [TEXT], random_weights=object())
 
 
 @pytest.mark.parametrize("name", CALLS)

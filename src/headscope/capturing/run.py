@@ -153,19 +153,7 @@ def norms_for(builder: Builder, model: nn.Module, keeping: KeepChoice) -> NormsW
 
 @contextmanager
 def at_rest(model: nn.Module) -> Generator[None]:
-    """Run without gradients and in evaluation mode; restore every module's training flag after.
-
-    Raises:
-        CaptureError: where its weights have no numbers.
-    """
-    # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
-    if any(weight.is_meta for weight in model.parameters()) and not any(
-        hasattr(module, "_hf_hook") for module in model.modules()
-    ):
-        raise CaptureError(
-            f"{type(model).__name__} has weights on the meta device, where there are no numbers; "
-            "load it with from_pretrained, or fill them with model.to_empty and load_state_dict"
-        )
+    """Run without gradients and in evaluation mode; restore every module's training flag after."""
     with torch.no_grad(), evaluating(model), naming_memory():
         yield
 
@@ -175,7 +163,7 @@ def unwrapped(model: Any) -> Any:
 
     Raises:
         CaptureError: if the model runs copies of itself, or as a graph, and cannot be watched, or
-            tensors that are made have no numbers.
+            its weights or tensors that are made have no numbers.
         ModelError: if it is no torch module.
     """
     if torch.get_default_device().type == "meta":
@@ -194,6 +182,14 @@ def unwrapped(model: Any) -> Any:
         )
     if not isinstance(model, nn.Module):
         raise ModelError(f"Expected a model (a torch.nn.Module), got {repr(model)[:60]}")
+    # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
+    if any(weight.is_meta for weight in model.parameters()) and not any(
+        hasattr(module, "_hf_hook") for module in model.modules()
+    ):
+        raise CaptureError(
+            f"{type(model).__name__} has weights on the meta device, where there are no numbers; "
+            "load it with from_pretrained, or fill them with model.to_empty and load_state_dict"
+        )
     return getattr(model, "_orig_mod", model)
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
-from headscope.capturing.inputs.tokens import tokenized
+from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, InterventionError, TextError
 
@@ -127,6 +127,7 @@ def masking(tokenizer: Any, seed: int) -> torch.Generator:
     Raises:
         InterventionError: where the tokenizer has nothing to hide them behind.
     """
+    check_tokenizer(tokenizer)
     if tokenizer.mask_token_id is None:
         raise InterventionError(
             f"{type(tokenizer).__name__} has no mask token; use next_word with causal models"
@@ -204,6 +205,7 @@ def _read(
     Raises:
         TextError: where there is no text, or none can be read.
     """
+    check_tokenizer(tokenizer)
     texts = several_of(texts)
     if not len(texts):
         raise TextError("No text was given; give at least one")
@@ -215,15 +217,18 @@ def _read(
         except OF_ONE_INPUT as error:
             failed[number] = reason_of(error)
     if not rows:
-        first = next(iter(failed.values()))
-        if len(texts) == 1:
-            raise first
-        raise TextError(f"None of the {len(texts)} texts can be read: {first}")
+        raise none_of(list(failed.values()))
     for number, error in failed.items():
         warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
     ids = chain.from_iterable(row["input_ids"] for row in rows.values())
     check_known(tokenizer, ids, "the texts", None, texts=len(rows))
     return rows
+
+
+def none_of(errors: list[HeadscopeError]) -> HeadscopeError:
+    """What to raise where no example could be read: of a single one its own error."""
+    several = TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
+    return several if len(errors) > 1 else errors[0]
 
 
 def _row(tokenizer: Any, text: Any, nothing_but: Collection[int]) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from headscope.atlases import ATLAS, CONFIDENCE, Atlas, atlas_of, text_counts
 from headscope.corpus import Counted, Counts, Sums
-from headscope.errors import RecordError
+from headscope.errors import RecordError, check_reading
 from headscope.patterns import Heads
 from headscope.record import BatchStack, Stack
 from headscope.studies.heads import heads_of_sums, heads_over, tally_of, token_runs
@@ -113,6 +113,8 @@ def atlas(
     """
     if texts is None:
         raise RecordError("An atlas is made over texts; give atlas(model, tokenizer, texts)")
+    if not isinstance(random_weights, Heads):
+        check_reading({"random_weights": random_weights})
     how = {"distances": False, "norms": norms}
     given = model, tokenizer, texts
     return heads_over(FOLD, given, options, how=how, random_weights=random_weights)

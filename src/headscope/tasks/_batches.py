@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 from headscope.capturing import check_known, parse_text, several_of
-from headscope.capturing.inputs.tokens import tokenized
+from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.errors import HeadscopeError, TextError, check_reading
-from headscope.interventions.objective import padded
+from headscope.interventions.objective import none_of, padded
 from headscope.tasks._task import Task
 
 AT_ONCE = 16
@@ -102,6 +102,7 @@ def read_examples(
     Raises:
         TextError: where there is no example, none can be read, or most of their tokens are unknown.
     """
+    check_tokenizer(tokenizer)
     _check_options(options)
     check_reading(options)
     examples = several_of(examples)
@@ -111,7 +112,7 @@ def read_examples(
     if not options.get("allow_unfit", False):
         failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
     if len(failed) == len(examples):
-        raise _none_of(list(failed.values()))
+        raise none_of(list(failed.values()))
     numbers = tuple(number for number in rows if number not in failed)
     kept = tuple(rows[number] for number in numbers)
     lengths = [max(len(row["input_ids"]) for row in own) for own in kept]
@@ -166,12 +167,6 @@ def _check_options(options: ReadingOptions) -> None:
     for name in options:
         if name not in known:
             raise TextError(f"A task has no option {name!r}; it has {', '.join(known)}")
-
-
-def _none_of(errors: list[HeadscopeError]) -> HeadscopeError:
-    """What to raise where no example could be read: of a single one its own error."""
-    several = TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
-    return several if len(errors) > 1 else errors[0]
 
 
 def encoded(

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
-from headscope.capturing.inputs.tokens import tokenized
+from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.errors import InterventionError, TextError
 from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss, padded
 from headscope.tasks._batches import (
@@ -113,6 +113,7 @@ def translation(
     Raises:
         TextError: where no pair can be read, or most tokens are unknown.
     """
+    check_tokenizer(tokenizer if target_tokenizer is None else target_tokenizer)
     most = 1.0 if reading.get("allow_unfit", False) else MOST_UNKNOWN
 
     def rows_of(pair: Any, encode: Encode) -> Rows:

@@ -10,11 +10,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
-from inspect import isroutine
 from pathlib import Path
 from typing import Any
 
 from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.inputs.tokens import check_tokenizer
 from headscope.capturing.media.given import (
     parse_pictures,
     parse_series,
@@ -272,13 +272,8 @@ def check_reader(tokenizer: Any, call: str) -> None:
     Raises:
         TextError: saying what stands where in a call.
     """
-    # A tokenizer is an object that can be called: neither a function nor a class.
-    is_none = isroutine(tokenizer) or isinstance(tokenizer, type) or not callable(tokenizer)
-    if tokenizer is not None and is_none:
-        raise TextError(
-            f"Expected a tokenizer after the model, got {repr(tokenizer)[:60]}; load "
-            f"one with AutoTokenizer.from_pretrained: {call}(model, tokenizer, ...)"
-        )
+    if tokenizer is not None:
+        check_tokenizer(tokenizer, " after the model", f": {call}(model, tokenizer, ...)")
 
 
 def check_text(text: Any, name: str = "text") -> str:

@@ -8,12 +8,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from inspect import isroutine
 from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unicodedata import category
 from weakref import WeakKeyDictionary
 
+from headscope.errors import TextError
 from headscope.parts import RenderedText
 from headscope.record import JOINER, Tokens, joins, stands_alone
 
@@ -103,6 +105,20 @@ class SpecialTokens:
 
 _of_tokenizers: WeakKeyDictionary[Any, SpecialTokens] = WeakKeyDictionary()
 """What was last known of each tokenizer, for other captures."""
+
+
+def check_tokenizer(tokenizer: Any, place: str = "", advice: str = "") -> None:
+    """Raise where something is not a tokenizer.
+
+    Raises:
+        TextError: with what was given.
+    """
+    # A tokenizer is an object that can be called: neither a function nor a class.
+    if isroutine(tokenizer) or isinstance(tokenizer, type) or not callable(tokenizer):
+        raise TextError(
+            f"Expected a tokenizer{place}, got {repr(tokenizer)[:60]}; load one with "
+            f"AutoTokenizer.from_pretrained{advice}"
+        )
 
 
 def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -> Any:
