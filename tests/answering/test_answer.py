@@ -1,5 +1,7 @@
 """Answers from documents by the small retrieval model that ships with headscope."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -227,6 +229,17 @@ def test_it_is_drawn_and_shown(one, two, tmp_path):
     page = one.view().html
     assert "needed document 2" in page
     assert "data:image" in page
+
+
+def test_a_part_has_what_its_length_gives_and_its_odds(one):
+    for each, lift in zip(one.part_numbers(), one.lift(), strict=False):
+        assert_close(each.due, each.even if np.isnan(lift) else each.looked / lift)
+    without = np.repeat(
+        one.whole[None] - np.log(1.5) / len(one.words[0].tokens + one.words[1].tokens), 3, axis=0
+    )
+    some = replace(one, without=without).part_numbers()[0]
+    assert some.needed_in_words == "99 % → 66 %"
+    assert one.part_numbers()[2].needed_in_words == "as probable"
 
 
 def test_no_model_named_is_the_small_one(one):

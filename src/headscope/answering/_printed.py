@@ -90,6 +90,11 @@ class PartNumbers(NamedTuple):
     is_enough: bool
 
     @property
+    def due(self) -> float:
+        """Share that its length gives among the candidates; of another part among all tokens."""
+        return self.looked / self.lift if self.lift > 0 else self.even
+
+    @property
     def looked_in_words(self) -> str:
         """Its share, and how many times what its length gives."""
         if not self.even:
@@ -101,7 +106,7 @@ class PartNumbers(NamedTuple):
         """Probabilities with it and without it, or with it alone."""
         if self.is_enough:
             return f"alone: {_odds(self.alone)}"
-        if math.isnan(self.lost) or self.lost <= 0.5:
+        if math.isnan(self.lost) or self.lost < 0.01:
             return "" if math.isnan(self.lost) else "as probable"
         return f"{_odds(self.whole)} → {_odds(self.without)}"
 

@@ -99,7 +99,7 @@ def _parts_figure(
         raise FigureError("relative is of heat over pictures; leave it out for a text")
     shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
     notes = [
-        "x: times what its length among the compared parts gives; upright line: an even share",
+        "x: times what its length among the compared parts gives, which is the upright line",
         *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
     ]
     return draw_result(
@@ -135,7 +135,7 @@ def _bars(
     outline = " (outline: it alone is enough)" * any(numbers[at].is_enough for at in parts)
     says += [f"needed: part of the probability lost when cut off{outline}"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
-    most = max(max(numbers[at].looked, numbers[at].even) for at in parts) or 1.0
+    most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
     for at, name in zip(parts, names, strict=True):
         each, middle = numbers[at], y + 1.2 * em
         sheet.text(0.0, middle, name)
@@ -149,7 +149,7 @@ def _bars(
             if row and each.is_enough:
                 sheet.rect(side, top, wide, high, edge=colour, line=0.8)
             sheet.note(side + wide + 0.5 * em, top + high / 2, told)
-        x = side + wide * each.even / most
+        x = side + wide * each.due / most
         top = middle - len(rows) / 2 * (high + 0.3 * em)
         sheet.line((x, x), (top, top + high + 0.3 * em), colour=style.ink, line=0.8)
         y += 2.6 * em
