@@ -289,3 +289,13 @@ def test_parts_within_others_stand_below_them(readers, tmp_path):
     assert shown[:3] == ["document 1", "document 1, sentence 1", "document 1, sentence 2"]
     answer.plot(tmp_path / "answer.svg", width=84)
     assert "...<" not in (tmp_path / "answer.svg").read_text(encoding="utf-8")
+
+
+def test_what_an_improbable_answer_loses_is_a_part_of_it(readers):
+    given = {"documents": [LIBRARY, MILL, TOWER], "question": QUESTION}
+    answer = ask(*readers, given, answer="seven copper " * 40)
+    assert answer.whole.sum() < -200
+    for at, numbers in enumerate(answer.part_numbers()):
+        assert (0 <= numbers.lost <= 1) == (at in answer.candidates)
+    assert " of it" in str(answer)
+    assert "nan" not in str(answer)

@@ -70,7 +70,7 @@ class PartNumbers(NamedTuple):
         looked: share of the attention.
         even: the same, were each row even over the tokens it sees.
         lift: see `Answer.lift`; NaN for a part that is not compared.
-        without: probability of the answer with the part cut off; NaN where it was not.
+        without: logarithm of the answer's probability with the part cut off; NaN where it was not.
         alone: the same with all other candidates cut off.
         whole: the same with nothing cut.
         none: the same with all candidates cut off.
@@ -105,10 +105,10 @@ class PartNumbers(NamedTuple):
     def needed_in_words(self) -> str:
         """Probabilities with it and without it, or with it alone."""
         if self.is_enough:
-            return f"alone: {_odds(self.alone)}"
+            return f"alone: {_odds(self.alone, self.whole)}"
         if math.isnan(self.lost) or self.lost < 0.01:
             return "" if math.isnan(self.lost) else "as probable"
-        return f"{_odds(self.whole)} → {_odds(self.without)}"
+        return f"{_odds(self.whole)} → {_odds(self.without, self.whole)}"
 
 
 def sentence_of(answer: Any) -> str:
@@ -136,9 +136,9 @@ def _needed(answer: Any) -> str:
     rows, kinds, count = answer.part_numbers(), _kinds(answer), len(answer.candidates)
     parts = [answer.parts[number].name for number in numbers or answer.candidates]
     named, each = _and(parts), "it" if len(parts) == 1 else "each of them"
-    whole, none = _odds(rows[0].whole), _odds(rows[0].none)
+    whole, none = _odds(rows[0].whole), _odds(rows[0].none, rows[0].whole)
     falls = f"its probability falls from {whole} to"
-    lost = _and([_odds(rows[number].without) for number in numbers])
+    lost = _and([_odds(rows[number].without, rows[number].whole) for number in numbers])
     enough = f"{'each' if len(parts) > 1 else 'it'} alone is enough"
     told = {
         "none": f"needed none of the {count} {kinds}" if count > 1 else f"did not need {named}",
@@ -216,7 +216,8 @@ def _names_heads(answer: Any) -> bool:
 
 
 def _parts_table(answer: Any) -> TextTable:
-    numbers, heads, need = answer.part_numbers(), _names_heads(answer), bool(answer.need)
+    numbers, heads = answer.part_numbers(), _names_heads(answer)
+    need = bool(answer.need and answer.candidates)
     rows = [["part", "tokens", "looked", "even", "lift"]]
     rows[0] += ["head"] * heads + ["without", "alone"] * need
     for at in answer.foremost(MOST_ROWS):
@@ -226,7 +227,8 @@ def _parts_table(answer: Any) -> TextTable:
         if at in answer.candidates:
             (layer, head), share = answer.best_head(at)
             row += [f"{each.lift:.2f}", *[f"{layer}-{head} {_share(share)}"] * heads]
-            row += [_odds(each.without), _odds(each.alone)] * need
+            cut = (each.without, each.alone)
+            row += [_odds(logarithm, each.whole) for logarithm in cut] * need
         rows.append(row)
     looked, even = answer.looked(), answer.even_share()
     for at, name in enumerate(REST, len(answer.parts)):
@@ -300,9 +302,13 @@ def _share(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
 
 
-def _odds(odds: float) -> str:
-    """A probability as it is read: 98 %, 3.2 %, < 0.1 %."""
-    return "< 0.1 %" if odds < 0.001 else _share(odds)
+def _odds(logarithm: float, whole: float = 0.0) -> str:
+    """A probability as it is read: 98 %, 3.2 %, < 0.1 %; where the whole is less than that, as a
+    part of it.
+    """
+    if whole < math.log(0.001):
+        return f"{math.exp(min(logarithm - whole, 700.0)):.2g} of it"
+    return "< 0.1 %" if logarithm < math.log(0.001) else _share(math.exp(logarithm))
 
 
 def _and(names: Sequence[str]) -> str:

@@ -191,13 +191,13 @@ class Answer(Result):
         looked, even, tokens = self.looked(words), self.even_share(words), self._tokens(words)
         lift, (needs, meant) = self._lift(looked, even), self.verdict
         cases = (self.whole, self.none, self.without, self.alone)
-        whole, none, *cut = (np.exp(each[..., tokens].sum(axis=-1)) for each in cases)
+        whole, none, *cut = (each[..., tokens].sum(axis=-1) for each in cases)
         rows = []
         for at in range(len(self.parts)):
             own = [math.nan, math.nan]
             if at in self.candidates:
                 own = [each[self.candidates.index(at)] for each in cut]
-            lost = np.clip(1 - own[0] / whole, 0, 1) if whole else math.nan
+            lost = -np.expm1(np.minimum(0.0, own[0] - whole))
             numbers = map(float, (looked[at], even[at], lift[at], *own, whole, none, lost))
             rows.append(PartNumbers(*numbers, needs == "any" and at in meant))
         return rows
@@ -274,14 +274,11 @@ class Answer(Result):
         return Verdict("several", ())
 
     def foremost(self, most: int) -> list[int]:
-        """Numbers of the parts that were needed, then of those looked at most for their length, at
-        most so many, in the order of the prompt.
-        """
+        """Numbers of so many parts, those that were needed and looked at most, as in the prompt."""
         weight = np.nan_to_num(self.lift(), nan=-1.0)[: len(self.parts)]
         if self.need:
             weight[list(self.candidates)] += 1e3 * np.maximum(0.0, self.change() - HALF)
         chosen = np.argsort(-weight, kind="stable")[:most].tolist()
-        # A part before those within it.
         return sorted(chosen, key=lambda at: (self.parts[at].tokens[:1], self.parts[at].level))
 
     @property
@@ -420,7 +417,8 @@ class Answer(Result):
         for word, each in enumerate(self.words):
             for part, numbers in zip(self.parts, self.part_numbers([word]), strict=True):
                 own = (each.text, word, self.word_probabilities[word], part.name, part.kind)
-                rows.append((*own, len(part.tokens), *numbers[:5]))
+                odds = map(math.exp, (numbers.without, numbers.alone))
+                rows.append((*own, len(part.tokens), *numbers[:3], *odds))
         return dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
 
     @property

@@ -100,6 +100,7 @@ def _parts_figure(
     shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
     notes = [
         "x: times what its length among the compared parts gives, which is the upright line",
+        *["outlined: it alone is enough"] * any(each.is_enough for each in answer.part_numbers()),
         *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
     ]
     return draw_result(
@@ -132,8 +133,7 @@ def _bars(
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
     says = ["looked: share of attention"]
-    outline = " (outline: it alone is enough)" * any(numbers[at].is_enough for at in parts)
-    says += [f"needed: part of the probability lost when cut off{outline}"] * bool(answer.need)
+    says += ["needed: part of the probability lost when cut off"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
     most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
     for at, name in zip(parts, names, strict=True):
