@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -184,3 +185,8 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def warn_left_out(number: int, error: object, what: str = "input", *, stacklevel: int = 5) -> None:
+    """Warn of one of several inputs that is left out."""
+    warnings.warn(f"{what} {number} (from 0) was left out: {error}", stacklevel=stacklevel)

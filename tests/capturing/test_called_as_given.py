@@ -106,7 +106,7 @@ def test_ids_in_place_of_a_text_name_who_reads_them():
     for ids in ([7, 8], [[7, 8]], np.array([7, 8]), torch.tensor([[7, 8]])):
         with pytest.raises(TextError, match=r"token ids; these go to capture_encoded\(model"):
             hs.capture(model, tokenizer, ids)
-    with pytest.warns(UserWarning, match="input 1 was left out: .* capture_encoded"):
+    with pytest.warns(UserWarning, match="input 1 .from 0. was left out: .* capture_encoded"):
         assert len(list(hs.capture_many(model, tokenizer, ["a cat", [7, 8]]))) == 1
 
 

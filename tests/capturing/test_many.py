@@ -86,7 +86,7 @@ def test_a_bad_text_is_reported_and_the_rest_goes_on():
     assert [record.texts for record in found] == [("a",), ("b",), ("d",)]
     assert sorted(index for index, _ in seen) == [1, 3, 4]
     assert "42 tokens" in dict(seen)[3]
-    with pytest.warns(UserWarning, match="input 1 was left out: The text is empty"):
+    with pytest.warns(UserWarning, match="input 1 .from 0. was left out: The text is empty"):
         assert len(list(hs.capture_many(model, tokenizer, ["a", ""]))) == 1
     with pytest.warns(UserWarning, match="the rest is cut off"):
         assert len(list(hs.capture_many(model, tokenizer, ["a " * 40], truncate=True))) == 1
@@ -132,7 +132,7 @@ def test_a_bad_text_costs_one_text(tokenizer):
     assert sorted(seen) == sorted(BAD)
     for number, (_, message) in BAD.items():
         assert re.search(message, str(seen[number]))
-    with pytest.warns(UserWarning, match="input 1 was left out: The text holds half of a"):
+    with pytest.warns(UserWarning, match="input 1 .from 0. was left out: The text holds half of a"):
         assert len(list(hs.capture_many(model, tokenizer, ["a", "\udfff"]))) == 1
 
 

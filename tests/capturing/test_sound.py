@@ -124,7 +124,7 @@ def test_a_sound_that_is_too_long_is_refused_or_cut(make):
     name = next(iter(record.stacks))
     np.testing.assert_allclose(record[name].weights(0), alone[name].weights(0), atol=1e-6)
     row = {"sound": sound, "sampling_rate": 16000, "target": options.get("target")}
-    with pytest.warns(UserWarning, match="input 0 was left out: The sound has 2.50 s"):
+    with pytest.warns(UserWarning, match="input 0 .from 0. was left out: The sound has 2.50 s"):
         assert list(hs.capture_many(model, extractor, [row])) == []
 
 

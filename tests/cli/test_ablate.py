@@ -125,7 +125,10 @@ def test_a_bad_example_costs_one_example(folder, here, capsys):
     told = capsys.readouterr()
     lines = told.err.strip().splitlines()
     assert lines[-1] == "headscope: 5 of 8 examples were left out: 1, 3, 5, 6, 8"
-    assert "headscope: example 1 was left out: The text holds half of a character" in lines[0]
+    assert (
+        "headscope: example 1 (bad.jsonl, line 1) was left out: The text holds half of a character"
+        in lines[0]
+    )
     assert "3 examples" in told.out
     assert told.out.splitlines()[-2:] == wanted.splitlines()[-2:]
 

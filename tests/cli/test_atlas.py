@@ -45,7 +45,7 @@ def test_it_writes_a_tree_of_headvis(texts, here, capsys):
     told = capsys.readouterr()
     assert "6 heads of" in told.out
     assert "over 6 texts (texts)" in told.out
-    assert "text 7 was left out" in told.err
+    assert f"text 7 ({texts}, line 7) was left out" in told.err
     assert (here / "tree" / "heads" / "L1H2.json").is_file()
     assert hs.load("tree").texts == 6
     assert run(command) != 0

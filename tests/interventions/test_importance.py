@@ -236,11 +236,11 @@ def test_classification_is_cross_entropy(tokenizer):
 def test_a_text_that_cannot_be_read_costs_itself(bad, writer, tokenizer):
     if bad == "the" and len(tokenizer(bad)["input_ids"]) > 1:
         pytest.skip("one token is enough of this tokenizer")
-    with pytest.warns(UserWarning, match="text 1 was left out"):
+    with pytest.warns(UserWarning, match="text 1 .from 0. was left out"):
         found = next_word(tokenizer, [TEXTS[0], bad, TEXTS[2]])
     good = next_word(tokenizer, [TEXTS[0], TEXTS[2]])
     torch.testing.assert_close(found.batches, good.batches)
-    with pytest.warns(UserWarning, match="text 1 was left out"):
+    with pytest.warns(UserWarning, match="text 1 .from 0. was left out"):
         labelled = classification(tokenizer, [TEXTS[0], bad, TEXTS[2]], [0, 1, 2])
     assert labelled.batches[0]["labels"].tolist() == [0, 2]
     with pytest.raises(TextError):

@@ -309,7 +309,7 @@ def test_a_bad_text_costs_one_text(writer):
     assert_close(found.moved, plain.moved)
     assert [each.mean for each in found.outputs] == [each.mean for each in plain.outputs]
     assert found.stack.groups == ("a", "e", "i")
-    with pytest.warns(UserWarning, match="input 1 was left out: The text holds half of"):
+    with pytest.warns(UserWarning, match="input 1 .from 0. was left out: The text holds half of"):
         hs.effect(*writer, [TEXT, bad[1]], **done)
 
 

@@ -90,7 +90,10 @@ def test_bad_examples_are_named_and_cost_themselves(name, tokenizer):
 
 @pytest.mark.filterwarnings("error")
 def test_without_a_listener_it_is_a_warning(tokenizer):
-    with pytest.warns(UserWarning, match="text 1 was left out: The text holds half of a character"):
+    with pytest.warns(
+        UserWarning,
+        match="text 1 .from 0. was left out: The text holds half of a character",
+    ):
         next_word(tokenizer, [GOOD[0], BAD[1]])
 
 
@@ -124,7 +127,7 @@ def test_texts_that_are_cut_are_named_with_what_they_lose(name, tokenizer, monke
     tokens = [len(tokenizer(text)["input_ids"]) for text in texts]
     monkeypatch.setattr(tokenizer, "model_max_length", max(tokens[0], tokens[2]))
     lost = tokens[1] - tokenizer.model_max_length
-    said = rf"1 of 3 texts have .* cut off \({lost} tokens\): text 1 loses {lost}"
+    said = rf"1 of 3 texts have .* cut off \({lost} tokens\): text 1 .from 0. loses {lost}"
     with pytest.warns(UserWarning, match=said):
         task = make()
     assert not task.left_out

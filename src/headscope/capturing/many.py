@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -17,7 +16,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 import torch
 
-from headscope._progress import Progress
+from headscope._progress import Progress, warn_left_out
 from headscope.capturing.entry import capture, configured
 from headscope.capturing.fitness import check_known
 from headscope.capturing.inputs._processor import inputs_of
@@ -493,7 +492,7 @@ def counted(shown: Progress, on_error: Report | None) -> Report:
         shown.step()
         shown.left_out += 1
         if on_error is None:
-            warnings.warn(f"input {index} was left out: {error}", stacklevel=5)
+            warn_left_out(index, error, stacklevel=6)
         else:
             on_error(index, error)
 

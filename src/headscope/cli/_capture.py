@@ -65,7 +65,7 @@ def capture(asked: Request, **options: Any) -> None:
     beside |= {"--target-tokenizer": asked.target_tokenizer, "a picture or sound": asked.media}
     files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
     files.check_folder(asked.place)
-    given = alone_or_all(hs.capturing.parse_texts(asked.texts))
+    given = alone_or_all(hs.capturing.parse_texts(asked.texts), file=asked.texts)
     with asked.reading() as (source, how):
         options["max_unknown"] = 1.0 if how.pop("allow_unfit") else hs.capturing.MOST_UNKNOWN
         records = hs.capturing.capture_many(*source, given, progress=True, **options, **how)
@@ -127,7 +127,7 @@ def _prompts_of(prompts: tuple[str, ...], asked: Request) -> list[Outcome]:
     elif bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is not None:
-        return alone_or_all(hs.capturing.parse_prompts(texts), "prompt")
+        return alone_or_all(hs.capturing.parse_prompts(texts), "prompt", texts)
     return alone_or_all([hs.capturing.parse_prompt(each, "prompt") for each in prompts], "prompt")
 
 
@@ -361,7 +361,7 @@ def ablate(
         if data is not None:
             hs.storage.read_rows(data)
     asked.check_model()
-    left_out.begin("example")
+    left_out.begin("example", file=data)
     options["by"] = by.replace("-", " ")
     if not asked.in_parts:
         network, made = _whole_task(task, asked, data, limit=limit, masked=masked)

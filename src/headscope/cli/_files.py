@@ -105,13 +105,15 @@ class LeftOut:
     def __init__(self) -> None:
         self.begin()
 
-    def begin(self, what: str = "text", of: int = 0) -> None:
+    def begin(self, what: str = "text", of: int = 0, file: Path | None = None) -> None:
         """Start counting from zero.
 
         Args:
             what: the noun for one of them, such as text.
             of: how many there are; 0 where that is not known.
+            file: that they are read of, if any.
         """
+        self.file, self.rows = file, []
         self.what, self.of, self.listed = what, of, ""
         self.names: dict[str, str] = {}
 
@@ -125,8 +127,13 @@ class LeftOut:
         if str(name) in self.names:
             return
         self.names[str(name)] = str(error)
-        why = " ".join(str(error).split())
-        sys.stderr.write(f"headscope: {self.what} {name} was left out: {why}\n")
+        why, place = " ".join(str(error).split()), ""
+        if self.file is not None and isinstance(name, int):
+            self.rows = self.rows or hs.storage.read_rows(self.file)
+            place = hs.storage.place_of(self.rows[name - 1], str(self.file), name)
+        # The error of a row names its place itself.
+        told = f" ({place})" if place and place not in why else ""
+        sys.stderr.write(f"headscope: {self.what} {name}{told} was left out: {why}\n")
 
     def losing(self, of: int) -> tuple[Any, Iterator[int]]:
         """What reports one by its number, counted from 0, and the numbers, counted from 1, of those

@@ -143,22 +143,23 @@ def parse_texts(
         )
     if texts is None:
         return alone_or_all([hs.capturing.parse_call(text or "", text_b)])
-    return alone_or_all(hs.capturing.parse_texts(texts))
+    return alone_or_all(hs.capturing.parse_texts(texts), file=texts)
 
 
-def alone_or_all(outcomes: Any, what: str = TEXT) -> list[Outcome]:
+def alone_or_all(outcomes: Any, what: str = TEXT, file: Path | None = None) -> list[Outcome]:
     """Parsed texts, which are counted; where there are many, one that cannot be read is left out
     later, with its number.
 
     Args:
         outcomes: of reading them.
         what: one of them is called.
+        file: that they were read of, if any.
 
     Raises:
         HeadscopeError: why a single text cannot be read.
     """
     listed = list(outcomes)
-    left_out.begin(what, len(listed))
+    left_out.begin(what, len(listed), file)
     if len(listed) == 1 and isinstance(listed[0], HeadscopeError):
         raise listed[0]
     return listed

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from headscope._progress import warn_left_out
 from headscope._version import __version__
 from headscope.corpus import key_of
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError, TextError
@@ -120,7 +120,7 @@ def write_headvis(
     reads = {name: settled[name] for name in ("truncate", "batch_size")}
     reads["max_unknown"] = 1.0 if settled["allow_unfit"] else MOST_UNKNOWN
     reading = _TextsOfModel(model, tokenizer, settled["stack"], reads)
-    report = settled["on_error"] or _warn
+    report = settled["on_error"] or warn_left_out
     sums, chosen = _counted(reading, texts, settled, report)
     with _written_folder(Path(folder)) as made:
         (made / "heads").mkdir()
@@ -170,10 +170,6 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(settled[name], int) or settled[name] < 1:
             raise RecordError(f"{name} must be a whole number from 1 on, not {settled[name]!r}")
     return settled
-
-
-def _warn(number: int, error: HeadscopeError) -> None:
-    warnings.warn(f"Text {number} was left out: {error}", stacklevel=2)
 
 
 def _counted(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from headscope._progress import warn_left_out
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import CLASS, MASKED, NEXT, check_fit, first_ids, logits_of
@@ -219,7 +219,7 @@ def _read(
     if not rows:
         raise none_of(list(failed.values()))
     for number, error in failed.items():
-        warnings.warn(f"text {number} was left out: {error}", stacklevel=3)
+        warn_left_out(number, error, "text", stacklevel=4)
     ids = chain.from_iterable(row["input_ids"] for row in rows.values())
     check_known(tokenizer, ids, "the texts", None, texts=len(rows))
     return rows

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope._progress import warn_left_out
 from headscope.capturing import MOST_UNKNOWN, check_known
 from headscope.capturing.entry import prepared
 from headscope.capturing.fitness import check_fit
@@ -33,7 +34,7 @@ from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import intervene
 from headscope.record import Record
 from headscope.studies.shared._fold import one_by_one
-from headscope.studies.shared._source import check_texts, warn_of_left_out
+from headscope.studies.shared._source import check_texts
 
 ROUNDING = "give controls= (--control) for the like of this change"
 Cells = Mapping[str, frozenset[tuple[int, int]]]
@@ -337,7 +338,7 @@ def effect(
             own.run(change)
         return own
 
-    runs = _all(inputs, read, on_error or warn_of_left_out)
+    runs = _all(inputs, read, on_error or warn_left_out)
     if groups is not None:
         # Documents of texts that could not be run go with them.
         groups = [groups[number] for number in runs]

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 import torch
 from torch import nn
 
+from headscope._progress import warn_left_out
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
@@ -121,7 +122,7 @@ def read_examples(
 
 
 def _reported(failed: dict[int, HeadscopeError], options: ReadingOptions) -> dict[int, str]:
-    report, said = options.get("on_error") or _warn, {}
+    report, said = options.get("on_error") or partial(warn_left_out, what="text"), {}
     for number, error in sorted(failed.items()):
         report(number, error)
         said[number] = str(error)
@@ -151,7 +152,7 @@ def _read_all(
             if cuts:
                 lost[number] = sum(cuts)
     if lost and not is_told:
-        named = [f"text {number} loses {lost[number]}" for number in list(lost)[:CUT_NAMED]]
+        named = [f"text {each} (from 0) loses {lost[each]}" for each in list(lost)[:CUT_NAMED]]
         more = f" and {len(lost) - CUT_NAMED} more" if len(lost) > CUT_NAMED else ""
         warnings.warn(
             f"{len(lost)} of {len(examples)} texts have more tokens than the model takes, and the "
@@ -266,10 +267,6 @@ def _unknown(tokenizer: Any, rows: Mapping[int, Rows]) -> dict[int, HeadscopeErr
         except TextError as error:
             failed[number] = error
     return failed
-
-
-def _warn(number: int, error: HeadscopeError) -> None:
-    warnings.warn(f"text {number} was left out: {error}", stacklevel=4)
 
 
 def by_length(lengths: Sequence[int], batch: int) -> list[list[int]]:

@@ -170,9 +170,11 @@ def test_rows_of_a_data_set_are_prompts_too():
 
 def test_a_wrong_prompt_is_named_by_its_number():
     model, tokenizer = model_of("gpt2"), bare_tokenizer()
-    with pytest.raises(TextError, match="Prompt 2: The text is empty"):
+    with pytest.raises(TextError, match="Prompt 1 .from 0.: The text is empty"):
         hs.generate(model, tokenizer, ["a", " "])
-    with pytest.raises(TextError, match="Prompt 2: After 30 tokens the model has positions"):
+    with pytest.raises(
+        TextError, match="Prompt 1 .from 0.: After 30 tokens the model has positions"
+    ):
         hs.generate(model, tokenizer, ["a", "a " * 30], max_new_tokens=9)
     with pytest.raises(TextError, match="no prompt to generate from"):
         hs.generate(model, tokenizer, [])

@@ -163,7 +163,7 @@ def test_what_the_tokenizer_gives_and_is_not_read_is_named(tokenizer):
         hs.generate(model_of("llama"), Kinds(tokenizer, "token_type_ids"), PROMPT, max_new_tokens=1)
     with pytest.raises(CaptureError, match="reads position_ids of its tokenizer"):
         hs.generate(model_of("gpt2"), Kinds(tokenizer, "position_ids"), PROMPT, max_new_tokens=1)
-    with pytest.warns(UserWarning, match="in no stack: 6 of 6 of input 1"):
+    with pytest.warns(UserWarning, match="in no stack: 6 of 6 of input 0 .from 0."):
         hs.generate(
             model_of("bart"), tokenizer, PROMPT, max_new_tokens=1, heads=[("decoder", 0, 1)]
         )

@@ -148,9 +148,10 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     assert part.sums.rows == tuple("abcdefgh"[number] for number in kept)
     with (
         pytest.warns(
-            UserWarning, match="example 0 was left out: The score of 'holed' is not finite"
+            UserWarning,
+            match="example 0 .from 0. was left out: The score of 'holed' is not finite",
         ),
-        pytest.warns(UserWarning, match="example 2 was left out"),
+        pytest.warns(UserWarning, match="example 2 .from 0. was left out"),
     ):
         again = ablate(bert, holed, **options)
     assert_close(again.scores, part.scores)

@@ -146,7 +146,7 @@ def lost_tokens(records: Sequence[Record], inputs: Inputs) -> list[str]:
             real = _real_words(tokens, inputs.arguments.get(mask), number)
             held = max((real & Counter(side)).total() for side in sides[number])
             if held < real.total():
-                lost.append(f"{real.total() - held} of {real.total()} of input {number + 1}")
+                lost.append(f"{real.total() - held} of {real.total()} of input {number} (from 0)")
     return lost
 
 

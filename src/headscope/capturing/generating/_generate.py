@@ -214,7 +214,7 @@ def generate_many(
 
 
 def _raised(index: int, error: HeadscopeError) -> None:
-    raise type(error)(f"Prompt {index + 1}: {error}") from error
+    raise type(error)(f"Prompt {index} (from 0): {error}") from error
 
 
 KINDS = "token_type_ids"

@@ -4,7 +4,6 @@ them say together.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from headscope._progress import warn_left_out
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import unwrapped
 from headscope.corpus import EACH, WHOLE, CorpusText, Counted, Sums, key_of
@@ -253,7 +253,8 @@ def ablation_of(
     """
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
-    scored = _scored(values, facts["cells"], task, options.get("on_error") or _warn)
+    report = options.get("on_error") or partial(warn_left_out, what="example")
+    scored = _scored(values, facts["cells"], task, report)
     # Differences are paired: an example without a score with one head disabled counts with none of
     # them.
     values[:, ~scored] = np.nan
@@ -312,10 +313,6 @@ def _scored(
     for number, error in errors.items():
         report(number, error)
     return scored
-
-
-def _warn(number: int, error: HeadscopeError) -> None:
-    warnings.warn(f"example {number} was left out: {error}", stacklevel=5)
 
 
 def lengths_of(task: Task, examples: int) -> np.ndarray:

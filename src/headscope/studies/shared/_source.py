@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headscope._progress import warn_left_out
 from headscope.corpus import CorpusText, Sums, TextNames
 from headscope.errors import HeadscopeError, ModelError, NoSuchStackError, RecordError
 from headscope.evidence.groups import group_of, listed_groups
@@ -82,7 +83,7 @@ class TextsInMemory:
         readers = random_twin(self.model) if random else self.model, self.tokenizer
         sums, lost = Sums(fold.what), {}
         # Random weights are silent on texts that they cannot read.
-        report = self.options.get("on_error") or warn_of_left_out
+        report = self.options.get("on_error") or warn_left_out
         report = passed if place or random else report
 
         def lose(at: int, error: HeadscopeError) -> None:
@@ -102,11 +103,6 @@ class TextsInMemory:
         left_out = self.left_out | lost
         counts = {"given": len(self.items) + len(self.left_out), "lost": len(left_out)}
         return fold.concluded(sums, how, judging, left_out=left_out, **counts)
-
-
-def warn_of_left_out(number: int, error: Any) -> None:
-    """Warn of an input that is left out."""
-    warnings.warn(f"input {number} was left out: {error}", stacklevel=5)
 
 
 def passed(*_: Any) -> None:
