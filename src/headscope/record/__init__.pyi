@@ -35,6 +35,7 @@ from ._tokens import PART_KINDS as PART_KINDS
 from ._tokens import Part as Part
 from ._tokens import Tokens as Tokens
 from ._words import JOINER as JOINER
+from ._words import REGIONAL as REGIONAL
 from ._words import Words as Words
 from ._words import joins as joins
 from ._words import stands_alone as stands_alone

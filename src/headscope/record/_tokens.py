@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any
 
 from headscope.errors import RecordError, is_whole
-from headscope.record._words import JOINER, Words, joins, stands_alone
+from headscope.record._words import JOINER, REGIONAL, Words, joins, stands_alone
 
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
@@ -361,6 +361,9 @@ def _going_on(
         kind = "letter" if stands_alone(label[:1]) else kind
         kind = "special" if alone else kind
         is_same = kind == last != "letter" or last == "space"
+        if label and label[0] in REGIONAL:
+            is_same = last in ("half a flag", "space")
+            kind = "flag" if last == "half a flag" else "half a flag"
         # Marks on a letter, and further bytes of one, are of what is before them.
         if joins(label[:1] or JOINER):
             kind, is_same = last, True

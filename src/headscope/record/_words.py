@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROWS = ("mean", "first", "max")
 JOINER = "\u200d"
 """Makes one sign of the emoji before and after it."""
+REGIONAL = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+"""Letters of which two make one flag."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,7 @@ class Words:
         Raises:
             RecordError: with the words.
         """
-        lost = [
-            f"{number} ({self.names[number]!r})"
-            for number, tokens in enumerate(self.tokens)
-            if not tokens
-        ]
+        lost = [f"{at} ({self.names[at]!r})" for at, own in enumerate(self.tokens) if not own]
         if lost:
             raise RecordError(
                 f"No token stands for word {', '.join(lost)}; the tokenizer dropped it, or the "

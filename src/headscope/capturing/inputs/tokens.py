@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from headscope.errors import TextError
 from headscope.parts import RenderedText
-from headscope.record import JOINER, Tokens, joins, stands_alone
+from headscope.record import JOINER, REGIONAL, Tokens, joins, stands_alone
 
 UNDECODABLE = "\ufffd"
 """What a tokenizer gives for bytes that are not yet a whole letter."""
@@ -423,7 +423,7 @@ def _words(
         # A space alone belongs to the word behind it, a line break to none.
         here = texts[segment][begins : begins + 1]
         is_word = written.isalnum() or any(map(str.isalnum, written.strip(" ") or here))
-        alone = begins if stands_alone(here) else None
+        alone = begins if stands_alone(here) or (here and here in REGIONAL) else None
         mark = (segment, number, bisect_right(starts[segment], begins), is_word, alone)
         goes_on = bool(last) and _goes_on(texts[segment], begins)
         word += not goes_on and mark != last
@@ -445,10 +445,9 @@ def _goes_on(text: str, at: int) -> bool:
         return True
     while base > 0 and joins(text[base]):
         base -= 1
-    both = text[base], here
-    if all("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in both):
-        return True
-    return all(letter.isalnum() and not stands_alone(letter) for letter in both)
+    if here in REGIONAL:
+        return (at - len(text[:at].rstrip(REGIONAL))) % 2 == 1
+    return all(letter.isalnum() and not stands_alone(letter) for letter in (text[base], here))
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
