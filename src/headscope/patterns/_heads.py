@@ -182,11 +182,6 @@ class Heads(Result):
             scores={name: self._scores(at, cell) for at, name in enumerate(names)},
         )
 
-    @property
-    def has_distances(self) -> bool:
-        """Whether the distances of heads were added up over all texts."""
-        return self.tally.distances is not None
-
     @cached_property
     def distances(self) -> Float[np.ndarray, "head other_head"]:
         """Distance of every two heads: Jensen-Shannon divergence summed over rows, mean over texts

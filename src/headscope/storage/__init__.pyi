@@ -25,9 +25,7 @@ from ._record_folder import IndexLine as IndexLine
 from ._record_folder import RecordFolder as RecordFolder
 from ._record_folder import check_own as check_own
 from ._record_folder import write_index as write_index
-from ._safetensors import RECORD as RECORD
 from ._safetensors import RecordFile as RecordFile
-from ._safetensors import kind_of as kind_of
 from ._safetensors import load_kept as load_kept
 from ._safetensors import load_stored as load_stored
 from ._safetensors import save_kept as save_kept

@@ -242,7 +242,6 @@ def check_path(path: Path, what: str = "record") -> None:
         )
 
 
-RECORD = "record"
 RUN_AGAIN = "delete it and run the study again, or take a copy"
 
 
@@ -307,18 +306,3 @@ def load_stored(
             raise TypeError(f"its document is {str(document)[:40]!r}")
         file.check()
     return document, file.arrays
-
-
-def kind_of(path: str | os.PathLike[str], what: str = "result") -> str:
-    """What a file holds: ``"record"``, the kind of a result such as ``"relations"``, or
-    ``"relations"``.
-
-    Args:
-        path: of the file.
-        what: it should hold, for the message where it holds nothing of ours.
-
-    Raises:
-        FileError: where the file does not exist, is cut, or is none of ours.
-    """
-    with reading(path, what):
-        return str(RecordFile(Path(path)).document.get("kind", RECORD))
