@@ -66,7 +66,7 @@ def rewritten(code: str, *, eager: bool | None = None) -> tuple[str, list[str]]:
 
 
 def rewrite_notebook(
-    path: str | os.PathLike, out: str | os.PathLike | None = None
+    path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None
 ) -> tuple[Path, list[str]]:
     """Rewrite a notebook or script; the old one stays.
 

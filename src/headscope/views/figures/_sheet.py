@@ -78,9 +78,9 @@ class Sheet:
         letter: the letter of that picture.
     """
 
-    narrow = False
+    narrow: bool = False
     """Whether there is room for little more than the picture."""
-    title_room = 0.0
+    title_room: float = 0.0
     """Height of the highest title of a row, in millimetres."""
 
     def __init__(
