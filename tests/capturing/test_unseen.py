@@ -97,6 +97,29 @@ def by_hand(scores, values):
     return weights / weights.sum(-1, keepdim=True) @ values
 
 
+def of_numpy(queries, keys, values):
+    scores = np.exp((queries @ keys.mT).detach().numpy())
+    return torch.tensor(scores / scores.sum(-1, keepdims=True)) @ values
+
+
+def mapped(queries, keys, values):
+    """One head at a time."""
+    return torch.vmap(torch.vmap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v))(queries, keys, values)
+
+
+@torch.jit.script
+def scripted(queries, keys, values):
+    return torch.matmul(torch.matmul(queries, keys.transpose(-1, -2)).softmax(-1), values)
+
+
+def routed(queries, keys, values):
+    """Experts chosen and mixed by a softmax, and attention."""
+    router = queries.mean(-1, keepdim=True).repeat(1, 1, 1, 3).softmax(-1)
+    experts = torch.stack([values, values.relu(), values.tanh()], -2)
+    mixed = torch.einsum("bhte,bhtef->bhtf", router, experts)
+    return scripted(queries, keys, mixed + (router[..., None, :] @ experts)[..., 0, :])
+
+
 def of_experts(queries, keys, values):
     """Two products, whose second factors are parameters seen from the side, and attention."""
     hidden = torch.bmm(values[:, 0], EXPERTS.transpose(1, 2)).relu()
@@ -124,6 +147,13 @@ EXPERTS = nn.Parameter(torch.ones(1, TOKENS, 4))
 NOT_SEEN = {
     "softmax by hand": lambda q, k, v: by_hand(q @ k.mT, v),
     "as an einsum": lambda q, k, v: by_hand(torch.einsum("bhqd,bhkd->bhqk", q, k), v),
+    "in NumPy": of_numpy,
+    "in vmap": mapped,
+    "of no product": lambda q, k, v: q.repeat(1, 1, 1, 2)[..., :TOKENS].softmax(-1) @ v,
+    "of no product, as an einsum": lambda q, k, v: torch.einsum(
+        "bhts,bhtf->bhsf", k.repeat(1, 1, 1, 2)[..., :TOKENS].softmax(-2), v
+    ),
+    "of no product, of distances": lambda q, k, v: (-torch.cdist(q, k)).softmax(-1) @ v,
     "sigmoid": lambda q, k, v: (q @ k.mT).sigmoid() @ v,
     "linear": lambda q, k, v: q.softmax(-1) @ (k.softmax(-2).mT @ v),
     "with something added": lambda q, k, v: torch.baddbmm(v[0], (q @ k.mT)[0].softmax(-1), v[0]),
@@ -158,11 +188,27 @@ def test_attention_in_another_form_is_named_beside_attention_that_is_seen(form):
         assert record_of(model)["self"].unseen == (1,)
 
 
-@pytest.mark.parametrize("context", [of_experts, turned, chosen])
+@pytest.mark.parametrize("context", [of_experts, turned, chosen, routed])
 def test_products_that_are_no_attention_are_not_named(context):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)
     assert record_of(model).unseen == ""
+
+
+def test_functions_of_torchscript_are_seen_as_they_are_written():
+    model = model_of("softmax", "softmax")
+    model.blocks[1].mixer = Own(scripted)
+    record = record_of(model)
+    assert (len(record["self"]), record.unseen) == (2, "")
+
+
+def test_a_softmax_over_tokens_is_named_at_each_depth():
+    model = model_of("softmax", "softmax")
+    for block in model.blocks:
+        attention, pool = block.mixer, Own(NOT_SEEN["of no product"])
+        block.mixer = nn.Sequential(attention, pool)
+    with pytest.warns(UserWarning, match="leaves them out"):
+        assert record_of(model).unseen == "blocks.0.mixer.1, blocks.1.mixer.1"
 
 
 def test_real_hybrids_say_what_their_other_layers_are():

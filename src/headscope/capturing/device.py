@@ -218,6 +218,31 @@ def not_compiling() -> AbstractContextManager[None]:
     return _STANCE.applied()
 
 
+def _run_unscripted() -> Callable[[], None]:
+    scripted: Any = torch.jit.ScriptFunction
+    call = scripted.__call__
+
+    def as_written(self: Any, *args: Any, **options: Any) -> Any:
+        written = getattr(self, "_torchdynamo_inline", None)
+        return call(self, *args, **options) if written is None else written(*args, **options)
+
+    def undo() -> None:
+        scripted.__call__ = call
+
+    scripted.__call__ = as_written
+    return undo
+
+
+_UNSCRIPTED = SharedPatch(_run_unscripted)
+
+
+def unscripted() -> AbstractContextManager[None]:
+    """Run functions of TorchScript as they are written, in all threads, while any such block is
+    open.
+    """
+    return _UNSCRIPTED.applied()
+
+
 def _forget_other_threads() -> None:
     """After a fork only this thread is left: what others held would never be given back."""
     global _table, _random

@@ -16,7 +16,13 @@ from headscope.capturing.building._inventory import lost_tokens, not_read, warn_
 from headscope.capturing.building._outputs import take_returned
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._watch import NormsWatch
-from headscope.capturing.device import evaluating, naming_memory, not_compiling, one_at_a_time
+from headscope.capturing.device import (
+    evaluating,
+    naming_memory,
+    not_compiling,
+    one_at_a_time,
+    unscripted,
+)
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs, needing
 from headscope.capturing.keep import KeepChoice
@@ -195,7 +201,8 @@ def unwrapped(model: Any) -> Any:
 
 @contextmanager
 def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> Generator[None]:
-    """Run the compiled modules of a model uncompiled, so that they can be watched.
+    """Run the compiled modules of a model, and functions of TorchScript, as they are written, so
+    that they can be watched.
 
     Args:
         model: the model.
@@ -203,7 +210,8 @@ def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> 
     """
     # Without these imports no module can be compiled, and none compiles itself when it is called.
     if "torch._dynamo" not in sys.modules and FLEX not in sys.modules:
-        yield
+        with unscripted():
+            yield
         return
     compiled = [
         (module, module._compiled_call_impl)
@@ -213,7 +221,7 @@ def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> 
     try:
         for module, _ in compiled:
             module._compiled_call_impl = None
-        with not_compiling():
+        with not_compiling(), unscripted():
             yield
     finally:
         for module, call in compiled:

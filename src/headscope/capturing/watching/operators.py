@@ -47,7 +47,10 @@ from headscope.errors import CaptureError
 
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
-BEGINNINGS: set[Any] = HOLD_OPERANDS | {functional.multi_head_attention_forward}
+TO_NUMPY: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
+BEGINNINGS: set[Any] = (
+    HOLD_OPERANDS | SOFTMAXES | TO_NUMPY | {functional.multi_head_attention_forward}
+)
 """Functions that attention begins with."""
 
 
@@ -62,8 +65,9 @@ class OperatorWatch(WatchMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     whose attention is in a form that is not known: they multiply a softmax with values in another
-    way, or a product of activations once more without a softmax; while it is ``idle`` no attention
-    is seen.
+    way, or one over tokens that is of no product of activations, or a product of activations once
+    more without a softmax, or go on in NumPy or within ``torch.vmap``; while it is ``idle`` no
+    attention is seen.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class OperatorWatch(WatchMode):
         self._level = 0
         self.idle: bool = False
         self._traces = ScoreTraces()
+        self._alone = ScoreTraces()  # of softmaxes of what is no product
         self._added: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, bool] = {}
@@ -98,7 +103,7 @@ class OperatorWatch(WatchMode):
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options, flex = kwargs or {}, is_flex(func)
         is_first = flex or func in BEGINNINGS
-        if self._outer is None and not is_first and not self._traces:
+        if self._outer is None and not (is_first or self._traces or self._alone):
             return func(*args, **options)
         now = observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
@@ -116,6 +121,9 @@ class OperatorWatch(WatchMode):
             return self._multi_head(args, options, result)
         if flex:
             return self._flex(args, result)
+        if _is_hidden(func, result):
+            self._unread()
+            return result
         # Attention on tensors of fewer axes has no room for queries, keys and a batch or heads.
         if isinstance(result, torch.Tensor) and result.ndim >= 3:
             return self._look(func, args, options, result)
@@ -152,18 +160,23 @@ class OperatorWatch(WatchMode):
             self._softmax(args, options, result)
         else:
             self._traces.pass_on(func, args, options, result)
+            self._alone.pass_on(func, args, options, result)
         return result
 
     def _softmax(self, args: tuple, options: dict, result: torch.Tensor) -> None:
         scores = args[0] if args else options["input"]
         trace = self._traces.of(scores)
-        if trace is not None and not trace.is_weights:
+        if trace is None or not trace.is_weights:
             axis = options.get("dim", args[1] if len(args) > 1 else -1)
-            self._traces.remember(result, trace.softmax(scores, -1 if axis is None else axis))
+            traces = self._alone if trace is None else self._traces
+            trace = trace or ScoreTrace()
+            traces.remember(result, trace.softmax(scores, -1 if axis is None else axis))
 
     def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
         left, right = self._traces.of(product.left), self._traces.of(product.right)
         are_activations = _is_activation(product.left) and _is_activation(product.right)
+        if are_activations and any(map(self._weighs_tokens, product[:2])):
+            self._unread()
         is_matmul, is_sum = product.equation is MATMUL, product.added is not None
         product = product.aligned()
         for trace, is_exchanged in ((left, False), (right, True)):
@@ -186,6 +199,16 @@ class OperatorWatch(WatchMode):
             if is_matmul and not is_sum:
                 self.made[id(self._running.innermost())] += 1
         return result
+
+    def _weighs_tokens(self, weights: torch.Tensor) -> bool:
+        """Whether weights are a softmax over tokens, of what is no product of activations; those
+        of a router are over experts.
+        """
+        trace = self._alone.of(weights)
+        # What was multiplied with weights of fewer axes, as states with a gate, is no longer one.
+        if trace is None or trace.scores is None or trace.scores.numel() != weights.numel():
+            return False
+        return self._running.is_given(weights.shape[trace.key_axis])
 
     def _scores_of(self, product: MatrixProduct, result: torch.Tensor) -> ScoreTrace:
         """What is known of a product of two activations.
@@ -406,6 +429,13 @@ def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:
         f"but the product that its scores come from is {sizes}; attention in pieces, or linear "
         "attention, cannot be captured"
     )
+
+
+def _is_hidden(func: Callable, result: Any) -> bool:
+    """Whether what becomes of activations is not seen: in NumPy, or within ``torch.vmap``."""
+    if func in TO_NUMPY:
+        return result.ndim >= 3 and result.dtype.kind == "f"
+    return func in SOFTMAXES and torch._C._functorch.is_batchedtensor(result)
 
 
 def _is_activation(tensor: Any) -> bool:

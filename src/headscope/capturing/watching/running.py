@@ -98,10 +98,20 @@ class RunningModules:
 
     def innermost(self) -> nn.Module | None:
         """The innermost module running that may compute attention."""
+        running = self._innermost()
+        return None if running is None else running["self"]
+
+    def is_given(self, tokens: int) -> bool:
+        """Whether the innermost module was given states of so many tokens, or none at all."""
+        running = self._innermost()
+        given = None if running is None else first_tensor(running["args"], running["kwargs"])
+        return given is None or given.shape[-2] == tokens
+
+    def _innermost(self) -> dict[str, Any] | None:
         for running in _calls():
             module = running["self"]
             if module in self and may_attend(module):
-                return module
+                return running
         return None
 
     def is_cross(self, module: nn.Module, queries: int, keys: int) -> bool:
