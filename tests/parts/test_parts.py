@@ -62,6 +62,20 @@ def test_sentences_paragraphs_and_pages():
     assert "".join(TEXT[at] for at in range(len(TEXT)) if at not in of_parts).isspace()
 
 
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ("\u0643\u064a\u0641\u061f", "\u062c\u064a\u062f."),  # Arabic
+        ("\u06cc\u06c1 \u06c1\u06d2\u06d4", "\u06a9\u06cc\u0627\u061f"),  # Urdu
+        ("\u092f\u0939 \u0939\u0948\u0964", "\u0939\u093e\u0901\u0965"),  # Hindi
+        ("\u00ab\u0643\u064a\u0641\u061f\u00bb", "\u062c\u064a\u062f!"),
+    ],
+)
+def test_sentences_end_with_the_marks_of_their_script(sentences):
+    tokens = letters(" ".join(sentences))
+    assert words_of(tokens, parts_of(tokens, "sentence")) == [*sentences]
+
+
 def test_finer_parts_lie_within_what_is_known():
     text = "a: It is. So\nb: It is."
     known = [
@@ -80,7 +94,7 @@ def test_finer_parts_lie_within_what_is_known():
     assert parts[0].tokens == tuple(range(3, 12))
     assert [part.name for part in parts_of(tokens, known=known)] == ["a", "b"]
     assert parts_of(tokens, "turn", known=known) == parts_of(tokens, known=known)
-    stopped = parts_of(tokens, re.compile("It|is"), stop=8)
+    stopped = parts_of(tokens, re.compile("It|is"), prompt=text[:8])
     assert [part.name for part in stopped] == ["It", "is"]
 
 
@@ -220,6 +234,10 @@ def test_regions_lie_in_their_picture():
         (re.compile("z"), "No match of 'z'"),
         ([("a", 0, 99)], "'a' was given from 0 to 99; .* text, which has 7"),
         ([("a", 0, 4), ("b", 3, 6)], "'b' and 'a' have characters in common"),
+        (
+            [("a", 0, 0, 1, 1)],
+            "'a' is a box in a picture, and no patches were read; give .name, start, stop",
+        ),
     ],
 )
 def test_parts_that_are_not_there_are_refused(parts, words):
@@ -227,6 +245,17 @@ def test_parts_that_are_not_there_are_refused(parts, words):
         parts_of(letters("aa) bbb"), parts)
     with pytest.raises(hs.TextError, match=words):
         hs.capture(small("gpt2"), tokenizer_of("bytes"), "aa) bbb", parts=parts)
+
+
+@pytest.mark.parametrize(
+    "box", [(0, 0, 2, 1), (-0.1, 0, 1, 1), (0.5, 0, 0.5, 1), (0, 1, 1, 0), (0, 0, "1", 1)]
+)
+def test_boxes_outside_of_the_picture_are_refused(box):
+    words = r"The part 'axis' was given the box \[.* shares of the picture, from 0 to 1"
+    with pytest.raises(hs.TextError, match=words):
+        parts_of(PATCHES, [("whole", 0, 0, 1, 1), ("axis", *box)])
+    with pytest.raises(hs.TextError, match=words):  # before a model is loaded
+        hs.capture("no/model", image=np.zeros((4, 4, 3), np.uint8), parts=[("axis", *box)])
 
 
 def test_tokens_without_characters_have_no_sentences():
@@ -246,3 +275,22 @@ def test_a_record_gets_parts_in_every_stack_that_reads_them():
     parts = hs.with_parts(record, "sentence")
     assert [len(each.parts) for each in (parts["cross"].query, parts["cross"].key)] == [1, 2]
     assert parts["encoder"].query is parts["encoder"].key
+
+
+@pytest.mark.filterwarnings("ignore:The text has")
+def test_parts_that_were_cut_off_are_named():
+    model, text = small("gpt2"), ("word " * 400 + "\n\n") * 8
+    wanted = "No token stands for paragraph 2, .*, paragraph 6 and 2 more parts, so left out"
+    with pytest.warns(UserWarning, match=wanted):
+        side = hs.capture(model, tokenizer_of("bytes"), text, parts="paragraph", truncate=True)[
+            "self"
+        ].key
+    (part,) = side.parts
+    assert (part.name, part.tokens) == ("paragraph 1", tuple(range(len(side))))
+    assert part.spans == ((0, len(side.texts[0])),)
+
+
+def test_a_target_that_begins_like_the_source_was_not_cut():
+    both = {"target": "It is.", "parts": "sentence"}
+    record = hs.capture(small("bart"), tokenizer_of("bytes"), "It is. So", **both)
+    assert [len(each.parts) for each in (record["cross"].query, record["cross"].key)] == [1, 2]

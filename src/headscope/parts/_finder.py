@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from numbers import Real
 from textwrap import shorten
 from typing import Any
 
@@ -27,8 +28,9 @@ WITHIN = {
     "paragraph": re.compile(r"\S.*?(?=\n\s*\n|\Z)", re.DOTALL),
     # A mark that ends a sentence has white space behind it, but in scripts without spaces.
     "sentence": re.compile(
-        r"\S.*?(?:[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|\Z)|[\u3002\uff01\uff1f]+[\u201d\u300d]*"
-        r"|(?=\n\s*\n)|\Z)",
+        # Behind those of Europe stand those of Armenian, Arabic, Urdu, Hindi and Amharic.
+        r"\S.*?(?:[.!?\u2026\u0589\u061f\u06d4\u0964\u0965\u1362]+[\"'\u201d\u2019\u00bb)\]]*(?=\s|\Z)"
+        r"|[\u3002\uff01\uff1f]+[\u201d\u300d]*|(?=\n\s*\n)|\Z)",
         re.DOTALL,
     ),
 }
@@ -54,6 +56,14 @@ def check_choice(parts: Any) -> None:
             "expression, or a list such as [('name', start, stop)] in characters, or [('name', "
             "left, top, right, bottom)] in shares of a picture"
         )
+    for name, *box in (each for each in several if len(each) == 5):
+        left, top, right, bottom = box
+        are_numbers = all(isinstance(side, Real) for side in box)
+        if not are_numbers or not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+            raise TextError(
+                f"The part {name!r} was given the box {box}; give left < right and top < bottom in "
+                "shares of the picture, from 0 to 1: of pixels, divide by its width and height"
+            )
 
 
 def parts_of(
@@ -61,7 +71,7 @@ def parts_of(
     parts: PartsChoice | None = None,
     *,
     known: Sequence[Part] = (),
-    stop: int | None = None,
+    prompt: str = "",
 ) -> tuple[Part, ...]:
     """Parts of what was read, with the tokens of each.
 
@@ -80,7 +90,8 @@ def parts_of(
             are those of ``known``.
         known: turns and documents, by their characters. Parts of a text are looked for within
             them, one level deeper.
-        stop: where the prompt ends, in characters; by default the end of the text.
+        prompt: the text that was given, where the tokens are of more (what the model wrote) or of
+            less (it was cut); by default what they are of.
 
     Returns:
         Parts by level, in the order of their first tokens. One that no token is left of, because
@@ -98,8 +109,8 @@ def parts_of(
         [('sentence 1', (0, 1, 2))]
     """
     check_choice(parts)
-    text = "".join(tokens.texts)[:stop]
-    known = [_cut(part, len(text)) for part in known]
+    read = "".join(tokens.texts)
+    text = prompt or read
     chosen = _chosen(tokens, text, parts, known)
     if parts is not None and not chosen:
         name = f"match of {parts.pattern!r}" if isinstance(parts, re.Pattern) else parts
@@ -107,7 +118,8 @@ def parts_of(
             f"No {name} was found in what was read; turns and documents are known of messages "
             "alone, and of {'documents': [...], 'question': '...'}"
         )
-    return _with_tokens(tokens, text, list(dict.fromkeys([*known, *chosen])))
+    whole = dict.fromkeys([*known, *chosen])
+    return _with_tokens(tokens, text, [_cut(part, len(read)) for part in whole])
 
 
 def _chosen(tokens: Tokens, text: str, parts: Any, known: Sequence[Part]) -> list[Part]:
@@ -136,7 +148,8 @@ def with_parts(
         record: of any text.
         parts: as of `parts_of`; None for those of ``known``.
         known: turns and documents, by their characters in the prompt.
-        prompt: the text that was given, where the record holds more (what the model wrote).
+        prompt: the text that was given, where the record holds more (what the model wrote) or less
+            (it was cut).
 
     Raises:
         TextError: where no stack reads such a part, or the chat template changed the words of the
@@ -151,10 +164,15 @@ def with_parts(
     sides = {
         id(side): side for stack in record.stacks.values() for side in (stack.query, stack.key)
     }
+    # A decoder may be given the beginning of what the encoder reads, which reads more of it.
+    texts = [side.texts[0] for side in sides.values() if side.texts]
+    alike = [each for each in texts if each.startswith(prompt) or prompt.startswith(each)]
+    of_prompt = max(alike, key=len, default=None)
     refused: list[TextError] = []
     for number, side in sides.items():
         try:
-            sides[number] = _side_with(side, parts, known, prompt)
+            own: Any = {"known": known, "prompt": prompt} if side.texts[:1] == (of_prompt,) else {}
+            sides[number] = replace(side, parts=parts_of(side, parts, **own))
         except TextError as error:
             refused.append(error)
     if parts and len(refused) == len(sides):
@@ -175,21 +193,14 @@ def _check_known(parts: Any, known: Sequence[Part], prompt: str) -> None:
         )
 
 
-def _side_with(side: Tokens, parts: PartsChoice | None, known: Sequence[Part], prompt: str) -> Any:
-    """One side with its parts; those that are known where it reads the prompt."""
-    read = side.texts[0] if side.texts else ""
-    if prompt and read and (read.startswith(prompt) or prompt.startswith(read)):
-        return replace(side, parts=parts_of(side, parts, known=known, stop=len(prompt)))
-    return replace(side, parts=parts_of(side, parts))
-
-
 def _texts(tokens: Tokens, text: str) -> list[Part]:
     """The whole text as a part without a name, or the two of a pair."""
+    if len(tokens.texts) < 2:
+        return [Part(name="", kind="text", spans=((0, len(text)),))]
     ends = [0, *np.cumsum([len(each) for each in tokens.texts]).tolist()]
-    names = [f"text {number}" for number in range(1, len(ends))] if len(ends) > 2 else [""]
     return [
-        Part(name=name, kind="text", spans=((start, min(stop, len(text))),))
-        for name, (start, stop) in zip(names, pairwise(ends), strict=False)
+        Part(name=f"text {number}", kind="text", spans=(span,))
+        for number, span in enumerate(pairwise(ends), 1)
     ]
 
 
@@ -271,6 +282,10 @@ def _grouped(kind: str, named: Iterable[tuple[str, int]], level: int = 0) -> lis
 def _given(tokens: Tokens, text: str, given: Sequence[Any], level: int) -> Part:
     """A part that the user gave: characters, seconds, or a region of the first picture."""
     name, first, last, *box = given
+    if box and not tokens.grids:
+        raise TextError(
+            f"{name!r} is a box in a picture, and no patches were read; give (name, start, stop)"
+        )
     if box:
         return Part(name=name, kind="region", tokens=_inside(tokens, given[1:3], box))
     if not text and tokens.times:
@@ -319,9 +334,10 @@ def _kept(parts: Sequence[Part]) -> list[Part]:
     """The parts that have tokens; with a warning that names the others."""
     lost = [part.name for part in parts if not part.tokens]
     if lost:
+        named = ", ".join(lost[:5]) + f" and {len(lost) - 5} more parts" * (len(lost) > 5)
         warnings.warn(
-            f"No token stands for {', '.join(lost[:5])}{', ...' * (len(lost) > 5)}, so left out: "
-            "the text was cut before it, or it is special tokens or less than half of one token",
+            f"No token stands for {named}, so left out: the text was cut before it, or it is "
+            "special tokens or less than half of one token",
             stacklevel=2,
         )
     return [part for part in parts if part.tokens]
