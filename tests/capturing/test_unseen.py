@@ -202,6 +202,71 @@ def test_functions_of_torchscript_are_seen_as_they_are_written():
     assert (len(record["self"]), record.unseen) == (2, "")
 
 
+def test_what_was_made_a_graph_is_refused_by_name():
+    model = model_of("softmax", "softmax")
+    states = torch.randn(1, TOKENS, WIDTH)
+    model.blocks[1] = torch.jit.trace(model.blocks[1], states, check_trace=False)
+    with pytest.raises(hs.CaptureError, match=r"^blocks\.1 runs as a graph of TorchScript"):
+        record_of(model)
+
+
+@pytest.mark.parametrize("keep", ["weights", "statistics"])
+@pytest.mark.parametrize(
+    "context",
+    [
+        lambda q, k, v: ((q @ k.mT).softmax(-1) * v.sigmoid().mean()) @ v,
+        lambda q, k, v: (
+            torch.cat([(q @ k.mT)[:, :1].softmax(-1), (q @ k.mT)[:, 1:].sigmoid() / TOKENS], 1) @ v
+        ),
+    ],
+    ids=["gated", "one head a sigmoid"],
+)
+def test_rows_that_do_not_sum_to_1_are_refused_as_no_softmax(context, keep):
+    model = model_of("softmax")
+    model.blocks[0].mixer = Own(context)
+    with (
+        pytest.raises(hs.CaptureError, match=r"not a softmax: one of these rows sums to 0\.\d+;"),
+        hs.watch(model, keep=keep),
+    ):
+        model(torch.randn(1, TOKENS, WIDTH))
+
+
+def test_the_rotations_of_an_adapter_are_no_attention():
+    class Rotated(nn.Module):
+        def __init__(self, base_layer):
+            super().__init__()
+            self.base_layer = base_layer
+            self.turn = nn.Parameter(torch.randn(4, 2, 2))
+
+        def forward(self, states):
+            skew = self.turn - self.turn.mT
+            rotation = torch.linalg.matrix_exp(skew + skew @ skew @ skew)
+            parts = states.unflatten(-1, (4, 2))
+            return self.base_layer(torch.einsum("...nd,ndf->...nf", parts, rotation).flatten(-2))
+
+    model = model_of("softmax")
+    model.blocks[0].mixer.parts[0] = Rotated(model.blocks[0].mixer.parts[0])
+    assert record_of(model).unseen == ""
+
+
+def test_layers_with_fewer_heads_are_counted_as_they_are():
+    model = model_of("softmax", "softmax")
+    model.blocks[1].mixer = Own(
+        lambda q, k, v: (
+            (q.transpose(1, 2).flatten(2)[:, None] @ k.transpose(1, 2).flatten(2)[:, None].mT)
+            .softmax(-1)
+            .matmul(v.transpose(1, 2).flatten(2)[:, None])
+            .unflatten(-1, (2, 4))
+            .squeeze(1)
+            .transpose(1, 2)
+            .contiguous()
+        )
+    )
+    record = record_of(model)
+    assert "2 layers x 1 to 2 heads" in repr(record)
+    assert "x 1 to 2 heads" in repr(record["self"])
+
+
 def test_a_softmax_over_tokens_is_named_at_each_depth():
     model = model_of("softmax", "softmax")
     for block in model.blocks:

@@ -99,7 +99,7 @@ def test_all_layers_come_as_one_array_with_their_axes_in_order(rng):
 def test_layers_with_other_numbers_of_heads_are_no_one_array(rng):
     tokens = {"query": Tokens(pieces=tuple("abcd")), "key": Tokens(pieces=tuple("uvwxyz"))}
     layers = tuple(Layer(layer=n, weights=random_weights(rng, (2 + n, 4, 6))) for n in range(2))
-    with pytest.raises(RecordError, match="have 2, 3 heads, so they are no one array; take them"):
+    with pytest.raises(RecordError, match="have 2 to 3 heads, so they are no one array; take them"):
         Stack(name="cross", layers=layers, **tokens).weights()
 
 

@@ -98,9 +98,9 @@ def watch(
     def take(call: Call) -> None:
         if call.size[0] != batch and not builder.sides.are_followed(call):
             raise CaptureError(
-                f"{call.name} computes attention on {call.size[0]} rows where the model was given "
-                f"{batch}; give their number as batch=, unless it works within windows: that "
-                "cannot be captured yet"
+                f"{call.name} computes attention on {call.size[0]} rows where hs.watch was told "
+                f"batch={batch}; give batch= as many examples as the model is given, unless it "
+                "works within windows: that cannot be captured yet"
             )
         builder.take(call)
 

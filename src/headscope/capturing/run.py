@@ -181,13 +181,14 @@ def unwrapped(model: Any) -> Any:
         raise CaptureError(
             f"{type(model).__name__} runs copies of a model; give the model itself: model.module"
         )
-    if isinstance(model, torch.jit.ScriptModule):
-        raise CaptureError(
-            f"{type(model).__name__} runs as a graph of TorchScript, in which nothing can be "
-            "watched; give the model that it was made of"
-        )
     if not isinstance(model, nn.Module):
         raise ModelError(f"Expected a model (a torch.nn.Module), got {repr(model)[:60]}")
+    for name, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            raise CaptureError(
+                f"{name or type(model).__name__} runs as a graph of TorchScript, in which nothing "
+                "can be watched; give the model that it was made of"
+            )
     # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
     if any(weight.is_meta for weight in model.parameters()) and not any(
         hasattr(module, "_hf_hook") for module in model.modules()

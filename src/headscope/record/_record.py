@@ -198,7 +198,7 @@ class Record(RebuiltWhenCopied):
 
 def _sized(stack: Stack) -> str:
     if stack.is_whole:
-        return f"{len(stack)} layers x {stack.heads} heads"
+        return f"{len(stack)} layers x {stack._counted_heads}"
     held = [f"{layer}-{head}" for layer, head in stack.held_heads]
     named = ", ".join(held[:NAMED]) + (" ..." if len(held) > NAMED else "")
     return f"{len(held)} chosen head{'s' * (len(held) > 1)} ({named})"

@@ -115,6 +115,12 @@ class Stack(RebuiltWhenCopied):
         return max(layer.heads for layer in self.layers)
 
     @property
+    def _counted_heads(self) -> str:
+        """How many heads the layers have, in words."""
+        counts = sorted({layer.heads for layer in self.layers})
+        return f"{counts[0]} to {counts[-1]} heads" if counts[1:] else f"{counts[0]} heads"
+
+    @property
     def held_heads(self) -> tuple[tuple[int, int], ...]:
         """Every head that the record holds, as numbers of layer and head: all, or those of
         ``capture(heads=...)``.
@@ -136,10 +142,8 @@ class Stack(RebuiltWhenCopied):
         for layer in self.layers:
             if layer.layer == number:
                 return layer
-        raise RecordError(
-            f"Stack {self.name!r} has layers {_listed([layer.layer for layer in self.layers])}, "
-            f"not {number}"
-        )
+        numbers = _listed([layer.layer for layer in self.layers])
+        raise RecordError(f"Stack {self.name!r} has layers {numbers}, not {number}")
 
     def words(self, layers: Sequence[int] | None = None) -> Stack:
         """The same attention between whole words, which are the tokens of this stack: the sum over
@@ -189,10 +193,9 @@ class Stack(RebuiltWhenCopied):
             return self._shown(layer, words).weights(layer, head)
         if layer is not None:
             return self.layer(layer).weights_of(head)
-        counts = sorted({each.heads for each in self.layers})
-        if head is None and len(counts) > 1:
+        if head is None and len({each.heads for each in self.layers}) > 1:
             raise RecordError(
-                f"Stack {self.name!r}: its layers have {_listed(counts)} heads, so they are no "
+                f"Stack {self.name!r}: its layers have {self._counted_heads}, so they are no "
                 "one array; take them one by one: weights(layer)"
             )
         return np.stack([each.weights_of(head) for each in self.layers])
@@ -314,9 +317,8 @@ class Stack(RebuiltWhenCopied):
             f"{queries} tokens" if self.query == self.key else f"{queries} queries x {keys} keys"
         )
         missing = f"; {len(self.others)} without" if self.others else ""
-        heads = (
-            f" x {self.heads} heads" if self.is_whole else f", {len(self.held_heads)} chosen heads"
-        )
+        chosen = f", {len(self.held_heads)} chosen heads"
+        heads = f" x {self._counted_heads}" if self.is_whole else chosen
         return (
             f"<Stack {self.name!r}: layers {_listed(numbers)}{heads} ({kinds}), {tokens}{missing}>"
         )

@@ -27,6 +27,8 @@ ROWS_CHECKED = 16
 TOLERANCE = 1e-4
 """Difference allowed in single precision, relative to the largest value of the layer output."""
 EXPLAINED_WITHIN = 2e-5
+SUMS_WITHIN = 5e-3
+"""Difference from 1 allowed in the sum of a row."""
 
 
 class Keys(NamedTuple):
@@ -44,8 +46,9 @@ class Proof(NamedTuple):
         against: see `against`.
         relative: the difference allowed, relative to the largest value.
         is_padded: whether the call has padding.
-        numbers: the least weight, the largest share of a row on padding, and for each text the
-            largest difference and the largest value of the layer output.
+        numbers: the least weight, the largest share of a row on padding, by how much the sum of a
+            row differs from 1 where it differs most, and for each text the largest difference and
+            the largest value of the layer output.
     """
 
     name: str
@@ -72,7 +75,8 @@ class Proof(NamedTuple):
         lost = least = weights.amin() if weights.numel() else weights.new_zeros(())
         if padding is not None:
             lost = (weights * padding[:, None, None]).sum(-1).max()
-        of_weights, of_output = torch.stack([least, lost]), difference(call, weights, rows)
+        of_weights = torch.stack([least, lost, _excess(call, weights)])
+        of_output = difference(call, weights, rows)
         numbers = torch.cat([of_weights, *of_output])
         return cls(call.name, against(call), relative, padding is not None, numbers)
 
@@ -82,14 +86,15 @@ class Proof(NamedTuple):
         Raises:
             CaptureError: where the difference is too large in one text, or weights are not a
                 softmax over real keys: negative, as where heads are mixed after the softmax
-                (talking heads), or on padding.
+                (talking heads), with rows that do not sum to 1, or on padding.
         """
-        least, lost, *rest = numbers
-        if least < 0:
+        least, lost, excess, *rest = numbers
+        if least < 0 or abs(excess) > SUMS_WITHIN:
+            wrong = f"weights is {least:.3g}" if least < 0 else f"rows sums to {1 + excess:.4g}"
             raise CaptureError(
-                f"{self.name} multiplies values with what is not a softmax: one of these weights "
-                f"is {least:.3g}; attention whose heads are mixed after the softmax cannot be "
-                "captured"
+                f"{self.name} multiplies values with what is not a softmax: one of these {wrong}; "
+                "attention whose heads are mixed after the softmax, or whose weights are changed "
+                "after it or come from something else in part, cannot be captured"
             )
         if self.is_padded:
             check_lost(lost, self.name)
@@ -107,6 +112,19 @@ class Proof(NamedTuple):
                 {"verified": worst, "verified_against": self.against, "verified_limit": tolerance}
             )
         return facts
+
+
+def _excess(call: Call, weights: torch.Tensor) -> torch.Tensor:
+    """By how much the sum of a row differs from 1 where it differs most.
+
+    Rows that look at nothing are 0, learned sinks take a part of each, and so may changes of ours.
+    """
+    if call.weights is None or call.changes or not weights.numel():
+        return weights.new_zeros(())
+    sums = weights.sum(-1, dtype=torch.float32).flatten()
+    excess = (sums - 1).masked_fill(sums == 0, 0)
+    excess = excess if call.sinks is None else excess.clamp(min=0)
+    return excess[excess.abs().argmax()].to(weights.dtype)
 
 
 def against(call: Call) -> str:

@@ -94,7 +94,10 @@ class Watch:
         for name, chained in self._operators.unread.items():
             block = f"{name}." if chained and name.rpartition(".")[2].isdecimal() else None
             # A block may mix its streams by products, around the attention in it.
-            if block is None or not any(names[id(one)].startswith(block) for one in called):
+            if block and any(names[id(one)].startswith(block) for one in called):
+                continue
+            # Adapters, such as OFT of peft, multiply their parameters with each other first.
+            if not (chained and self._is_in_adapter(name)):
                 left_out.append(name)
         for module in self._ran:
             if type(module) not in kinds or module in called:
@@ -104,6 +107,16 @@ class Watch:
             if not any(_is_within(own, names[id(one)]) for one in called):
                 left_out.append(own)
         return list(dict.fromkeys(left_out))
+
+    def _is_in_adapter(self, name: str) -> bool:
+        """Whether a module is, or is part of, what wraps a matrix."""
+        for module in self._modules.all:
+            matrix = getattr(module, "base_layer", None)
+            if isinstance(matrix, nn.Module) and is_affine(matrix):
+                own = self._modules.names[id(module)]
+                if f"{name}.".startswith(f"{own}."):
+                    return True
+        return False
 
     def _hook(self) -> None:
         """Hook all matrices, and the norms in attention."""

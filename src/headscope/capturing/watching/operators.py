@@ -435,7 +435,7 @@ def _is_hidden(func: Callable, result: Any) -> bool:
     """Whether what becomes of activations is not seen: in NumPy, or within ``torch.vmap``."""
     if func in TO_NUMPY:
         return result.ndim >= 3 and result.dtype.kind == "f"
-    return func in SOFTMAXES and torch._C._functorch.is_batchedtensor(result)
+    return (func in SOFTMAXES or func is FUSED) and torch._C._functorch.is_batchedtensor(result)
 
 
 def _is_activation(tensor: Any) -> bool:
