@@ -159,3 +159,19 @@ def test_a_real_head_that_looks_at_the_next_word(shared, see):
     rises = seen.curves[:, 3, 1] - seen.curves[:, 0, 1]
     assert rises == pytest.approx(rises[0])
     assert rises[0] > 0
+
+
+@pytest.mark.parametrize("heads", [16, 64, 130])
+def test_the_squares_of_all_heads_stay_on_the_paper(see, rng, heads):
+    record = hs.from_weights(random_weights(rng, (1, heads, 4, 4)), list("abcd"))
+    boxes = see(hs.figure(record)).rounded()
+    assert len(boxes) == heads
+    assert max(box.get_x() + box.get_width() for box in boxes) <= 85 - 1.2
+
+
+def test_words_of_a_kind_stand_behind_several_of_its_heads(see):
+    maps = np.eye(20, k=-1) + 1e-3
+    weights = np.repeat((maps / maps.sum(axis=-1, keepdims=True))[None], 64, axis=0)
+    seen = see(hs.figure(hs.from_weights([weights], [f"w{at}" for at in range(20)])))
+    ((_, line),) = seen.place("previous token")
+    assert sum(seen.place(str(head))[0][1] == pytest.approx(line) for head in range(64)) > 1

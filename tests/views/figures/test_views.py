@@ -1,5 +1,7 @@
 """Matrix, model, neuron, text and pair: the numbers that their marks show."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,22 @@ def test_only_the_layers_asked_for(grouped, see):
     seen = see(hs.figure(grouped, view="model", layers=[3]))
     assert "1 layer × 4 heads" in seen.texts
     assert len(seen.images) == 4 + 2
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(2, 64), (48, 3), (3, 200), (90, 12)])
+@pytest.mark.parametrize(("view", "options"), [("overview", {}), ("pair", {"query": 1, "key": 1})])
+def test_numbers_of_layers_and_heads_do_not_overlap(see, rng, view, options, layers, heads):
+    weights = random_weights(rng, (layers, heads, 3, 3))
+    seen = see(hs.figure(hs.from_weights(weights, list("abc")), view=view, **options))
+    numbers = {}
+    for text in seen.axes.texts:
+        if text.get_text().isdigit():
+            numbers.setdefault(text.get_ha(), []).append(text.get_window_extent())
+    # Those of layers stand on the left, those of heads above.
+    assert set(numbers) == {"right", "center"}
+    for boxes in numbers.values():
+        for one, other in pairwise(boxes):
+            assert not one.overlaps(other)
 
 
 def test_the_pair_has_a_number_for_each_head(see):
@@ -248,6 +266,23 @@ def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
     edges = [box.get_x() + box.get_width() for box in see(figure).rounded()]
     assert max(edges) <= 85
     assert len({round(box.get_y(), 3) for box in see(figure).rounded()}) > 4
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[CLS] he said ש ##ל ##ו ##ם to me [SEP]", "[CLS] he said ם ו ל ש to me [SEP]"),
+        ("he said ש ##ל , ט ##ב 1 ##2 ! to me", "he said 1 2 ב ט , ל ש ! to me"),
+        ("[CLS] ש ##ל ##ו ##ם ! it 1 ##2 ? [SEP]", "[SEP] ? it 1 2 ! ם ו ל ש [CLS]"),
+    ],
+)
+def test_words_from_right_to_left_are_read_so(see, text, line):
+    pieces = text.split()
+    record = hs.from_weights(np.full((1, 1, *[len(pieces)] * 2), 1 / len(pieces)), pieces)
+    seen = see(hs.figure(record, view="text", width=180))
+    labels = {piece.removeprefix("##") for piece in pieces}
+    drawn = [(*each.get_position(), each.get_text()) for each in seen.axes.texts]
+    assert [word for *_, word in sorted(drawn) if word in labels] == line.split()
 
 
 def pictured(rng, places, grid):

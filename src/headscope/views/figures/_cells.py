@@ -23,13 +23,7 @@ from headscope.views.figures._numbers import (
 )
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import (
-    POINT,
-    Scale,
-    counted,
-    short_weight,
-    text_on,
-)
+from headscope.views.figures._style import POINT, Scale, counted, short_weight, text_on
 
 TALLEST = 200.0
 """Millimetres."""
@@ -121,8 +115,7 @@ def _names(
     style, (rows, columns), (left, top, *_) = plan.style, sides, box
     cell, gap, most = box[2] / len(columns), GAP * style.em, WIDEST_NAME * sheet.width
     tick = 0.2 * style.em
-    least = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small) / cell
-    step = next(step for step in STEPS if step >= least)
+    step = _every(1.6 * sheet.width_of(str(max(*rows, *columns)), style.small), cell)
     is_numbered = every > MOST_LEFT_OUT
 
     def shown(positions: Sequence[int]) -> Iterator[tuple[float, int]]:
@@ -144,6 +137,11 @@ def _names(
         elif x + sheet.width_of(str(position)) / 2 < sheet.width + 0.5:
             sheet.line((x, x), (top - tick, top), colour=style.muted, line=0.4)
             sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
+
+
+def _every(room: float, pitch: float) -> int:
+    """Every how many numbers at this distance one has so much room."""
+    return next(step for step in STEPS if step * pitch >= room)
 
 
 def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
@@ -337,13 +335,14 @@ def _tiles(
         return x, y + line + row * (height + TILE_GAP * width), width, height
 
     sheet.note(0, y + line / 2, "layer")
-    # Every fourth head is numbered where there is no room for all.
-    for head in range(0, heads, 1 if width > 1.1 * sheet.width_of("00", style.small) else 4):
+    # Some are numbered where there is no room for all.
+    for head in range(0, heads, _every(1.1 * sheet.widest(["00", str(heads - 1)]), step)):
         is_named = head == 0 and sheet.width_of("head 0", style.small) < width
         words, x = "head 0" if is_named else str(head), box(0, head)[0] + width / 2
         sheet.note(x, y + line / 2, words, anchor="center")
-    for row, layer in enumerate(layers):
-        sheet.note(side - 0.5 * em, box(row, 0)[1] + height / 2, str(layer.layer), anchor="right")
+    for row in range(0, len(layers), _every(style.small * POINT, height + TILE_GAP * width)):
+        middle, name = box(row, 0)[1] + height / 2, str(layers[row].layer)
+        sheet.note(side - 0.5 * em, middle, name, anchor="right")
     return box, box(len(layers) - 1, 0)[1] + height
 
 

@@ -38,6 +38,8 @@ SAMPLES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ABOVE_EVEN = 1 + 1e-6
 """Times the even share from which a weight has a line."""
 SIDES = ("query", "key")
+FEW = 4
+"""Heads of a kind that stay on one line with its words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,23 +103,31 @@ def draw_head(sheet: Sheet, plan: FigurePlan) -> None:
 
 
 def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
-    """One numbered square for each head, those of one kind behind each other and before its words;
-    return the next y.
+    """One numbered square for each head, those of one kind behind each other and before its words,
+    on one line where they fit; return the next y.
     """
-    style, small, entries = plan.style, plan.style.small, []
-    side = max(1.55 * small * POINT, sheet.width_of("00", small) + 0.5 * style.em)
+    em, small, blocks = plan.style.em, plan.style.small, []
+    side = max(1.55 * small * POINT, sheet.widest(["00", *map(str, plan.maps)]) + 0.5 * em)
+    pitch = side + 0.18 * em
     for kind in dict.fromkeys(plan.kinds.values()):
         heads = [head for head in plan.maps if plan.kinds[head] == kind]
+        words = CLAUSES.get(kind, "")
+        room = sheet.widest([words]) + 1.5 * em
+        # Of more than a line a few stay with the words.
+        last = heads if len(heads) * pitch + room <= sheet.width else heads[-FEW:]
+        blocks += [([head], "", side) for head in heads[: -len(last)]]
+        blocks.append((last, words, len(last) * pitch + room))
+    places = sheet.flow([width for *_, width in blocks], gap=pitch - side)
+    for (heads, words, _), (left, line) in zip(blocks, places, strict=True):
+        x, middle = left, y + (line + 0.5) * 1.8 * em
         for head in heads:
-            entries.append((head, CLAUSES.get(kind, "") * (head == heads[-1])))
-
-    def chip(sheet: Sheet, head: int, x: float, middle: float) -> None:
-        fill, box = plan.colours[head], (x - side / 2, middle - side / 2, side, side)
-        sheet.rect(*box, fill=fill, round=0.24 * side)
-        look = {"size": small, "colour": text_on(parse_hex(fill)), "anchor": "center"}
-        sheet.text(x, middle, str(head), **look)
-
-    return sheet.legend(entries, y, chip, side=side) + 0.3 * style.em
+            fill = plan.colours[head]
+            sheet.rect(x, middle - side / 2, side, side, fill=fill, round=0.24 * side)
+            look = {"size": small, "colour": text_on(parse_hex(fill)), "anchor": "center"}
+            sheet.text(x + side / 2, middle, str(head), **look)
+            x += pitch
+        sheet.note(x + 0.32 * em, middle, words)
+    return y + (places[-1][1] + 1) * 1.8 * em + 0.3 * em
 
 
 def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, float]:

@@ -78,17 +78,11 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
 
 def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     """Query, keys, their products, and the dot product, score and weight that follow."""
-    layer, style, tokens, em = (
-        plan.shown.combined.layers[plan.layer.layer][0],
-        plan.style,
-        plan.stack.key,
-        plan.style.em,
-    )
+    style, tokens, em = plan.style, plan.stack.key, plan.style.em
+    layer = plan.shown.combined.layers[plan.layer.layer][0]
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
-    y, order = (
-        heading(sheet, plan, plan.where),
-        ordered(neurons, layer, plan.options.get("neurons", "model")),
-    )
+    order = ordered(neurons, layer, plan.options.get("neurons", "model"))
+    y = heading(sheet, plan, plan.where)
     # Names, two pictures and three columns of bars.
     pitch, gap = min(PITCH * em, 190.0 / len(tokens)), GAP * em
     size, every = sheet.naming(pitch, len(tokens))
@@ -107,10 +101,8 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     sheet.note(names - 0.4 * em, y + high / 2, "query q", anchor="right")
     row = both.rgb(neurons.query[None, order])
     sheet.cells(row, at=(names, y), size=(picture, high), framed=False)
-    for left, scale, values in (
-        (lefts[0], both, neurons.keys),
-        (lefts[1], products, neurons.products),
-    ):
+    of_keys = (both, neurons.keys), (products, neurons.products)
+    for left, (scale, values) in zip(lefts, of_keys, strict=False):
         look = {"at": (left, top), "size": (picture, tall), "hidden": np.isnan(values)}
         sheet.cells(scale.rgb(values[:, order]), framed=False, **look)
     for token in range(0, len(tokens), every):
@@ -118,9 +110,8 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
         sheet.name(tokens, token, at, 0.18 * sheet.width, size=size, anchor="right")
     _bars(sheet, neurons.dots, (lefts[2], top, bar, tall))
     _bars(sheet, neurons.scores, (lefts[3], top, bar, tall))
-    _bars(
-        sheet, neurons.weights, (lefts[4], top, bar, tall), plan.colour, size=min(style.small, size)
-    )
+    box = (lefts[4], top, bar, tall)
+    _bars(sheet, neurons.weights, box, plan.colour, size=min(style.small, size))
     y, masked, half = top + tall + 1.5 * em, bool(np.isnan(neurons.scores).any()), sheet.width / 2
     is_wide = sheet.width > BESIDE
     spans = [(0.0, half), (1.1 * half, sheet.width)] if is_wide else [None, None]

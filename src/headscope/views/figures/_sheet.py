@@ -386,14 +386,12 @@ class Sheet:
         return places, width, places[-1][1] + high
 
     def flow(
-        self, widths: Iterable[float], *, left: float = 0.0, gap: float, end: float = 0.0
+        self, widths: Iterable[float], *, left: float = 0.0, gap: float
     ) -> list[tuple[float, int]]:
-        """The x and the line of boxes of these widths, in as many lines as they need; the end of a
-        box may leave the sheet by so much.
-        """
+        """The x and the line of boxes of these widths, in as many lines as they need."""
         x, line, places = left, 0, []
         for width in widths:
-            if x > left and x + width > self.width + end:
+            if x > left and x + width > self.width + 1e-9:
                 x, line = left, line + 1
             places.append((x, line))
             x += width + gap
@@ -412,19 +410,16 @@ class Sheet:
         next y.
 
         Args:
-            entries: a mark and its words; those without words stand close together.
+            entries: a mark and its words.
             y: the upper edge.
             draw: draws a mark around a point; by default marks are colours of squares.
             x: the left edge.
             side: width of a mark.
         """
         style, em = self.style, self.style.em
-        side, widths = side or 0.9 * em, []
-        for _, words in entries:
-            room = 1.9 * em + self.width_of(words, style.small) if words else 0.18 * em
-            widths.append(side + room)
-        high = 1.5 * em if all(words for _, words in entries) else 1.8 * em
-        places = self.flow(widths, left=x, gap=0.0, end=1.4 * em)
+        side, high = side or 0.9 * em, 1.5 * em
+        widths = [side + 0.5 * em + self.width_of(words, style.small) for _, words in entries]
+        places = self.flow(widths, left=x, gap=1.4 * em)
         for (mark, words), (left, line) in zip(entries, places, strict=True):
             middle = y + (line + 0.5) * high
             (draw or _square)(self, mark, left + side / 2, middle)

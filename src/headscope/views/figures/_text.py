@@ -19,6 +19,7 @@ from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import PictureHeat, Scale, counted, part_of, text_on, veiled
 from headscope.views.figures.charts import colour_bar
+from headscope.views.figures.fonts import levels_of, runs_left
 
 PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
 """In units of the font size."""
@@ -59,11 +60,8 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
         raise FigureError(
             "View 'text' shows one query or one key, and both were given; view 'pair' shows both"
         )
-    em, is_many, side = (
-        plan.style.em,
-        plan.view == "texts",
-        "key" if plan.query is None else "query",
-    )
+    em, is_many = plan.style.em, plan.view == "texts"
+    side = "key" if plan.query is None else "query"
     records = _beside(plan.options.get("beside"))
     plans = [plan, *(parse_options(of, plan.options) for of in records)]
     heats = [_heat_of(each) for each in plans]
@@ -148,6 +146,7 @@ def _draw_one(
         patches = [token for word in run for token in word]
         if picture is None:
             placed, y = _set_text(sheet, tokens, run, y, room=room)
+            placed = _in_reading_order(placed, tokens, room)
         elif isinstance(scale, PictureHeat):
             y = _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale, y=y)
             y, placed = y + GAP * sheet.style.em, []
@@ -286,6 +285,29 @@ def _set_text(
     return placed, max(word.y for word in placed) + 0.5 * PITCH * em
 
 
+def _in_reading_order(
+    placed: Sequence[PlacedToken], tokens: Tokens, room: float
+) -> list[PlacedToken]:
+    """The same lines, where words of Hebrew or Arabic run from right to left; where most letters
+    do, the whole line runs so.
+    """
+    texts = [label * (not tokens.special[at]) for at, label in enumerate(tokens.labels)]
+    letters = list(filter(str.isalpha, "".join(texts)))
+    base, ordered = int(2 * sum(map(runs_left, letters)) > len(letters)), []
+    for _, of in groupby(placed, key=lambda each: each.y):
+        line = list(of)
+        levels = levels_of([texts[each.token] for each in line], base)
+        for level in (1, 2):
+            for turns, run in groupby(range(len(line)), key=lambda at: levels[at] >= level):
+                ats = list(run) if turns else []
+                ends = [end for at in ats for end in (line[at].x, line[at].x + line[at].width)]
+                both = room if level == base else min(ends, default=0) + max(ends, default=0)
+                for at in ats:
+                    line[at] = line[at]._replace(x=both - line[at].x - line[at].width)
+        ordered += line
+    return ordered
+
+
 def _spaced(tokens: Tokens, token: int) -> bool:
     """Whether the text has a space before a token; True where that is unknown."""
     if tokens.offsets is None or token == 0:
@@ -316,7 +338,8 @@ def _draw_words(
             sheet.rect(*box, edge=style.ink, line=0.9, round=0.2 * em)
         if token == first:
             ends = (y - 0.8 * em, y + 0.8 * em)
-            sheet.line((x - 0.1 * em,) * 2, ends, colour=style.accent, line=1.2)
+            before = x + width + 0.1 * em if runs_left(text) else x - 0.1 * em
+            sheet.line((before,) * 2, ends, colour=style.accent, line=1.2)
 
 
 def _beside(given: Any) -> list[Record]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 FIRST = ("Arial", "Liberation Sans", "DejaVu Sans")
@@ -118,9 +120,35 @@ NO_CHARACTERS = frozenset(map(chr, range(0xFDD0, 0xFDF0))) | {
 EMPTY_LOOKING = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
+def runs_left(text: str) -> bool:
+    """Whether a letter of it is written from right to left."""
+    return any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
+
+
+def levels_of(texts: Sequence[str], base: int) -> list[int]:
+    """The level of each text of a line, as of Unicode (UAX 9): odd ones run from right to left;
+    base is 1 where the line does, else 0.
+    """
+    known, letters = [], base
+    for text in texts:
+        if any(map(str.isalpha, text)):
+            letters = int(runs_left(text))
+            known.append(1 if letters else 2 * base)
+        else:
+            known.append(2 * max(base, letters) if any(map(str.isdigit, text)) else -1)
+
+    def last(one: int, other: int) -> int:
+        return one if other < 0 else other
+
+    # A sign, such as a comma, runs as both of its sides do, or else as the line does.
+    before = [*accumulate(known, last, initial=base)][1:]
+    after = [*accumulate(reversed(known), last, initial=base)][:0:-1]
+    return list(map(min, before, after))
+
+
 def in_quotes(text: str) -> str:
     """In quotation marks; what is written from the right turns nothing around it."""
-    if any(unicodedata.bidirectional(character) in ("R", "AL") for character in text):
+    if runs_left(text):
         text = f"\u2068{text}\u2069"
     return f"“{text}”"
 
