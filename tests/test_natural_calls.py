@@ -96,7 +96,7 @@ def test_texts_and_encodings_have_calls_of_their_own():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
     with pytest.raises(hs.TextError, match=r"was given 2 in a list; of many give capture_many"):
         hs.capture(model, tokenizer, ["a", "b"])
-    with pytest.raises(hs.TextError, match="in a BatchEncoding; .* goes to capture_encoded"):
+    with pytest.raises(hs.TextError, match="given a BatchEncoding; .* goes to capture_encoded"):
         hs.capture(model, tokenizer, tokenizer("the cat", return_tensors="pt"))
 
 

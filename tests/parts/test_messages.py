@@ -166,6 +166,21 @@ def test_documents_are_asked_about(model, template, text):
         ]
 
 
+def test_documents_may_have_a_turn_of_the_system(model):
+    tokenizer = tokenizer_of("metaspace")
+    tokenizer.chat_template = TEMPLATES["Phi"]
+    told = DOCUMENTS | {"system": "Answer in French."}
+    (row,) = hs.capture_many(model, tokenizer, [told | {"id": 7}])  # a column of a data set
+    written = hs.generate(model, tokenizer, told, max_new_tokens=1, allow_unfit=True)
+    for record in (hs.capture(model, tokenizer, told), row, written):
+        side = record["self"].key
+        assert [part.name for part in side.parts] == ["system", "document 1", "document 2", "user"]
+        assert side.texts[0].startswith("<|system|>\nAnswer in French.<|end|>\n<|user|>\nThe code")
+    tokenizer.chat_template = None
+    with pytest.raises(hs.TextError, match="no chat template"):
+        hs.capture(model, tokenizer, told)
+
+
 def test_messages_may_be_documents(model):
     tokenizer = tokenizer_of("metaspace")
     tokenizer.chat_template = TEMPLATES["Phi"]
@@ -184,6 +199,13 @@ def test_messages_may_be_documents(model):
         ({"documents": "a dog", "question": "x"}, "a list of documents"),
         ({"documents": ["a dog", " "], "question": "x"}, "document 2 is empty"),
         ({"documents": ["a dog"]}, "question must be a string"),
+        ({"documents": [], "question": "x"}, "No document was given; give one at least"),
+        (DOCUMENTS | {"sytem": "Be short."}, r"\['sytem'\] was given beside"),
+        (
+            DOCUMENTS | {"image": "a.png"},
+            r"\['image'\] was given beside .* as an argument",
+        ),
+        (DOCUMENTS | {"system": 3}, "system must be a string"),
         ({"documents": ["a dog"], "question": TALK[:1]}, "end with a question of the user"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Unpack
 
 from torch import nn
@@ -22,6 +23,7 @@ from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError, TextError, listed
+from headscope.parts import parts_of
 from headscope.record import Record, Tokens
 
 
@@ -195,5 +197,6 @@ def _side(given: Any, tokenizer: Any) -> Tokens:
             f"hs.watch was given {what}, and reads tokens; give tokenizer= to make them, or a list "
             "of them, such as tokenizer.convert_ids_to_tokens(ids)"
         )
-    texts = parse_call(given).read_with(tokenizer).texts
-    return tokens_from_encoding(tokenizer, tokenized(tokenizer, *texts), texts)
+    read = parse_call(given).read_with(tokenizer)
+    tokens = tokens_from_encoding(tokenizer, tokenized(tokenizer, *read.texts), read.texts)
+    return replace(tokens, parts=parts_of(tokens, known=read.known))

@@ -343,10 +343,8 @@ def _sides(
     """Tokens of each example: those of the source, and those that its decoder reads."""
     read, written = _ids(arguments), _ids(arguments, "decoder_input_ids")
     if tokenizer is None or not (len(read) or len(written)):
-        source, target = (
-            tuple(numbered_tokens(ids.tolist()) for ids in side) for side in (read, written)
-        )
-        return source, target
+        numbered = [numbered_tokens(ids.tolist()) for ids in (*read, *written)]
+        return tuple(numbered[: len(read)]), tuple(numbered[len(read) :])
     # What is known of a token is asked of the tokenizer once for all texts.
     specials = SpecialTokens.of(tokenizer)
     # The encoding has words and offsets for the source only; for the target it has just ids.

@@ -182,7 +182,7 @@ def test_a_wrong_prompt_is_named_by_its_number():
         hs.generate(model, tokenizer, [("a", "b")])
     with pytest.raises(CaptureError, match="batch_size must be a whole number from 1 on, not 0"):
         hs.generate(model, tokenizer, "a", batch_size=0)
-    with pytest.raises(TextError, match="Expected several prompts, got str"):
+    with pytest.raises(TextError, match="many inputs and was given one text"):
         generate_many(model, tokenizer, "a")
 
 

@@ -394,10 +394,8 @@ class _MarkedTokens:
             keys[row, own < 0] = keys[row, own >= 0].min() - 0.5
             examples[row, own < 0] = belongs[0]
         order = np.argsort(keys, axis=None, kind="stable")
-        where, owners = (
-            np.stack(np.unravel_index(order, marks.shape), axis=1),
-            examples.ravel()[order],
-        )
+        where = np.stack(np.unravel_index(order, marks.shape), axis=1)
+        owners = examples.ravel()[order]
         return [where[owners == example] for example in range(self.input_positions.count)]
 
     def _marks_of(self, call: Call) -> tuple[np.ndarray | None, np.ndarray | None]:

@@ -372,10 +372,8 @@ def check_reads(model: Any, given: ParsedInput) -> None:
     Raises:
         CaptureError: naming the model and what it reads.
     """
-    reads, name = (
-        set(arguments_of(model)),
-        (model if isinstance(model, type) else type(model)).__name__,
-    )
+    reads = set(arguments_of(model))
+    name = (model if isinstance(model, type) else type(model)).__name__
     kinds = (
         ("pictures", given.pictures, PICTURES),
         ("videos", given.video, PICTURES | VIDEOS),
@@ -406,15 +404,12 @@ def check_applies(model: Any, given: ParsedInput, options: Mapping[str, Any]) ->
     Raises:
         CaptureError: naming the option, and why it does not apply.
     """
+    no_sound = "it is that of a sound, and no sound= was given"
     no_decoder = f"{type(model).__name__} has no decoder that reads a text of its own"
     for name, is_read, why in (
         ("target", reads_target(model), no_decoder),
         ("target_tokenizer", reads_target(model), no_decoder),
-        (
-            "sampling_rate",
-            given.sound is not None,
-            "it is that of a sound, and no sound= was given",
-        ),
+        ("sampling_rate", given.sound is not None, no_sound),
     ):
         if not is_read and options.get(name) is not None:
             raise CaptureError(f"{name}= does not apply: {why}; leave {name} out")

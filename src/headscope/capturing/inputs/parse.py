@@ -1,6 +1,4 @@
-"""What users give to read (texts, pairs, rows, pictures, videos, sounds, tables) is parsed here,
-once.
-"""
+"""What users give to read (texts, rows, pictures, videos, sounds, tables) is parsed here, once."""
 
 from __future__ import annotations
 
@@ -37,6 +35,8 @@ NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "targe
 """Arguments of `capture` that may differ from input to input."""
 ROLES = ("system", "developer", "user", "assistant", "document")
 """Who speaks in a conversation."""
+ASKED = ("documents", "question", "system")
+"""What is read of documents and a question about them, of which the turn of the system may lack."""
 MISSPELT = 0.8
 """Likeness (difflib) from which on an unknown name is a slip of one that is missing; ours."""
 
@@ -61,11 +61,12 @@ def parse_call(
         return text
     _check_no_ids(text)
     if isinstance(text, tuple | list | Mapping) and not is_conversation(text):
+        counted = "" if isinstance(text, Mapping) else f"{len(text)} in "
         raise TextError(
-            f"capture reads one text, and was given {len(text)} in a {type(text).__name__}; of "
-            "many give capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, "
-            "text, text_pair); messages are [{'role': ..., 'content': ...}], documents {'documents'"
-            ": [...], 'question': ...}; what a tokenizer made goes to capture_encoded"
+            f"capture reads one text, and was given {counted}a {type(text).__name__}; of many give "
+            "capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, "
+            "text_pair); messages are [{'role': ..., 'content': ...}], documents {'documents': "
+            "[...], 'question': ...}; what a tokenizer made goes to capture_encoded"
         )
     check_no_file(text)
     parsed = _made(text, text_pair, options or {})
@@ -107,14 +108,12 @@ def parse_input(given: Any) -> ParsedInput:
         )
     if len(given) not in (1, 2):
         raise CaptureError(f"A text is a string or a pair of strings, not {len(given)} of them")
-    return ParsedInput(
-        check_text(given[0]), check_text(given[1], "second text") if len(given) == 2 else None
-    )
+    first, *second = given
+    return ParsedInput(check_text(first), check_text(second[0], "second text") if second else None)
 
 
 def parse_text(given: Any, name: str = "text") -> ParsedInput:
-    """A text, a pair of texts in a tuple, or a conversation, and nothing else: an example of a
-    task.
+    """A text, a pair of texts in a tuple, or a conversation: an example of a task.
 
     Args:
         given: the text, the pair or the messages.
@@ -144,7 +143,8 @@ def parse_prompt(given: Any, name: str = "text") -> ParsedInput:
         TextError: where it is empty, or more than one text.
     """
     check_no_file(given)
-    parsed = parse_text(given, name) if isinstance(given, str) else parse_input(given)
+    is_row = not isinstance(given, str) and not is_conversation(given)
+    parsed = parse_input(given) if is_row else parse_text(given, name)
     if not parsed.is_text or parsed.text_pair is not None:
         raise TextError("A prompt is one text; give no pair, picture or sound with it")
     return parsed
@@ -156,17 +156,22 @@ def parse_many(texts: Any) -> ParsedInputs:
     Raises:
         TextError: where one text was given: its letters are no inputs.
     """
-    rows = rows_of(texts)
-    _check_no_ids(rows)
-    if is_one(rows) or not isinstance(rows, Iterable):
-        what = "one text" if isinstance(rows, str) else f"{type(rows).__name__}"
-        what = "one conversation" if is_conversation(rows) else what
-        raise TextError(
-            f"capture_many reads many inputs and was given {what}; give a list of them, such as "
-            "[text], or use capture(model, tokenizer, text)"
-        )
+    rows = _several(texts, "capture_many", "use capture(model, tokenizer, text)")
     count = len(texts) if isinstance(texts, Sized) else None
     return ParsedInputs((outcome_of(parse_input, each) for each in rows), count)
+
+
+def _several(given: Any, call: str, advice: str) -> Any:
+    """The rows of several inputs; raises a `TextError` where one was given."""
+    rows = rows_of(given)
+    _check_no_ids(rows)
+    if is_one(rows) or not isinstance(rows, Iterable):
+        one = {str: "one text", list: "one conversation"}.get(type(rows), type(rows).__name__)
+        raise TextError(
+            f"{call} reads many inputs and was given {one}; give a list of them, such as [text], "
+            f"or {advice}"
+        )
+    return rows
 
 
 def are_several_inputs(given: Any) -> bool:
@@ -180,14 +185,8 @@ def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
     Raises:
         TextError: where one text was given: its letters are no prompts.
     """
-    rows = rows_of(prompts)
-    _check_no_ids(rows)
-    if is_one(rows) or not isinstance(rows, Iterable):
-        raise TextError(
-            f"Expected several prompts, got {type(rows).__name__}; give a list of texts, or "
-            "call generate(model, tokenizer, prompt)"
-        )
-    return tuple(outcome_of(parse_prompt, each) for each in rows)
+    rows = _several(prompts, "generate_many", "use generate(model, tokenizer, prompt)")
+    return tuple(outcome_of(lambda row: parse_prompt(parse_input(row)), each) for each in rows)
 
 
 def parse_texts(texts: Any) -> tuple[Outcome, ...]:
@@ -349,12 +348,21 @@ def _conversation(given: Any, image: Any) -> tuple[Conversation, Any]:
 
 def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:
     """Documents, and the messages that ask about them."""
+    unread = [key for key in given if key not in ASKED]
+    if unread:
+        raise TextError(
+            f"{unread} was given beside {', '.join(ASKED)}; leave it out, or give it as an argument"
+        )
     several = listed(given["documents"], "a list of documents", TextError)
+    if not several:
+        raise TextError("No document was given; give one at least, or the question as a text")
     documents = tuple(check_text(each, f"document {n}") for n, each in enumerate(several, 1))
-    asked = given.get("question")
-    if is_conversation(asked):
-        return documents, asked
-    return documents, [{"role": "user", "content": check_text(asked, "question")}]
+    asked: Any = given.get("question")
+    if not is_conversation(asked):
+        asked = [{"role": "user", "content": check_text(asked, "question")}]
+    if given.get("system") is not None:
+        asked = [{"role": "system", "content": check_text(given["system"], "system")}, *asked]
+    return documents, asked
 
 
 def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
@@ -394,9 +402,7 @@ def _part(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
 
 
 def rows_of(texts: Any) -> Any:
-    """The rows of a file of texts, or of a table (pandas, polars, Arrow), which itself would give
-    its columns; anything else as it is.
-    """
+    """The rows of a file of texts or of a table (pandas, polars, Arrow); anything else as it is."""
     if _is_file(texts):
         return read_texts(Path(texts))
     if getattr(texts, "closed", False):
@@ -417,9 +423,7 @@ def groups_in(texts: Any) -> tuple[Any, ...] | None:
 
 
 def _renamed(given: Mapping) -> Mapping:
-    """The same with texts under our names, whatever a data set calls them; its other columns
-    stay.
-    """
+    """The same with texts under our names, whatever a data set calls them; other columns stay."""
     renamed = dict(given)
     wanted = {"text": FIRST, "text_pair": SECOND}
     # A picture is read without a text too, so a column is its text only where it is called so.
@@ -444,7 +448,8 @@ def _check_spelling(given: Mapping) -> None:
 
 
 def _from_mapping(given: Mapping) -> ParsedInput:
-    given = {**given, "text": given} if is_conversation(given) else _renamed(given)
+    asked = {key: given[key] for key in ASKED if key in given}
+    given = {**given, "text": asked} if is_conversation(given) else _renamed(given)
     if "text" not in given and "content" in given:
         raise TextError(
             "A content is read as a message of a conversation, a list of {'role': ..., 'content': "

@@ -361,7 +361,8 @@ def _decoded_spans(
         if (now.endswith(UNDECODABLE) or now == known) and at != plain[-1]:
             continue
         start = len(text)
-        text += now[_shared(known, now) :]
+        alike = takewhile(lambda both: both[0] == both[1], zip(known, now, strict=False))
+        text += now[len(list(alike)) :]
         own = _decoded_ids(tokenizer, [ids[at]])
         # Bytes before a token that is letters of its own are no part of these.
         is_own = len(waiting) > 1 and own != "" and UNDECODABLE not in own and text.endswith(own)
@@ -370,12 +371,6 @@ def _decoded_spans(
             spans[each] = (start, middle) if is_own and each != at else (middle, len(text))
         before, waiting = waiting, []
     return text, tuple(spans)
-
-
-def _shared(first: str, second: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _decoded_ids(tokenizer: Any, ids: list[int]) -> str:
