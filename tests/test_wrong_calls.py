@@ -105,6 +105,30 @@ def test_what_is_no_model_is_named(name, given, model, tokenizer):
         CALLS[name](*pair, texts)
 
 
+STUDIES = {
+    "heads": hs.heads,
+    "norm_study": hs.norm_study,
+    "mechanism": hs.mechanism,
+    "atlas": hs.atlas,
+    "faithfulness": hs.faithfulness,
+    "effect": lambda *given, **more: hs.effect(*given, interventions=[hs.Zero(layer=0)], **more),
+    "capture": lambda *given, **more: list(hs.capture_many(*given, **more)),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_model_without_weights_is_refused_before_any_text_is_read(
+    name, in_parts, tokenizer, tmp_path
+):
+    with torch.device("meta"):
+        empty = type(tiny_model("gpt2"))(tiny_model("gpt2").config).eval()
+    run = {"out": tmp_path / "run"} if in_parts and name not in ("effect", "faithfulness") else {}
+    with pytest.raises(CaptureError, match="^GPT2Model has weights on the meta device"):
+        STUDIES[name](empty, tokenizer, [TEXT, ""], **run)
+
+
 @pytest.mark.parametrize(
     ("given", "advice"),
     [

@@ -103,7 +103,7 @@ class Attention(nn.Module):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"windows": 4}, "computes attention on 4 rows where hs.watch expects batch=1"),
+        ({"windows": 4}, "computes attention on 4 rows where hs.watch was given batch=1"),
         ({"windows": 4, "axes": 5}, r"attention on \[1, 4, 2, 2, 6\], expected \[batch head query"),
         ({"mixed": True}, "what is not a softmax: one of these weights is -"),
     ],

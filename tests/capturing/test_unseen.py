@@ -216,7 +216,7 @@ def test_what_was_made_a_graph_is_refused_by_name():
     [
         lambda q, k, v: ((q @ k.mT).softmax(-1) * v.sigmoid().mean()) @ v,
         lambda q, k, v: (
-            torch.cat([(q @ k.mT)[:, :1].softmax(-1), (q @ k.mT)[:, 1:].sigmoid().exp()], 1) @ v
+            torch.cat([(q @ k.mT)[:, :1].softmax(-1), (q @ k.mT)[:, 1:].sigmoid() / TOKENS], 1) @ v
         ),
     ],
     ids=["gated", "one head a sigmoid"],
@@ -225,7 +225,7 @@ def test_rows_that_do_not_sum_to_1_are_refused_as_no_softmax(context, keep):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)
     with (
-        pytest.raises(hs.CaptureError, match=r"not a softmax: one of these rows sums to \d\.\d+;"),
+        pytest.raises(hs.CaptureError, match=r"not a softmax: one of these rows sums to 0\.\d+;"),
         hs.watch(model, keep=keep),
     ):
         model(torch.randn(1, TOKENS, WIDTH))

@@ -75,7 +75,7 @@ def test_other_tasks(folder, here, capsys):
     )
     assert run(["ablate", *pairs, "--plot", "b.svg", "--random-weights"]) == 0
     out = capsys.readouterr().out
-    assert "minimal pairs, 1 examples" in out
+    assert "minimal pairs, 1 example," in out
     assert "largest change of a layer there " in out
     assert ">intact " in (here / "b.svg").read_text(encoding="utf-8")
 

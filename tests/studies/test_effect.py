@@ -209,6 +209,16 @@ def test_texts_of_one_document_widen_the_interval(writer):
         hs.effect(*writer, texts, interventions=change, groups=[*"aab"])
 
 
+def test_copies_of_a_text_are_no_further_evidence(writer):
+    change = [hs.Uniform(layer=0, heads=[0])]
+    copies = hs.effect(*writer, [TEXT] * 6, interventions=change)
+    assert np.isnan(copies.stack.interval).all()
+    assert "6 texts, 1 independent" in copies.summary
+    several = [hs.effect(*writer, [TEXT, "a bee ran."] * n, interventions=change) for n in (1, 3)]
+    assert_close(several[0].stack.interval, several[1].stack.interval)
+    assert "independent" not in several[0].summary
+
+
 def test_several_texts_have_an_interval(writer):
     model, tokenizer = writer
     texts = [TEXT, "a bee ran.", "on it she sat."]

@@ -100,7 +100,7 @@ def watch(
     def take(call: Call) -> None:
         if call.size[0] != batch and not builder.sides.are_followed(call):
             raise CaptureError(
-                f"{call.name} computes attention on {call.size[0]} rows where hs.watch expects "
+                f"{call.name} computes attention on {call.size[0]} rows where hs.watch was given "
                 f"batch={batch}; give batch= as many examples as the model is given, unless it "
                 "works within windows: that cannot be captured yet"
             )

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from headscope.comparison._compare import DOCUMENT as COMPARISON
 from headscope.comparison._compare import Comparison
 from headscope.comparison.stack import StackComparison
+from headscope.evidence.groups import parse_groups
 from headscope.record import Record
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import array_of
@@ -195,6 +196,10 @@ class Effect(Result):
     def summary(self) -> str:
         """What was done, and how far the output moved."""
         texts = f", {len(self.outputs)} texts" if len(self.outputs) > 1 else ""
+        groups = next(iter(self.comparison.stacks.values())).groups
+        known = parse_groups(groups, len(self.outputs))
+        if known is not None and len(set(known)) < len(known):
+            texts += f", {len(set(known))} independent"
         lines = [f"{self.intact.summary}{texts}", *(f"Changed: {done}" for done in self.done)]
         return "\n".join([*lines, self.output.description(), *self.comparison.counts()])
 

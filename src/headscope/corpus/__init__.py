@@ -23,7 +23,7 @@ from headscope.corpus._run import (
     run,
 )
 from headscope.corpus._sums import EACH, EXAMPLE, FILE, REFUSED, WHOLE, Counted, Counts, Sums
-from headscope.corpus._text import ALONE, CorpusText, Kept, TextNames, key_of
+from headscope.corpus._text import ALONE, CorpusText, Kept, TextNames, documents_of, key_of
 
 __all__ = [
     "ALONE",
@@ -46,6 +46,7 @@ __all__ = [
     "TextNames",
     "asks_for_run",
     "dask_cluster",
+    "documents_of",
     "engine_of",
     "given",
     "key_of",

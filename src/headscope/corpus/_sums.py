@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from headscope.corpus._text import Kept, key_of
+from headscope.corpus._text import ALONE, Kept, key_of
 from headscope.errors import RecordError
 from headscope.record import part_of
 from headscope.storage import PAIR, check_document
@@ -177,6 +177,18 @@ class Sums:
     def documents(self) -> int:
         """Number of documents that something was counted of."""
         return len(self._documents)
+
+    @property
+    def counted(self) -> str:
+        """How many texts and documents there are, in words; texts that are there several times
+        are counted as different ones, too, where none belongs to a document.
+        """
+        counted = f"{len(self)} {self.what}{'s' * (len(self) != 1)}"
+        if len(self) == self.documents:
+            return counted
+        if all(row.startswith(ALONE) for row in self._rows):
+            return f"{counted}, {self.documents} different"
+        return f"{counted} of {self.documents} document{'s' * (self.documents != 1)}"
 
     @property
     def rows(self) -> tuple[str, ...]:

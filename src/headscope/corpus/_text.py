@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,6 +86,14 @@ class TextNames:
         key = text.name, text.document
         self._times[key] += 1
         return text.copy_name(self._times[key] - 1)
+
+
+def documents_of(examples: Iterable[Hashable]) -> tuple[str, ...]:
+    """The document of each example, by its number: copies are of the document of the first of them,
+    since what is said twice proves no more than once.
+    """
+    first: dict[Hashable, str] = {}
+    return tuple(first.setdefault(each, f"{ALONE}{at:06}") for at, each in enumerate(examples))
 
 
 def key_of(use: str, *words: str, bits: int = 64) -> int:

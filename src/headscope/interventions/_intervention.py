@@ -121,10 +121,18 @@ class Intervention(ABC):
             return tuple(group * shared + head for group in groups for head in range(shared))
         return checked(self.heads, place.heads, f"{place.name} has heads")
 
-    def description(self, heads: tuple[int, ...]) -> str:
-        """The change of these heads in words."""
+    def description(self, heads: Any, kind: str = "heads") -> str:
+        """The change of these heads in words; None for all."""
+        named = f"all {kind}" if heads is None else f"{kind} {_listed(heads)}"
         rows = "" if self.queries is None else f", queries {_listed(self.queries)}"
-        return f"{self.does} (heads {_listed(heads)}{rows})"
+        return f"{self.does} ({named}{rows})"
+
+    def __str__(self) -> str:
+        """The change in words, as records of a model say it that was changed so."""
+        layers = "all layers" if self.layer is None else f"layer {_listed(self.layer)}"
+        of = "" if self.stack in (None, "self") else f" of {self.stack}"
+        kind = "heads" if self.kv_heads is None else "key/value heads"
+        return f"{layers}{of}: {self.description(self.kv_heads or self.heads, kind)}"
 
 
 def parse_numbers(given: Any, name: str) -> tuple[int, ...] | None:

@@ -63,6 +63,7 @@ class Patch(Intervention):
     what: What
     positions: Numbers = None
     source: Numbers = None
+    does: ClassVar[str] = "patched"
     alone: ClassVar[str] = "token"
 
     def __post_init__(self) -> None:
@@ -108,22 +109,24 @@ class Patch(Intervention):
                 "or give weights with headscope.SetWeights"
             )
 
+    def description(self, heads: Any, kind: str = "heads") -> str:
+        """See `Intervention`."""
+        return f"{self.what} {super().description(heads, kind)}"
+
     def part(self, place: LayerPlace) -> LayerChange:
         """See `Intervention`."""
         if self.what in ("keys", "values"):
             heads, count, kind = self._kv_heads_of(place), place.kv_heads, "key/value heads"
         else:
             heads, count, kind = self.heads_of(place), place.heads, "heads"
-        description = f"{self.what} patched ({kind} {', '.join(map(str, heads))})"
         number = ("queries", "keys", "values", "output").index(self.what)
         size = (count, place.features[number]) if number < 3 else None
-        make = self.maker(place, heads)
         return LayerChange(
             WHERE[self.what],  # ty: ignore[invalid-argument-type]
             heads,
-            make,
+            self.maker(place, heads),
             self.positions,  # ty: ignore[invalid-argument-type]
-            description,
+            self.description(heads, kind),
             place.route,
             size,
         )

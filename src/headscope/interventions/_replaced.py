@@ -363,12 +363,12 @@ class Cut(Intervention):
         factor = (whole + sink) / (rest + sink)
         return kept * factor.where(rest > 0, torch.zeros_like(factor))
 
-    def description(self, heads: tuple[int, ...]) -> str:
+    def description(self, heads: Any, kind: str = "heads") -> str:
         """See `Intervention`."""
         how = "renormalised" if self.renormalise else "not renormalised"
         keys = ", ".join(map(str, self.keys or ()))  # ty: ignore[invalid-argument-type]
         told = f"links to keys {keys} cut, the rest {how}"
-        return super().description(heads).replace("links", told, 1)
+        return super().description(heads, kind).replace("links", told, 1)
 
 
 Key = tuple[str, int]

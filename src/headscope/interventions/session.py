@@ -154,11 +154,6 @@ class ModelSession:
         """The layers of the model; None as long as it was not run."""
         return self._bound
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return device_of(self.model)
-
     def prepare(self, model: nn.Module, inputs: Inputs) -> None:
         """See `headscope.capturing.seam.ChangeSession`."""
         if model is not self.model:

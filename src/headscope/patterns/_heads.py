@@ -119,14 +119,9 @@ class Heads(Result):
         listed = _counted(self.labels) or "no label"
         if self.candidates:
             listed += f" (candidates: {_counted(self.candidates)})"
-        texts = f"{self.texts} text{'s' * (self.texts != 1)}"
-        if self.tally.are_copies:
-            texts += f", {self.documents} different"
-        elif self.documents != self.texts:
-            texts += f" of {self.documents} document{'s' * (self.documents != 1)}"
         length = "length not known" if np.isnan(self.tokens) else f"median {self.tokens:.0f} tokens"
         model = self.tally.model or "a model"
-        return f"{model}: {listed} of {len(self.cells)} heads; {length}, {texts}"
+        return f"{model}: {listed} of {len(self.cells)} heads; {length}, {self.tally.sums.counted}"
 
     @property
     def model(self) -> str:

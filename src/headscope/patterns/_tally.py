@@ -273,12 +273,6 @@ class Tally:
         return len(self._counted)
 
     @property
-    def are_copies(self) -> bool:
-        """Whether no text belongs to a document, and some are there more than once."""
-        rows = self.sums.rows
-        return all(row.startswith(ALONE) for row in rows) and self.texts > self.documents
-
-    @property
     def median_length(self) -> float:
         """Median length of the texts in tokens; NaN where none is known."""
         return median_of({tokens: count for tokens, count in self.sums.lengths.items() if tokens})

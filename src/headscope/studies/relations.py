@@ -309,10 +309,9 @@ class Relations(HeadAnswers[RelationHead]):
         """How many relations some head follows better than any fixed offset."""
         if not self.sentences:
             return repr(self)
-        of = "" if self.documents == self.sentences else f" of {self.documents} documents"
         first = (
             f"{self.model or 'a model'}, {self.source or 'a treebank'}: {len(self.cells)} heads, "
-            f"{self.sentences} sentences{of} ({self.length_text}), {self.words} words"
+            f"{self.sums.counted} ({self.length_text}), {self.words} words"
         )
         if self.too_few:
             return f"{first}. {self.too_few}"
@@ -322,9 +321,9 @@ class Relations(HeadAnswers[RelationHead]):
             return (
                 f"{first}. No relation has {self.LEAST_WORDS} words, which is too few to judge any"
             )
-        better = [each for each in tried if each.p_corrected < ALPHA and each.held_out_above > 0]
+        better = sum(each.held_out_above > 0 for each in tried if each.p_corrected < ALPHA)
         return (
-            f"{first}. {len(better)} of {len(tried)} relations with {self.LEAST_WORDS} words or "
+            f"{first}. {better} of {len(tried)} relations with {self.LEAST_WORDS} words or "
             "more have a head that names the head of a word more often than the best fixed offset "
             f"does, on documents it was not chosen on (p < {ALPHA:g}, {self.correction})"
         )

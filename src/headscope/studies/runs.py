@@ -34,7 +34,7 @@ from headscope.interventions.plan import ModelPlan
 from headscope.interventions.session import intervene
 from headscope.record import Record
 from headscope.studies.shared._fold import one_by_one
-from headscope.studies.shared._source import check_texts
+from headscope.studies.shared._source import check_texts, with_copies
 
 ROUNDING = "give controls= (--control) for the like of this change"
 Cells = Mapping[str, frozenset[tuple[int, int]]]
@@ -317,7 +317,8 @@ def effect(
     anyway, on_error = options.pop("allow_unfit", False), options.pop("on_error", None)
     loading: dict[str, Any] = {name: options.pop(name) for name in LOADING if name in options}
     inputs = parse_shared(text, options)
-    groups = None if groups is None else listed_groups(groups, len(inputs))
+    own = range(len(inputs)) if groups is None else listed_groups(groups, len(inputs))
+    documents = with_copies(inputs, tuple(own))
     if model is None or isinstance(model, str | Path):
         # With the head that it was kept with.
         first = next((given for given in inputs if isinstance(given, ParsedInput)), ParsedInput())
@@ -339,10 +340,10 @@ def effect(
         return own
 
     runs = _all(inputs, read, on_error or warn_left_out)
-    if groups is not None:
-        # Documents of texts that could not be run go with them.
-        groups = [groups[number] for number in runs]
-    return _effect_of(list(runs.values()), groups)
+    # Documents of texts that could not be run go with them.
+    documents = [documents[number] for number in runs]
+    are_known = groups is not None or len(set(documents)) < len(runs)
+    return _effect_of(list(runs.values()), documents if are_known else None)
 
 
 def _effect_of(runs: list[Runs], groups: Sequence[Any] | None) -> Effect:

@@ -17,6 +17,7 @@ from headscope._progress import warn_left_out
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
+from headscope.corpus import documents_of
 from headscope.errors import HeadscopeError, TextError, check_reading
 from headscope.interventions.objective import none_of, padded
 from headscope.tasks._task import Task
@@ -68,8 +69,18 @@ class Examples:
     left_out: dict[int, str]
     parts: list[list[int]]
 
-    def task(self, batches: list[dict[str, Any]], score: Any, name: str, **more: Any) -> Task:
-        """A task of batches of these examples."""
+    def task(
+        self,
+        batches: list[dict[str, Any]],
+        score: Any,
+        name: str,
+        *,
+        labels: torch.Tensor | None = None,
+        **more: Any,
+    ) -> Task:
+        """A task of batches of these examples, of which copies with one label are one document."""
+        beside = [None] * len(self.rows) if labels is None else labels.tolist()
+        more["groups"] = documents_of(map(repr, zip(self.rows, beside, strict=True)))
         order = tuple(chain.from_iterable(self.parts))
         return Task(batches, score, name, order=order, left_out=self.left_out, **more)
 

@@ -67,7 +67,7 @@ def classification(
     batches = read.padded()
     for batch, part in zip(batches, read.parts, strict=True):
         batch["labels"] = kept[part]
-    return read.task(batches, name="classification", **_how(batches, metric))
+    return read.task(batches, name="classification", labels=kept, **_how(batches, metric))
 
 
 def pictures(
@@ -229,7 +229,7 @@ def compared(
     for batch, part in zip(batches, read.parts, strict=True):
         batch[GOLD] = wanted[part]
     more: dict[str, Any] = {"metric": "", "columns": (GOLD,), "finish": not_alone}
-    return read.task(batches, score, "likeness", **more)
+    return read.task(batches, score, "likeness", labels=wanted, **more)
 
 
 def judged_by(wanted: np.ndarray) -> tuple[str, Callable[[Values], np.ndarray]]:

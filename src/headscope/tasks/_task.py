@@ -14,7 +14,7 @@ from torch import nn
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_fit, first_ids
 from headscope.errors import InterventionError
-from headscope.evidence.groups import several_groups
+from headscope.evidence.groups import group_of, several_groups
 from headscope.interventions import Objective
 
 Batch = Mapping[str, Any]
@@ -42,8 +42,8 @@ class Task:
         totals: other numbers of all values, by name, such as F1.
         asks: what it needs the model's head for: ``"next word"``, ``"masked word"``, ``"class"`` or
             ``"translation"``; empty where that is not known.
-        groups: the document that each example is of, in the order in which they were given; None
-            where nobody knows.
+        groups: the document that each example is of, in the order in which they were given; copies
+            of an example are one. None where nobody knows.
         left_out: why examples that were given could not be read and are not in the batches, by
             number.
 
@@ -70,12 +70,14 @@ class Task:
 
     def grouped(self, groups: Iterable[Any] | None) -> Task:
         """The task with the documents of all examples that were given; those of examples left out
-        are passed over.
+        are passed over. Copies of an example that are of no document stay one.
         """
         if groups is None:
             return self
-        several = enumerate(several_groups(groups))
-        return replace(self, groups=tuple(each for n, each in several if n not in self.left_out))
+        several = [each for n, each in enumerate(several_groups(groups)) if n not in self.left_out]
+        own = dict(enumerate(self.groups or ()))
+        known = [own.get(n) if group_of(each) is None else each for n, each in enumerate(several)]
+        return replace(self, groups=tuple(known))
 
     def check(self, model: nn.Module) -> None:
         """Raise where a model is not fit for the task: an untrained head, or one that sees the word

@@ -45,7 +45,7 @@ def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
     model = with_head(AutoModelForSequenceClassification)
     rng = np.random.default_rng(0)
     rows = [
-        {"sentence": " ".join(rng.choice(["the", "cat", "sat", "on"], 2 + n % 5)), "label": n % 2}
+        {"sentence": " ".join(rng.choice(["the", "cat", "sat", "on"], 6 + n % 5)), "label": n % 2}
         for n in range(2100)
     ]
     rows.append({"sentence": "cat " * 200, "label": 1})
@@ -71,7 +71,7 @@ def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
 def test_intervals_and_tests_of_groups_of_documents_are_near_those_of_each(tokenizer, monkeypatch):
     model = tiny_model("gpt2", writes=True)
     rng = np.random.default_rng(1)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 2 + n % 5)) for n in range(120)]
+    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 6 + n % 5)) for n in range(120)]
     task = tasks.next_word(tokenizer, texts, batch=32)
     each = hs.ablate(model, task)
     monkeypatch.setattr("headscope.corpus._sums.GROUPS", 60)

@@ -5,11 +5,14 @@ import sys
 
 import numpy as np
 import pytest
+from transformers import AutoModelForSequenceClassification
 
-from headscope import FileError, RecordError, ablate
+from headscope import Cut, FileError, RecordError, Zero, ablate, intervene, interventions
 from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.studies import Ablation
+from headscope.tasks import classification, next_word
+from headscope.testing import tiny_model
 
 from ...close import assert_close
 from .conftest import TEXTS, states_task
@@ -140,6 +143,62 @@ def test_the_figure_is_drawn(found, tmp_path):
     assert found.plot(tmp_path / "a.png", width=90).stat().st_size > 5000
     recipe = found.figure().recipe
     assert (recipe["view"], recipe["layers"]) == ("ablation", [0, 1])
+
+
+@pytest.mark.parametrize("in_parts", [False, True], ids=["in memory", "in parts"])
+def test_copies_of_an_example_prove_no_more_than_one(in_parts, tokenizer, tmp_path):
+    model, given = tiny_model("gpt2", writes=True), {"heads": [(0, 1)], "progress": False}
+
+    def ablated(*texts, **more):
+        if not in_parts:
+            groups = more.get("groups")
+            return ablate(model, next_word(tokenizer, list(texts), batch=4), **given, groups=groups)
+        run = {"tokenizer": tokenizer, "out": tmp_path / str(len(texts)), **more}
+        return ablate(model, "next-word", texts=texts, **run, **given)
+
+    alone = ablated(*TEXTS[:1] * 12)
+    assert "next word, 12 examples, 1 different" in alone.summary
+    assert "Too few to tell from chance: 12 examples, 1 different" in alone.summary
+    assert np.isnan([*alone.p, *alone.corrected, *alone.intervals.ravel()]).all()
+    assert np.isnan(alone.baseline_interval).all()
+    assert not alone.significant.any()
+    # Three copies of each weigh as one of each.
+    once, thrice = ablated(*TEXTS), ablated(*TEXTS * 3)
+    assert "15 examples, 5 different" in thrice.summary
+    assert_close(thrice.change, once.change)
+    assert_close(np.sort(thrice.p), np.sort(once.p))
+    # Documents that are given hold.
+    given_documents = ablated(*TEXTS[:1] * 6, *TEXTS[1:3], groups=[*"abcdef", None, None])
+    assert "8 examples" in given_documents.summary
+    assert given_documents.documents == 8
+
+
+@pytest.mark.parametrize("name", ["loss", "own task"])
+def test_copies_in_batches_of_ones_own_are_found(name, tokenizer):
+    model, texts = tiny_model("gpt2"), ["the cat sat on it."] * 5 + ["a bee"]
+    task = states_task(tokenizer, texts)
+    if name == "loss":
+        model = tiny_model("gpt2", writes=True)
+        task = interventions.next_word(tokenizer, texts, batch=4)
+    found = ablate(model, task, heads=False)
+    assert "6 examples, 2 different" in found.summary
+
+
+def test_texts_with_other_labels_are_other_examples(tokenizer):
+    model = AutoModelForSequenceClassification.from_config(tiny_model("bert").config).eval()
+    task = classification(tokenizer, TEXTS[:1] * 4, [0, 0, 1, 1])
+    found = ablate(model, task, heads=False, allow_unfit=True)
+    assert "4 examples, 2 different" in found.summary
+
+
+def test_a_changed_model_is_said_in_words(tokenizer):
+    model = tiny_model("gpt2", writes=True)
+    with intervene(model, Zero(layer=1, heads=[2]), Cut(layer=0, keys=[0], kv_heads=1)):
+        found = ablate(model, next_word(tokenizer, TEXTS), heads=False)
+    assert (
+        "(changed: layer 1: output set to zero (heads 2); layer 0: links to keys 0 cut, the rest "
+        "renormalised (key/value heads 1)): next word"
+    ) in found.summary
 
 
 def test_one_example_says_nothing_of_others(bert, tokenizer):

@@ -89,7 +89,9 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 
 def test_a_probe_of_a_changed_model_says_what_was_changed(tiny, sentences):
     with hs.intervene(tiny[0], hs.Zero(layer=1, heads=[0])):
-        assert "changed: Zero(" in str(hs.probe(*tiny, sentences[:30], kind="structural", **QUICK))
+        assert "changed: layer 1: output set to zero (heads 0)" in str(
+            hs.probe(*tiny, sentences[:30], kind="structural", **QUICK)
+        )
 
 
 def test_states_are_those_that_the_model_returns(tiny, sentences):

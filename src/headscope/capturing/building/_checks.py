@@ -91,7 +91,11 @@ class Proof(NamedTuple):
         least, lost, excess, *rest = numbers
         if least < 0 or abs(excess) > SUMS_WITHIN:
             wrong = f"weights is {least:.3g}" if least < 0 else f"rows sums to {1 + excess:.4g}"
-            raise no_softmax(self.name, wrong)
+            raise CaptureError(
+                f"{self.name} multiplies values with what is not a softmax: one of these {wrong}; "
+                "attention whose heads are mixed after the softmax, or whose weights are changed "
+                "after it or come from something else in part, cannot be captured"
+            )
         if self.is_padded:
             check_lost(lost, self.name)
         facts, texts = [], len(rest) // 2
@@ -108,15 +112,6 @@ class Proof(NamedTuple):
                 {"verified": worst, "verified_against": self.against, "verified_limit": tolerance}
             )
         return facts
-
-
-def no_softmax(name: str, wrong: str) -> CaptureError:
-    """That a module multiplies values with other weights, such as ``rows sums to 2``."""
-    return CaptureError(
-        f"{name} multiplies values with what is not a softmax: one of these {wrong}; attention "
-        "whose heads are mixed after the softmax, or whose weights are changed after it or come "
-        "from something else in part, cannot be captured"
-    )
 
 
 def _excess(call: Call, weights: torch.Tensor) -> torch.Tensor:

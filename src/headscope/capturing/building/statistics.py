@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from headscope.capturing.building._checks import SUMS_WITHIN, no_softmax
 from headscope.capturing.building.padding import SideTokens
 from headscope.capturing.calls.attention import (
     QueryRows,
@@ -178,7 +177,6 @@ class RowStatistics:
     def __init__(self, call: Call, marks: Marks, top: int) -> None:
         batch, heads, rows, keys = call.size
         self._marks, self._name = marks, call.name
-        self._most = float("inf") if call.changes else 1 + SUMS_WITHIN
         self._columns = marks.counted.new_zeros(COLUMNS, batch, heads, rows)
         self._received = marks.counted.new_zeros(batch, heads, keys)
         self._lost = torch.zeros((), device=call.context.device)
@@ -230,8 +228,7 @@ class RowStatistics:
         """The statistics of each text.
 
         Raises:
-            CaptureError: where real tokens attend to padding, so that it cannot be cut off, or
-                rows sum to more than 1.
+            CaptureError: where real tokens attend to padding, so that it cannot be cut off.
         """
         check_lost(float(self._lost), self._name)
         parts = (self._columns, self._received, self._top, self._top_keys)
@@ -252,9 +249,6 @@ class RowStatistics:
         columns = columns[..., of.local]
         total, second = columns[TOTAL], columns[SECOND]
         is_pair = marks.segments is not None and (marks.segments[text, of.keys] == 1).any()
-        # Before the call is checked: such rows have no entropy.
-        if total.max(initial=0) > self._most:
-            raise no_softmax(self._name, f"rows sums to {total.max():.4g}")
         segments = [total - second, second] if is_pair else [total]
         weights, keys = (part[:, of.local, : len(of.keys)] for part in top)
         numbers = np.full(received.shape[1] + 1, -1, np.int32)

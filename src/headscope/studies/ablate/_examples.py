@@ -16,7 +16,7 @@ from jaxtyping import Float
 from headscope._progress import warn_left_out
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.capturing.run import unwrapped
-from headscope.corpus import EACH, WHOLE, CorpusText, Counted, Sums, key_of
+from headscope.corpus import EACH, WHOLE, CorpusText, Counted, Sums, documents_of, key_of
 from headscope.errors import HeadscopeError, InterventionError, RecordError, TextError
 from headscope.evidence import parse_groups
 from headscope.evidence.groups import group_of
@@ -253,6 +253,7 @@ def ablation_of(
     """
     if task.groups is not None:
         parse_groups(task.groups, values.shape[1], "example")
+    groups = _copies_in(task, values.shape[1]) if task.groups is None else task.groups
     report = options.get("on_error") or partial(warn_left_out, what="example")
     scored = _scored(values, facts["cells"], task, report)
     # Differences are paired: an example without a score with one head disabled counts with none of
@@ -264,7 +265,7 @@ def ablation_of(
     sums = Sums("example")
     sums.facts = {**facts, "totals": totals}
     for number in np.flatnonzero(scored).tolist():
-        group = None if task.groups is None else group_of(task.groups[number])
+        group = None if groups is None else group_of(groups[number])
         # Numbers of six digits sort as the examples were given.
         item = Item(f"{number:06}", group, None)
         counts = {**counts_of(scores[:, number]), f"{SHARED}{shared}": np.array(1)}
@@ -273,6 +274,29 @@ def ablation_of(
     given = len(scored) + len(task.left_out)
     result.conserved(given, result.examples, given - int(scored.sum()), "examples")
     return result
+
+
+def _copies_in(task: Task, examples: int) -> tuple[str, ...] | None:
+    """The documents of the examples of a task that does not know them: copies are one. None where
+    an example is something else than a row of a batch.
+    """
+    batches = [_rows_of(batch) for batch in task.batches if isinstance(batch, Mapping)]
+    known = sum(map(len, batches)) == examples
+    return documents_of(task.joined(batches)[:, 0].tolist()) if known else None
+
+
+def _rows_of(batch: Mapping[str, Any]) -> np.ndarray:
+    """A key of each row of a batch, without padding; none where it is not of tensors of rows."""
+    tensors, rows = [batch[name] for name in sorted(batch)], []
+    are_rows = all(isinstance(each, torch.Tensor) and each.ndim for each in tensors)
+    if not are_rows or len(set(map(len, tensors))) != 1:
+        return np.zeros((0, 1))
+    mask = batch.get("attention_mask", torch.ones(0, 0))
+    for at in range(len(tensors[0])):
+        own = [x[at][mask[at] == 1] if x.shape == mask.shape else x[at] for x in tensors]
+        says = [x.detach().cpu().flatten().view(torch.uint8).numpy().tobytes().hex() for x in own]
+        rows.append([float(key_of("example", *says, bits=48))])  # such floats are exact
+    return np.array(rows)
 
 
 def _scored(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import ceil, log2
 from typing import Any, ClassVar
 
 import numpy as np
@@ -383,9 +384,7 @@ class Ablation(FoldResult):
         """The score of the intact model, and for how many heads it falls or rises without them."""
         low, high = self.baseline_interval
         ends = "" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]"
-        examples = f"{self.examples} examples"
-        if self._has_groups:
-            examples += f" of {self.documents} documents"
+        examples = self.sums.counted
         if self.tokens is not None:
             examples += f", median {self.tokens:.0f} tokens"
         lines = [
@@ -404,6 +403,12 @@ class Ablation(FoldResult):
             lines.append(
                 f"disabled are the {counts['heads']} of {len(self.estimates)} heads with the "
                 "largest change by a first estimate (gradient)"
+            )
+        needed = ceil(1 - log2(self.alpha))
+        if self.documents < needed:
+            lines.append(
+                f"Too few to tell from chance: {self.sums.counted}; a p of {self.alpha:g} takes "
+                f"{needed} at least"
             )
         return "\n".join(lines)
 

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import CorpusText, Engine, worker_number
 from headscope.errors import HeadscopeError, RecordError, RunError, TextError
 from headscope.evidence.groups import group_of, parse_groups, several_groups
 from headscope.studies.shared._fold import name_and_code
 from headscope.studies.shared._source import LOADING, plain_of, with_copies
+
+if TYPE_CHECKING:
+    from headscope.interventions import Intervention
 
 _loading = threading.Lock()
 WRITTEN = {"architectures", "dtype", "transformers_version"}
@@ -117,10 +120,12 @@ def parse_model(
 
 
 def check_pair(model: Any, tokenizer: Any, loading: Mapping[str, Any]) -> None:
-    """Raise where a loaded model has no tokenizer, or options of loading."""
+    """Raise where a loaded model cannot be run or has no tokenizer, or options of loading."""
     from headscope.capturing import check_not_loaded
+    from headscope.capturing.run import unwrapped
 
     check_not_loaded(model, loading)
+    unwrapped(model)
     if tokenizer is None:
         raise RecordError(
             f"The texts need the tokenizer of {type(model).__name__}: (model, tokenizer, texts)"
@@ -214,36 +219,37 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
         "config": _digest(settings),
         "tokenizer": _digest(_read_by(getattr(tokenizer, "tokenizer", tokenizer))),
         "runs on": ran,
-        "changed by": "; ".join(_changes_of(model)),
+        "changed by": "; ".join(_changes_of(model)) or "nothing",
+        "modules and their numbers": _numbers_of(model),
     } | {name: facts.versions[name] for name in sorted(facts.versions) if name != "headscope"}
 
 
-def _interventions_on(model: Any) -> Iterator[str]:
+def _interventions_on(model: Any) -> Iterator[Intervention]:
     from headscope.capturing.run import unwrapped
     from headscope.capturing.seam import sessions
     from headscope.interventions.session import ModelSession
 
     for session in sessions():
         if isinstance(session, ModelSession) and session.model is unwrapped(model):
-            yield from map(repr, session.interventions)
+            yield from session.interventions
 
 
 def changed_name(model: Any) -> str:
     """The name of a model, with the interventions in force."""
     from headscope.capturing.facts import display_name
 
-    name, changes = display_name(model), ", ".join(_interventions_on(model))
+    name, changes = display_name(model), "; ".join(map(str, _interventions_on(model)))
     return f"{name} (changed: {changes})" if changes else name
 
 
 def _changes_of(model: Any) -> Iterator[str]:
-    """What changes a model beside its weights and its config: interventions, hooks, and numbers of
-    its modules, such as a scale.
-    """
+    """What changes a model beside its weights and its config: interventions and hooks."""
     from torch.nn.modules import module as global_hooks
 
-    yield from _interventions_on(model)
-    numbers: dict[str, Any] = {}
+    for change in _interventions_on(model):
+        # Of weights and records that it holds the words say nothing.
+        holds = {*vars(change)} - {"layer", "heads", "kv_heads", "queries", "stack"}
+        yield f"{change}, {_digest(repr(change))}" if holds else str(change)
     for hook in (
         *global_hooks._global_forward_pre_hooks.values(),
         *global_hooks._global_forward_hooks.values(),
@@ -256,10 +262,16 @@ def _changes_of(model: Any) -> Iterator[str]:
             # transformers hooks a model when its hidden states are first asked for.
             if not said.startswith(("headscope.", "transformers.", "accelerate.")):
                 yield f"a hook on {name or 'the model'}: {said}"
+
+
+def _numbers_of(model: Any) -> str:
+    """A short name of the modules of a model and of their numbers, such as a scale."""
+    numbers: dict[str, Any] = {}
+    for name, module in model.named_modules():
         numbers[name] = type(module).__qualname__
         scales = {key: value for key, value in vars(module).items() if isinstance(value, float)}
         numbers |= {f"{name}.{key}": value for key, value in scales.items()}
-    yield f"its modules and their numbers {_digest(numbers)}"
+    return _digest(numbers)
 
 
 def _read_by(tokenizer: Any) -> dict[str, Any]:
