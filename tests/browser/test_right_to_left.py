@@ -66,3 +66,22 @@ def test_scrolling_moves_both_rows_with_it(word, sign, show, long_record):
         assert seen
         assert min(seen) > 5, "the tokens that come next are in sight, and the first have gone"
         assert max(seen) < TOKENS
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        (["he", "said", "ש", "##ל", "to", "me"], [0, 1, 3, 2, 4, 5]),
+        (["ש", "##ל", "ו", "12", "no"], [4, 3, 2, 1, 0]),
+    ],
+)
+def test_pieces_of_a_word_run_in_its_direction(text, order, show, rng):
+    tokens = Tokens(pieces=("[CLS]", *text))
+    count = len(tokens)
+    layer = Layer(layer=0, weights=random_weights(rng, (1, count, count)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    view = show(Record(stacks={"self": stack}, model=hs.ModelFacts(name="made up")), view="text")
+    words = view.page.locator(".word").evaluate_all(
+        "words => words.map(word => word.querySelector('.label').getBoundingClientRect().left)"
+    )
+    assert sorted(range(len(text)), key=lambda at: words[1 + at]) == order

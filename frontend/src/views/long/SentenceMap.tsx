@@ -70,7 +70,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           role="group"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from sentence to sentence here
           tabIndex={0}
-          aria-label="Sentences by sentences: arrows choose the one that looks"
+          aria-label="Sentences: arrows choose one"
           style={{ width: `${side.value}px`, height: `${side.value}px` }}
           onPointerMove={(event) => (pointed.value = at(event))}
           onPointerLeave={() => (pointed.value = null)}
