@@ -5,11 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope import CaptureError, RecordError, TextError
 from headscope.answering import DEMO, Answer
 from headscope.capturing import load_model
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
@@ -190,6 +195,48 @@ def test_a_plain_prompt_is_divided_where_that_is_asked(readers):
     assert (bare.parts, bare.candidates, bare.verdict.needs) == ((), (), "")
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """A model with random weights that reads documents as plain text, from the first token on."""
+    words = {word: number for number, word in enumerate(["<unk>", "a", "b", "c", "d", "e", "?"])}
+    made = Tokenizer(WordLevel(words, unk_token="<unk>"))
+    made.pre_tokenizer = WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>")
+    model = tiny_model("gpt2", writes=True, vocab_size=len(words))
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.ndim > 1:
+                weights.normal_(std=0.3, generator=torch.Generator().manual_seed(0))
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("need", ["cut", "direct"])
+@pytest.mark.parametrize("documents", [["a b", "c d"], ["a"]])
+def test_the_first_token_is_cut_with_the_document_that_has_it(plain, documents, need):
+    answer = ask(
+        *plain, documents=documents, question="e ?", answer="b", need=need, allow_unfit=True
+    )
+    first, start = answer.parts[answer.candidates[0]].tokens, answer.record.generation.prompt
+    assert first[0] == 0
+    ids = torch.tensor([answer.record["self"].query.ids[:start]])
+    queries = [at for at in range(start) if at not in first] if need == "cut" else [start - 1]
+    cuts = [hs.Cut(layer=layer, queries=queries, keys=first) for layer in answer.layers]
+    with torch.no_grad(), hs.intervene(plain[0], *cuts):
+        logs = plain[0](input_ids=ids).logits[0, -1].log_softmax(-1)
+    assert_close(answer.without[0], logs[[2]].numpy(), atol=1e-4)
+    numbers = answer.part_numbers()[answer.candidates[0]]
+    assert abs(numbers.without - numbers.whole) > 1e-3
+    assert numbers.looked_in_words != "not visible"
+    assert answer.looked()[-3] == 0
+    assert answer.shares.sum(axis=-1) == pytest.approx(1.0)
+
+
+def test_a_prompt_of_two_tokens_can_be_cut(plain):
+    answer = ask(*plain, "a b", parts=[("a", 0, 1)], answer="c", allow_unfit=True)
+    assert answer.candidates == (0,)
+    assert np.isfinite(answer.without).all()
+
+
 def test_long_lists_of_parts_show_what_counts(readers):
     texts = [TOWER.replace("tower", "barn")] * 30 + [MILL]
     answer = ask(*readers, documents=texts, question=QUESTION)
@@ -277,7 +324,7 @@ def test_what_cannot_be_asked_is_told(readers, given, error, told):
 
 
 def test_an_encoder_decoder_is_refused():
-    from headscope.testing import tiny_model, tiny_tokenizer
+    from headscope.testing import tiny_tokenizer
 
     with pytest.raises(CaptureError, match="encoder-decoder"):
         ask(tiny_model("t5"), tiny_tokenizer(), "the cat", allow_unfit=True, max_new_tokens=2)

@@ -10,7 +10,6 @@ from headscope.errors import CaptureError
 from headscope.testing import tiny_model
 
 PARTS = [tuple(range(3, 8)), tuple(range(8, 14)), tuple(range(16, 20))]
-EVERY = tuple(sorted(at for part in PARTS for at in part))
 START, COUNT = 24, 30
 KEYS, CUT = "hidden keys", "Cut"
 
@@ -39,6 +38,7 @@ def by_hand(answer, hidden, *, direct=False):
     return logs[START - 1 :].gather(1, ids[0, START:, None])[:, 0].numpy()
 
 
+@pytest.mark.parametrize("first", [3, 0], ids=["behind the first token", "with the first token"])
 @pytest.mark.parametrize(
     ("name", "changes", "by"),
     [
@@ -53,18 +53,20 @@ def by_hand(answer, hidden, *, direct=False):
         ("falcon (alibi)", {}, CUT),
     ],
 )
-def test_what_is_cut_off_is_what_cut_does_in_every_layer(name, changes, by):
+def test_what_is_cut_off_is_what_cut_does_in_every_layer(name, changes, by, first):
     answer = forced(name, **changes)
-    found = needed(answer, PARTS)
+    parts = [tuple(range(first, 8)), *PARTS[1:]]
+    every = tuple(at for part in parts for at in part)
+    found = needed(answer, parts)
     assert found.by == by
-    for part, without, alone in zip(PARTS, found.without, found.alone, strict=True):
-        others = tuple(at for at in EVERY if at not in part)
+    for part, without, alone in zip(parts, found.without, found.alone, strict=True):
+        others = tuple(at for at in every if at not in part)
         np.testing.assert_allclose(without, by_hand(answer, part), atol=1e-4)
         np.testing.assert_allclose(alone, by_hand(answer, others), atol=1e-4)
-    np.testing.assert_allclose(found.none, by_hand(answer, EVERY), atol=1e-4)
+    np.testing.assert_allclose(found.none, by_hand(answer, every), atol=1e-4)
     assert np.abs(found.without - found.whole).max() > 0.1
-    direct = needed(answer, PARTS, "direct").without
-    wanted = [by_hand(answer, part, direct=True) for part in PARTS]
+    direct = needed(answer, parts, "direct").without
+    wanted = [by_hand(answer, part, direct=True) for part in parts]
     np.testing.assert_allclose(direct, wanted, atol=1e-4)
 
 

@@ -283,8 +283,7 @@ def _needs(
             f"The answer has {count} tokens, and parts are cut for at most {MOST_TOKENS}; give "
             "max_new_tokens, or need=None"
         )
-    # The first token stays, whatever part it stands in: much attention rests on it.
-    places = [tuple(at for at in stack.key.parts[number].tokens if at) for number in some]
+    places = [tuple(stack.key.parts[number].tokens) for number in some]
     measured = needed(forced, places, facts["need"], progress=progress)
     checked = None if np.isnan(measured.checked) else measured.checked
     return {name: getattr(measured, name) for name in (*NEEDS, "by")} | {"checked": checked}
@@ -305,7 +304,7 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
     # A patch without a place or a picture of its own counts as the first one.
     places, pictures = tokens.places or (), tokens.pictures or ()
     patches = [at for at, place in enumerate(places) if place is not None]
-    members = members_of(tokens.parts, generation.prompt, len(tokens))
+    members = members_of(tokens.parts, facts["candidates"], generation.prompt, len(tokens))
     return Answer(
         **facts,
         **looked(

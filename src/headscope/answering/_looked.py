@@ -24,21 +24,23 @@ Cell = tuple[int, int]
 
 
 def members_of(
-    parts: Sequence[Part], prompt: int, keys: int
+    parts: Sequence[Part], candidates: Sequence[int], prompt: int, keys: int
 ) -> Bool[np.ndarray, "part_or_rest key"]:
     """Which keys each part has; behind the parts a row for each of `REST`. The first token is told
-    apart, and is of no part.
+    apart, and is of no part, unless it is of a candidate, with which it is cut.
 
     Args:
         parts: of the prompt; of several levels.
+        candidates: numbers of those that are compared and cut.
         prompt: how many tokens it has.
         keys: how many there are with the answer.
     """
     members = np.zeros((len(parts) + len(REST), keys), bool)
+    apart = not any(0 in parts[number].tokens for number in candidates)
     for row, part in zip(members, parts, strict=False):
-        row[[at for at in part.tokens if at]] = True
+        row[[at for at in part.tokens if at or not apart]] = True
     outer = [row for row, part in zip(members, parts, strict=False) if not part.level]
-    members[-3, 0] = True
+    members[-3, 0] = apart
     members[-1, prompt:] = True
     members[-2] = ~np.any([*outer, members[-3], members[-1]], axis=0)
     return members

@@ -118,7 +118,8 @@ class ForcedAnswer:
         rest = [at for at in range(first, read) if at not in gone]
         from transformers import DynamicCache
 
-        cache, chosen = DynamicCache(), torch.tensor(before, device=self._ids.device)
+        cache = DynamicCache()
+        chosen = torch.tensor(before, dtype=torch.long, device=self._ids.device)
         for number, layer in enumerate(self._whole[0].layers):
             keys, values = (each.index_select(2, chosen) for each in (layer.keys, layer.values))
             cache.update(keys, values, number)
@@ -136,7 +137,7 @@ class ForcedAnswer:
     def shortened(self) -> ForcedAnswer:
         """Its beginning, as if the last third were the answer."""
         ids = self.ids[:CHECKED]
-        return ForcedAnswer(self.model, ids, max(3, 2 * len(ids) // 3), self.stack)
+        return ForcedAnswer(self.model, ids, 2 * len(ids) // 3, self.stack)
 
     @cached_property
     def _ids(self) -> torch.Tensor:
@@ -223,7 +224,7 @@ def _way(
     if answer.hides:
         short = answer.shortened()
         third = len(short.ids) // 3
-        some = tuple(range(max(1, third // 2), max(2, third)))
+        some = tuple(range(third // 2, third))
         both = (way(some, direct=direct) for way in (short.hide, short.cut))
         apart = float(np.abs(np.subtract(*both)).max())
         weights = next(answer.model.parameters())

@@ -360,8 +360,9 @@ class Cut(Intervention):
         # and to a learned sink alike, which has what the row lacks of 1.
         rest, whole = kept.sum(-1, keepdim=True), old.sum(-1, keepdim=True)
         sink = (1 - whole).clamp(min=0) if at.sinks else torch.zeros_like(whole)
-        factor = (whole + sink) / (rest + sink)
-        return kept * factor.where(rest > 0, torch.zeros_like(factor))
+        # Divided first: what is left may be too small a number to divide by it.
+        shares = (kept / (rest + sink)).where(rest > 0, torch.zeros_like(kept))
+        return shares * (whole + sink)
 
     def description(self, heads: Any, kind: str = "heads") -> str:
         """See `Intervention`."""
