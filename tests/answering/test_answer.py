@@ -158,6 +158,26 @@ def test_contributions_are_looked_at_in_one_reading(readers, one):
         assert answer.lift() != pytest.approx(one.lift(), nan_ok=True, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("quantity", "of", "over", "says"),
+    [
+        ("norm", "head 2-0", "all heads", "norms of contributions"),
+        ("alti", "layer 2", "all layers", "ALTI"),
+    ],
+)
+def test_it_is_said_what_was_looked_at(readers, tmp_path, quantity, of, over, says):
+    found = ask(*readers, documents=[LIBRARY, MILL, TOWER], question=QUESTION, quantity=quantity)
+    assert f"By {says}, over {over} it looked at document 2 most" in found.summary
+    assert f"; {of} gives it" in found.summary
+    printed = " ".join(str(found).split())
+    assert f"looked: share of the {says} of the rows" in printed
+    assert f"mean over {'heads and ' * (quantity == 'norm')}layers;" in printed
+    for name, text in (("svg", f"looked: share of {says}"), ("html", f"share of the {says}")):
+        place = tmp_path / f"answer.{name}"
+        (hs.figure(found) if name == "svg" else hs.view(found)).save(place)
+        assert text in place.read_text()
+
+
 def test_heads_may_be_chosen(one, tmp_path):
     alone = one.with_heads(heads=["2-0"])
     assert alone.lift()[one.verdict.parts[0]] > 2

@@ -1,7 +1,11 @@
 """Answers to many prompts by the small retrieval model, whose heads are known."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, MistralConfig
 
 import headscope as hs
 from headscope import RecordError
@@ -80,3 +84,55 @@ def test_a_run_in_parts_gives_the_same(found, tmp_path):
 def test_prompts_without_parts_are_left_out(readers):
     with pytest.raises(RecordError, match="no parts that can be compared"):
         hs.answers(*readers, ["Which code opens the mill?"], on_error=lambda *_: None)
+
+
+@pytest.mark.parametrize("need", [None, "bad"])
+def test_how_parts_are_cut_is_checked_before_a_model_is_loaded(need):
+    with pytest.raises(RecordError, match=r"need is .*it may be 'cut'"):
+        hs.answers("no-such-model", prompts=prompts(), need=need)
+
+
+def test_it_is_said_why_there_is_no_control(readers):
+    texts = ["The code of the mill is amber falcon.", "The road was quiet on Friday."]
+    asked = [{"documents": texts, "question": "What is the code of the mill?"}]
+    model = deepcopy(readers[0])
+    # So that its random weights are 0, and the special token with number 0 is all they write.
+    model.config.initializer_range = 0.0
+    with pytest.warns(UserWarning, match="no control with random weights: No prompt is left"):
+        found = hs.answers(model, readers[1], asked, random_weights=True)
+    assert found.control is None
+
+
+def windowed(tokenizer, seed, window):
+    """A model with random weights whose rows see so many tokens."""
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "sliding_window": window}
+    config = MistralConfig(vocab_size=len(tokenizer), eos_token_id=None, **sizes, **heads)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            weight.data.normal_(0, 0.6)
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("window", [6, 20, 40])
+def test_what_cannot_be_seen_is_not_compared(readers, window):
+    rows = [{"documents": [each], "question": "What is the code?"} for each in FACTS.values()]
+    rows += prompts()
+    for seed in range(3):
+        given = windowed(readers[1], seed, window)
+        found = hs.answers(*given, rows, max_new_tokens=3)
+        chances = []
+        for row in rows:
+            one = hs.answer(*given, row, max_new_tokens=3, allow_unfit=True)
+            seen = {at for at in one.candidates if one.even_share()[at] > 0}
+            meant = seen.intersection(one.verdict.parts)
+            if meant and len(seen) > 1:
+                chances.append(len(meant) / len(seen))
+        assert found.texts == len(rows)
+        if chances:
+            assert found.share("chance")[0] == pytest.approx(np.mean(chances))
+            assert f"Of {len(chances)} prompts in which" in found.summary
+        else:
+            assert np.isnan(found.share("agrees")[0])

@@ -29,6 +29,8 @@ SAYS = {
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
 }
+SHARES = {"weight": "attention", "norm": "norms of contributions", "alti": "ALTI"}
+"""What shares are of, by quantity."""
 BY = {
     "cut": "nothing behind a part looks at it",
     "direct": "the rows that write the answer do not look at it",
@@ -134,17 +136,18 @@ def _needed(answer: Any) -> str:
         asked = shorten(answer.question, 120, placeholder=" ...")
         return f"Asked “{asked}”, {answer.model} answered {name}."
     rows, kinds, count = answer.part_numbers(), _kinds(answer), len(answer.candidates)
-    parts = [answer.parts[number].name for number in numbers or answer.candidates]
+    parts = [_name(answer.parts[number]) for number in numbers or answer.candidates]
     named, each = _and(parts), "it" if len(parts) == 1 else "each of them"
     whole, none = _odds(rows[0].whole), _odds(rows[0].none, rows[0].whole)
     falls = f"its probability falls from {whole} to"
     lost = _and([_odds(rows[number].without, rows[number].whole) for number in numbers])
-    enough = f"{'each' if len(parts) > 1 else 'it'} alone is enough"
+    enough = f"needed no single one of the {kinds}, but one of {named}: each alone is enough"
+    if len(parts) == 1:
+        enough = f"can do without any single one of the {kinds}, and {named} alone is enough"
     told = {
         "none": f"needed none of the {count} {kinds}" if count > 1 else f"did not need {named}",
         "parts": f"needed {named}: cut off from {each}, {falls} {lost}",
-        "any": f"needed no single one of the {kinds}, but one of {named}: {enough}. Cut off from "
-        f"all {kinds}, {falls} {none}",
+        "any": f"{enough}. Cut off from all {kinds}, {falls} {none}",
         "several": f"needed several {kinds} together: without any one of them it stays, and none "
         f"alone is enough. Cut off from all {kinds}, {falls} {none}",
     }[needs]
@@ -159,17 +162,19 @@ def _looked(answer: Any) -> str:
     top, numbers = answer.looks_at, answer.verdict.parts
     among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
     where = heads_in_words(answer).removesuffix(" of all layers")
-    told = f"Over {where} it looked at none much more than its length {among}gives"
+    over = f"By {SHARES[answer.quantity]}, over" if answer.quantity != "weight" else "Over"
+    told = f"{over} {where} it looked at none much more than its length {among}gives"
     if top is not None:
         lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
-        told = f"Over {where} it looked at {answer.parts[top].name} most, {lift}"
+        told = f"{over} {where} it looked at {_name(answer.parts[top])} most, {lift}"
     target = numbers[0] if numbers else top
     if target is not None and not answer.heads_given:
         (layer, head), share = answer.best_head(target)
         lift = answer.head_lift()[target, answer.layers.index(layer), head]
         if share >= HEAD_LOOKS and lift >= LOOKS:
-            to = "it" if target == top else answer.parts[target].name
-            told += f"; head {layer}-{head} gives {to} {_share(share)}"
+            to = "it" if target == top else _name(answer.parts[target])
+            of = f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
+            told += f"; {of} gives {to} {_share(share)}"
     return f"{told}."
 
 
@@ -177,13 +182,25 @@ def _of_pictures(answer: Any) -> str:
     """How much attention the pictures got."""
     shares, even = answer.word_shares, answer.word_even
     told = (
-        f"Its words gave {_percent(shares.mean())} of their attention to the picture "
-        f"({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
+        f"Its words gave {_percent(shares.mean())} of their {SHARES[answer.quantity]} to the "
+        f"picture ({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
     )
     if len(answer.words) > 1:
         most = int(shares.argmax())
         told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
     return f"{told}."
+
+
+def _name(part: Any) -> str:
+    return f"the {part.name}" if part.name == part.kind else part.name
+
+
+def _says(answer: Any) -> dict[str, str]:
+    """What the columns are, of the quantity that was measured."""
+    heads = "layers" if answer.quantity == "alti" else "heads and layers"
+    shares = f"the {SHARES[answer.quantity]}"
+    says = {name: text.replace("the attention", shares) for name, text in SAYS.items()}
+    return says | {"looked": says["looked"].replace("heads and layers", heads)}
 
 
 def _kinds(answer: Any) -> str:
@@ -234,7 +251,7 @@ def _parts_table(answer: Any) -> TextTable:
     for at, name in enumerate(REST, len(answer.parts)):
         rows.append([name, "", _share(looked[at]), _share(even[at])])
     filled = [row + [""] * (len(rows[0]) - len(row)) for row in rows]
-    return TextTable.of_rows(filled, says=SAYS, align="right")
+    return TextTable.of_rows(filled, says=_says(answer), align="right")
 
 
 def _words_table(answer: Any) -> TextTable:
@@ -248,7 +265,7 @@ def _words_table(answer: Any) -> TextTable:
         shares = (answer.word_shares[at], answer.word_even[at], answer.word_sinks[at])
         odds = f"{answer.word_probabilities[at]:.2f}"
         rows.append((word.text, odds, *map(_percent, shares), place))
-    return TextTable.of_rows(rows, says=SAYS, align="right")
+    return TextTable.of_rows(rows, says=_says(answer), align="right")
 
 
 def _notes(answer: Any) -> str:
@@ -275,7 +292,8 @@ def heads_in_words(answer: Any) -> str:
     count = sum(int(there[answer.layers.index(layer)]) for layer in layers)
     if len(answer.chosen) == count:
         some = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
-        return f"all heads of {'all layers' if len(layers) == len(answer.layers) else some}"
+        some = "all layers" if len(layers) == len(answer.layers) else some
+        return some if answer.quantity == "alti" else f"all heads of {some}"
     named = [f"{layer}-{head}" for layer, head in answer.chosen]
     return f"head{'s' * (len(named) > 1)} {', '.join(named)}"
 
@@ -290,7 +308,7 @@ def sinks_in_words(answer: Any) -> str:
     sinks = f"{count} patches of {len(answer.places)} are sinks"
     if count == 1:
         sinks = f"1 patch of {len(answer.places)} is a sink"
-    return f"{sinks} with {had} of the attention on the picture, {done}."
+    return f"{sinks} with {had} of the {SHARES[answer.quantity]} on the picture, {done}."
 
 
 def _percent(share: float) -> str:
@@ -307,7 +325,8 @@ def _odds(logarithm: float, whole: float = 0.0) -> str:
     part of it.
     """
     if whole < math.log(0.001):
-        return f"{math.exp(min(logarithm - whole, 700.0)):.2g} of it"
+        times = math.exp(min(logarithm - whole, 700.0))
+        return f"{times:.2g} {'times that' if times > 1 else 'of it'}"
     return "< 0.1 %" if logarithm < math.log(0.001) else _share(math.exp(logarithm))
 
 

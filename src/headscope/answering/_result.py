@@ -69,6 +69,8 @@ DOCUMENT: dict[str, Any] = ASKED | {
 NEEDS = ("whole", "none", "without", "alone")
 ARRAYS = ("attention", "shares", "even", "copies", "times", *NEEDS)
 PICTURE = "picture."
+Words = int | str | Sequence[int | str] | None
+"""Number or text of a word, or several; None for all."""
 PART = ("name", "kind", "level", "tokens")
 """What a file has of a part: the text is not kept."""
 
@@ -186,7 +188,7 @@ class Answer(Result):
             facts["keep_sinks"] = keep_sinks
         return seen(self.record, choice, facts)
 
-    def part_numbers(self, words: Sequence[int | str] | None = None) -> list[PartNumbers]:
+    def part_numbers(self, words: Words = None) -> list[PartNumbers]:
         """What is printed and drawn of each part."""
         looked, even, tokens = self.looked(words), self.even_share(words), self._tokens(words)
         lift, (needs, meant) = self._lift(looked, even), self.verdict
@@ -204,30 +206,30 @@ class Answer(Result):
 
     def looked(
         self,
-        words: Sequence[int | str] | None = None,
+        words: Words = None,
         heads: Sequence[Cell] | None = None,
     ) -> Float[np.ndarray, " part"]:
         """Share of attention on each part, behind them the first token, the template and the
         answer: mean over tokens of each word, over words, and over heads.
 
         Args:
-            words: numbers or texts; by default all.
+            words: number or text of one, or several; by default all.
             heads: layer and head of each; by default those that were chosen.
         """
         return self._mean(self._of_heads(self.shares, heads or self.chosen), words)
 
-    def even_share(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " part"]:
+    def even_share(self, words: Words = None) -> Float[np.ndarray, " part"]:
         """The same as `looked`, were each row even over the tokens that it sees."""
         layers = [self.layers.index(layer) for layer, _ in self.chosen]
         return self._mean(self.even[:, layers].mean(axis=1), words)
 
-    def lift(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " part"]:
+    def lift(self, words: Words = None) -> Float[np.ndarray, " part"]:
         """How many times as much attention a candidate got as its length among the candidates
         gives, of a single one among all tokens; NaN for other parts.
         """
         return self._lift(self.looked(words), self.even_share(words))
 
-    def change(self, words: Sequence[int | str] | None = None) -> Float[np.ndarray, " candidate"]:
+    def change(self, words: Words = None) -> Float[np.ndarray, " candidate"]:
         """Nats that the answer loses without each candidate."""
         tokens = self._tokens(words)
         return (self.whole - self.without)[:, tokens].sum(axis=-1)
@@ -289,13 +291,18 @@ class Answer(Result):
             return None
         return int(np.nanargmax(lift))
 
-    def _tokens(self, words: Sequence[int | str] | None) -> list[int]:
-        chosen = self.words if words is None else [self.words[self._index_of(at)] for at in words]
-        return [token for word in chosen for token in word.tokens]
+    def _chosen(self, words: Words) -> Sequence[AnswerWord]:
+        if words is None:
+            return self.words
+        several = [words] if isinstance(words, int | str) else words
+        return [self.words[self._index_of(at)] for at in several]
 
-    def _mean(self, values: np.ndarray, words: Sequence[int | str] | None) -> np.ndarray:
+    def _tokens(self, words: Words) -> list[int]:
+        return [token for word in self._chosen(words) for token in word.tokens]
+
+    def _mean(self, values: np.ndarray, words: Words) -> np.ndarray:
         """Mean over the tokens of each word, then over words."""
-        chosen = self.words if words is None else [self.words[self._index_of(at)] for at in words]
+        chosen = self._chosen(words)
         if not chosen:
             return np.full(values.shape[1:], np.nan)
         return np.mean([values[list(word.tokens)].mean(axis=0) for word in chosen], axis=0)
@@ -309,7 +316,9 @@ class Answer(Result):
         lift, some = np.full(shares.shape, np.nan), list(self.candidates)
         own, wanted = shares[some], np.broadcast_to(even, shares.shape)[some]
         if len(some) > 1:
-            own, wanted = own / own.sum(axis=0), wanted / wanted.sum(axis=0)
+            # NaN where none of them can be seen.
+            with np.errstate(invalid="ignore"):
+                own, wanted = own / own.sum(axis=0), wanted / wanted.sum(axis=0)
         lift[some] = np.divide(own, wanted, out=np.full(own.shape, np.nan), where=wanted > 0)
         return lift
 

@@ -53,13 +53,19 @@ def counts_of(_: Any, answered: Answer, **__: Any) -> Counts:
     if needs in ("parts", "any"):
         some, shares = list(meant), answered.head_shares()
         lift, whole = answered.head_lift(), answered.lift()
-        row["agrees"] = float(np.nanargmax(whole) in meant)
-        row["chance"] = len(meant) / len(answered.candidates)
-        row["lift"] = np.nanmean(whole[some])
-        best = np.nanargmax(np.nan_to_num(lift, nan=-1.0), axis=0)
-        known = ~np.isnan(shares[0])
-        numbers = shares[some].sum(axis=0), np.nanmean(lift[some], axis=0), np.isin(best, some)
-        heads[:3] = np.where(known, np.stack(numbers), np.nan)
+        visible, known = np.flatnonzero(~np.isnan(whole)), ~np.isnan(shares[0])
+        needed = np.intersect1d(visible, some)
+        heads[0] = shares[some].sum(axis=0)
+        # With fewer than two that the answer could see there is nothing to compare.
+        if len(needed) and len(visible) > 1:
+            row["agrees"] = float(np.nanargmax(whole) in meant)
+            row["chance"] = len(needed) / len(visible)
+            row["lift"] = whole[needed].mean()
+            seen = np.ma.masked_invalid(lift)
+            heads[1] = seen[needed].mean(axis=0).filled(np.nan)
+            heads[1] = np.where(seen.count(axis=0) > 1, heads[1], np.nan)
+            most = np.isin(seen.argmax(axis=0, fill_value=-1.0), some)
+            heads[2] = np.where(np.isnan(heads[1]), np.nan, most)
         heads[3] = np.where(known, answered.head_copies(), np.nan)
     values, of_heads = np.array(list(row.values())), heads.reshape(len(OF_HEADS), -1)
     counts = {}
@@ -117,8 +123,9 @@ class Answers(FoldResult):
 
         Args:
             name: one of `VERDICTS`; ``"looks"``, how often some candidate was looked at more than
-                its length gives; of answers that needed something ``"agrees"``, how often that was
-                looked at most for its length, ``"chance"`` of it, and ``"lift"``.
+                its length gives; of answers that needed something and could see it and another
+                candidate ``"agrees"``, how often it was looked at most for its length,
+                ``"chance"`` of that among those that could be seen, and ``"lift"``.
         """
         at = ROWS.index(name)
         mean, low, high = self._rows[at].tolist()
@@ -173,11 +180,13 @@ class Answers(FoldResult):
             return repr(self)
         needed = ", ".join(f"{says} {self._cell(name)}" for name, says in VERDICTS.items())
         told = f"{self.model or 'a model'}: {self.texts} prompts. Answers {needed}."
-        if not np.isnan(self.share("agrees")[0]):
+        compared = int(self.sums["row known"].sum(axis=0)[ROWS.index("agrees")])
+        if compared:
             told += (
-                f" What was needed was looked at most for its length in {self._cell('agrees')} "
-                f"(chance {100 * self.share('chance')[0]:.0f} %), {self.share('lift')[0]:.2f} "
-                "times as much as its length among the candidates gives."
+                f" Of {compared} prompts in which what was needed could be seen beside others, it "
+                f"was looked at most for its length in {self._cell('agrees')} (chance "
+                f"{100 * self.share('chance')[0]:.0f} %), {self.share('lift')[0]:.2f} times as "
+                "much as its length among those gives."
             )
         return told
 
@@ -285,8 +294,10 @@ def answers(
         >>> answered = answers(None, prompts=[{"documents": texts, "question": "Which code?"}])
         >>> answered.best_heads(), answered.share("agrees")
     """
-    from headscope.answering import DEMO
+    from headscope.answering import BY, DEMO
 
+    if need not in BY:
+        raise RecordError(f"need is {need!r}; it may be {', '.join(map(repr, BY))}")
     own = taken(options, ("of", "max_new_tokens", "confidence"))
     asked = Answers(parts=parts, need=need, **own)
     readers = DEMO if model is None else model, tokenizer

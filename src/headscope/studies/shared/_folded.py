@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -105,8 +106,10 @@ def _both(
     result = read.folded(fold, how, judging)
     if twin:
         # Random weights may take none of the texts, which is no reason to lose the result.
-        with suppress(RecordError):
+        try:
             result.control = read.folded(fold, how, judging, random=True, place=RANDOM)
+        except RecordError as error:
+            warnings.warn(f"There is no control with random weights: {error}", stacklevel=2)
     for each in (result, result.control):
         if each is not None:
             each.source = source

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from headscope.answering import SHARES
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
@@ -72,7 +73,9 @@ def answer_figure(
             scale = PictureHeat.of(scale, style)
         y = _strip(sheet, answer, y)
         y = _panels(sheet, answer, shown, values=values, scale=scale, y=y)
-        label = "attention on the patch" + ", less the mean over all words" * relative
+        label = (
+            f"{SHARES[answer.quantity]} on the patch" + ", less the mean over all words" * relative
+        )
         return colour_bar(sheet, scale, label, y=y)
 
     chosen = ", relative=True" if relative else ""
@@ -99,7 +102,8 @@ def _parts_figure(
         raise FigureError("relative is of heat over pictures; leave it out for a text")
     shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
     notes = [
-        "x: times what its length among the compared parts gives, which is the upright line",
+        "x: times what its length among the compared parts gives, which is the upright line (of a "
+        "part that is not compared: an even share of all tokens)",
         *["outlined: it alone is enough"] * any(each.is_enough for each in answer.part_numbers()),
         *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
     ]
@@ -132,7 +136,7 @@ def _bars(
         names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width))
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
-    says = ["looked: share of attention"]
+    says = [f"looked: share of {SHARES[answer.quantity]}"]
     says += ["needed: part of the probability lost when cut off"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
     most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
@@ -241,7 +245,8 @@ def _notes(answer: Any, words: Sequence[int]) -> list[str]:
     heads, sinks = answer.in_words
     notes = [
         f"mean over {heads}, of the row that wrote the word",
-        "bar and number: share of the attention on the picture, sinks too; line: were it even",
+        f"bar and number: share of the {SHARES[answer.quantity]} on the picture, sinks too; line: "
+        "were it even",
         sinks.rstrip("."),
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
