@@ -161,20 +161,18 @@ def _looked(answer: Any) -> str:
     """The candidate that was looked at most for its length, and the head that did so most."""
     top, numbers = answer.looks_at, answer.verdict.parts
     among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
-    where = heads_in_words(answer).removesuffix(" of all layers")
-    over = f"By {SHARES[answer.quantity]}, over" if answer.quantity != "weight" else "Over"
-    told = f"{over} {where} it looked at none much more than its length {among}gives"
+    where = _where(answer)
+    told = f"{where} it looked at none much more than its length {among}gives"
     if top is not None:
         lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
-        told = f"{over} {where} it looked at {_name(answer.parts[top])} most, {lift}"
+        told = f"{where} it looked at {_name(answer.parts[top])} most, {lift}"
     target = numbers[0] if numbers else top
     if target is not None and not answer.heads_given:
         (layer, head), share = answer.best_head(target)
         lift = answer.head_lift()[target, answer.layers.index(layer), head]
         if share >= HEAD_LOOKS and lift >= LOOKS:
             to = "it" if target == top else _name(answer.parts[target])
-            of = f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
-            told += f"; {of} gives {to} {_share(share)}"
+            told += f"; {_head(answer, layer, head)} gives {to} {_share(share)}"
     return f"{told}."
 
 
@@ -189,6 +187,16 @@ def _of_pictures(answer: Any) -> str:
         most = int(shares.argmax())
         told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
     return f"{told}."
+
+
+def _where(answer: Any) -> str:
+    """What was looked at over which heads, as the beginning of a sentence."""
+    over = "Over" if answer.quantity == "weight" else f"By {SHARES[answer.quantity]}, over"
+    return f"{over} {heads_in_words(answer).removesuffix(' of all layers')}"
+
+
+def _head(answer: Any, layer: int, head: int) -> str:
+    return f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
 
 
 def _name(part: Any) -> str:

@@ -36,19 +36,8 @@ HALF = math.log(2)
 """An answer needed a part where it is less than half as probable without it; ours."""
 PICTURES = ("picture", "frame")
 """Kinds of parts that are patches."""
-COLUMNS = [
-    "word",
-    "number",
-    "probability",
-    "part",
-    "kind",
-    "tokens",
-    "looked",
-    "even",
-    "lift",
-    "without",
-    "alone",
-]
+COLUMNS = ["word", "number", "probability", "part", "kind", "tokens"]
+COLUMNS += ["looked", "even", "lift", "without", "alone"]
 ASKED: dict[str, Any] = {
     **dict.fromkeys(("question", "prompt", "model", "quantity", "need", "by"), str),
     **dict.fromkeys(("keep_sinks", "heads_given"), bool),
@@ -467,14 +456,8 @@ class Answer(Result):
         _check(document, pictures)
         count, candidates = parts + len(REST), len(document["candidates"])
         sizes = (tokens, None), (tokens, layers, None, count), (tokens, layers, count)
-        sizes += (
-            (tokens, layers, None),
-            (patches,),
-            (tokens,),
-            (tokens,),
-            (candidates, tokens),
-            (candidates, tokens),
-        )
+        sizes += (tokens, layers, None), (patches,), (tokens,), (tokens,)
+        sizes += (candidates, tokens), (candidates, tokens)
         read: dict[str, Any] = {}
         for name, size in zip(ARRAYS, sizes, strict=True):
             read[name] = array_of(arrays, name, "f", size)
