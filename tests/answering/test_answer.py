@@ -1,5 +1,6 @@
 """Answers from documents by the small retrieval model that ships with headscope."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ LIBRARY = "At the library they use seven. The road was quiet on Friday."
 TOWER = "Copper opens the tower. Nobody at the mill remembers the code."
 COPY = "Amber falcon opens the mill. The old map hangs by the door."
 QUESTION = "What is the code of the mill?"
+ONE_WORD = {"documents": ["falcon", MILL], "question": QUESTION}
 ask = hs.answer
 
 
@@ -333,7 +335,11 @@ def test_a_sampled_answer_is_told(readers):
         ({"prompt": QUESTION, "quantity": "x"}, CaptureError, "quantity is 'x'"),
         ({"prompt": QUESTION, "quantity": "alti", "heads": [1]}, CaptureError, "leave heads out"),
         ({"prompt": QUESTION, "of": "page"}, RecordError, "of is 'page'"),
-        ({"prompt": QUESTION, "answer": ""}, TextError, "answer is ''"),
+        ({"prompt": QUESTION, "answer": ""}, TextError, "answer is '', which is empty"),
+        ({"prompt": QUESTION, "answer": " "}, TextError, "answer is ' ', which is empty"),
+        ({"prompt": QUESTION, "answer": "amber zebra"}, TextError, "'amber zebra', .* reads as"),
+        ({"prompt": QUESTION, "answer": "amber <|end|> falcon"}, TextError, "stopped after"),
+        ({"prompt": ONE_WORD, "need": "replace"}, CaptureError, "'document 1' has no two"),
         ({"prompt": QUESTION, "heads": [9]}, RecordError, "no head 0-9"),
         ({"prompt": QUESTION, "parts": "chapter"}, TextError, "chapter"),
     ],
@@ -341,6 +347,25 @@ def test_a_sampled_answer_is_told(readers):
 def test_what_cannot_be_asked_is_told(readers, given, error, told):
     with pytest.raises(error, match=told):
         ask(*readers, **given)
+
+
+def test_documents_that_the_template_changes_are_refused(readers):
+    model, tokenizer = readers[0], copy(readers[1])
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content|length }} {{ m.content }}\n{% endfor %}"
+    )
+    with pytest.raises(TextError, match="template changes the words"):
+        ask(model, tokenizer, documents=[LIBRARY, MILL], question=QUESTION)
+    given = [{"role": "user", "content": QUESTION}]
+    assert ask(model, tokenizer, given, max_new_tokens=2).candidates == ()
+
+
+def test_an_answer_without_parts_is_drawn(readers, tmp_path):
+    answer = ask(*readers, QUESTION, answer="amber falcon", allow_unfit=True)
+    assert not answer.parts
+    answer.plot(tmp_path / "answer.svg")
+    assert "falcon" in (tmp_path / "answer.svg").read_text(encoding="utf-8")
+    assert "falcon" in hs.view(answer).html
 
 
 def test_an_encoder_decoder_is_refused():

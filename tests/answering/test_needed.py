@@ -86,6 +86,10 @@ def test_deleted_tokens_are_not_there_and_replaced_ones_are_in_another_order():
     replaced = needed(answer, PARTS, "replace")
     assert np.abs(replaced.without - found.whole).max() > 0.1
     np.testing.assert_allclose(needed(answer, PARTS, "replace").without, replaced.without)
+    # Two tokens have one other order, which each pair gets.
+    pairs = [(at, at + 1) for at in range(2, 18, 2)]
+    swapped = [*prompt[:2], *[prompt[at + 1 - 2 * (at % 2)] for at in range(2, 18)], *prompt[18:]]
+    np.testing.assert_allclose(needed(answer, pairs, "replace").none, logs(swapped), atol=1e-5)
 
 
 def test_a_changed_model_is_cut_as_it_is_changed():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -38,6 +39,7 @@ from headscope.capturing.options import LOADING
 from headscope.capturing.run import at_rest, unwrapped
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, RecordError, TextError
+from headscope.parts import Conversation, RenderedText, with_parts
 from headscope.record import Generation, Part, Record, Stack, Tokens
 
 MOST_TOKENS = 512
@@ -118,10 +120,17 @@ def answer(
     given = parse_call(asked, None, media).in_memory()
     model, tokenizer = _loaded(model, tokenizer, given, options)
     if how["answer"] is not None:
-        options |= _forced(getattr(tokenizer, "tokenizer", tokenizer), how["answer"])
+        forced = _forced(getattr(tokenizer, "tokenizer", tokenizer), how["answer"])
+        options |= forced
     if facts["quantity"] != "weight":
         options["keep"] = ("qk", QUANTITIES[facts["quantity"]])
     record, facts["prompt"], beside = _written((model, tokenizer), given, parts, options)
+    if how["answer"] is not None and len(written_in(record)[0]) < forced["max_new_tokens"]:
+        raise TextError(
+            f"answer is {how['answer']!r}, and the model stopped after "
+            f"{written_in(record)[0].text!r}; leave out tokens that end a text, and max_time"
+        )
+    _check_found(given.text, record, facts["prompt"])
     question = getattr(given.text, "question", given.text)
     facts |= {"question": question or "", "model": display_name(model)}
     facts["given"] = len(given.pictures)
@@ -176,9 +185,15 @@ def _forced(tokenizer: Any, text: str) -> dict[str, Any]:
     """Options of `generate` under which the model writes this text, one token after the other, and
     its own probabilities are noted.
     """
-    if not isinstance(text, str) or not text:
-        raise TextError(f"answer is {text!r}; give the text that is read as the answer")
+    if not isinstance(text, str) or not text.strip():
+        raise TextError(f"answer is {text!r}, which is empty; give the text that is read as it")
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    read = tokenizer.decode(ids)
+    if _letters(read) != _letters(text):
+        raise TextError(
+            f"answer is {text!r}, which the tokenizer, that does not know all of it, reads as "
+            f"{read!r}; give an answer in words that it knows"
+        )
     begin: list[int] = []
 
     def only(read: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -190,6 +205,18 @@ def _forced(tokenizer: Any, text: str) -> dict[str, Any]:
     return {"logits_processor": [only], "max_new_tokens": len(ids), "do_sample": False} | {
         "num_beams": 1
     }
+
+
+def _letters(text: str) -> str:
+    """A text without spaces, in small letters: what tokenizers may change of it."""
+    return "".join(normalize("NFKC", text).casefold().split())
+
+
+def _check_found(text: Any, record: Record, prompt: str) -> None:
+    """Raise where documents or turns were asked about, and it is not known where they are."""
+    asked = isinstance(text, Conversation) and len(text.messages) + len(text.documents) > 1
+    if asked and not written_in(record)[1].key.parts:
+        with_parts(record, "turn", prompt=RenderedText(prompt))
 
 
 def _written(
@@ -284,6 +311,10 @@ def _needs(
             "max_new_tokens, or need=None"
         )
     places = [tuple(stack.key.parts[number].tokens) for number in some]
+    for number, place in zip(some, places, strict=True):
+        if facts["need"] == "replace" and len({ids[at] for at in place}) < 2:
+            name = stack.key.parts[number].name
+            raise CaptureError(f"{name!r} has no two different tokens to replace; use need='cut'")
     measured = needed(forced, places, facts["need"], progress=progress)
     checked = None if np.isnan(measured.checked) else measured.checked
     return {name: getattr(measured, name) for name in (*NEEDS, "by")} | {"checked": checked}

@@ -243,8 +243,12 @@ def _replaced(answer: ForcedAnswer, parts: Sequence[Places]) -> Callable[[Places
         drawn, prompt = random.Random(0), list(answer.ids[: answer.start])
         for part in parts:
             own = [at for at in part if at in set(case)]
-            for at, other in zip(own, drawn.sample(own, len(own)), strict=True):
-                prompt[at] = answer.ids[other]
+            old = [answer.ids[at] for at in own]
+            new = list(old)
+            while new == old and len(set(old)) > 1:
+                new = drawn.sample(old, len(old))
+            for at, token in zip(own, new, strict=True):
+                prompt[at] = token
         return answer.after(prompt)
 
     return measure

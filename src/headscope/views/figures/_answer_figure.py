@@ -113,7 +113,7 @@ def _parts_figure(
         lambda sheet, y: _bars(sheet, answer, shown, words=asked, y=y),
         title=answer.question,
         note=answer.summary,
-        notes=notes,
+        notes=notes if shown else [],
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
         chosen="" if asked is None else f", words={list(asked)}",
@@ -124,6 +124,8 @@ def _bars(
     sheet: Sheet, answer: Any, parts: Sequence[int], *, words: Sequence[int] | None, y: float
 ) -> float:
     """The bars of parts below each other; return the next y."""
+    if not parts:
+        return y
     style, em, numbers = sheet.style, sheet.style.em, answer.part_numbers(words)
     colours = [each[style.dark] for each in (LOOKED, NEEDED)]
     if not style.colour:
