@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
-from transformers import PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope import CaptureError, RecordError, TextError
@@ -391,3 +391,38 @@ def test_what_an_improbable_answer_loses_is_a_part_of_it(readers):
         assert (0 <= numbers.lost <= 1) == (at in answer.candidates)
     assert " of it" in str(answer)
     assert "nan" not in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("one is enough", "the documents, and document 2 alone is enough. Cut off from all"),
+        ("more probable", "from less than 0.1 % to 28 times that"),
+        ("one document", "needed the document: cut off from it"),
+    ],
+)
+def test_the_sentence_fits_the_numbers(readers, one, case, told):
+    rows = {name: np.array(getattr(one, name)) for name in ("whole", "none", "without", "alone")}
+    if case == "one is enough":
+        found = replace(one, without=np.tile(one.whole, (3, 1)))
+    elif case == "more probable":
+        low = rows["whole"] - 10.0
+        more = low + np.log(28) / sum(len(word.tokens) for word in one.words)
+        found = replace(one, whole=low, none=more, without=rows["without"] * 0 + low)
+    else:
+        found = ask(*readers, documents=[MILL], question=QUESTION)
+    assert told in found.summary
+
+
+def test_a_single_word_is_given_by_its_number_or_text(one):
+    assert_close(one.lift(0), one.lift([0]))
+    assert_close(one.lift("falcon"), one.lift([1]))
+    assert_close(one.change(1), one.change([1]))
+
+
+def test_a_prompt_that_is_too_long_is_told_what_can_be_done(readers):
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": 32}
+    config = GPT2Config(vocab_size=len(readers[1]), bos_token_id=None, eos_token_id=None, **sizes)
+    model = GPT2LMHeadModel(config).eval()
+    with pytest.raises(TextError, match="shorten it, or take a model with more positions"):
+        ask(model, readers[1], documents=[MILL, TOWER], question=QUESTION, allow_unfit=True)

@@ -123,3 +123,10 @@ def test_what_cannot_be_asked_is_one_line(here, capsys, given, told):
     error = capsys.readouterr().err
     assert told in " ".join(error.split())
     assert "Traceback" not in error
+
+
+def test_the_words_that_parts_takes_are_named(here, capsys):
+    assert run(["ask", "chat.json", "--parts", "amber|seven"]) == 2
+    error = capsys.readouterr().err
+    assert '"sentence"' in error
+    assert "regular expression" not in error

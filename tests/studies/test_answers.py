@@ -131,6 +131,7 @@ def test_what_cannot_be_seen_is_not_compared(readers, window):
             if meant and len(seen) > 1:
                 chances.append(len(meant) / len(seen))
         assert found.texts == len(rows)
+        assert "nan" not in str(found)
         if chances:
             assert found.share("chance")[0] == pytest.approx(np.mean(chances))
             assert f"Of {len(chances)} prompts in which" in found.summary

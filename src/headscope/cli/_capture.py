@@ -25,6 +25,10 @@ ENDED = {
     "criterion": "a stopping criterion was met",
 }
 KEPT = "precision routers"
+Parts = Literal[
+    "turn", "document", "page", "paragraph", "sentence", "picture", "region", "frame", "time"
+]
+"""What a prompt can be divided into; spans and expressions are given in Python."""
 WRITTEN = "max_new_tokens sample=do_sample temperature top_p seed"
 """How a model writes."""
 
@@ -155,7 +159,7 @@ def ask(
     documents: tuple[Path, ...] = (),
     question: str | None = None,
     answer: str | None = None,
-    parts: str | None = None,
+    parts: Parts | None = None,
     of: str | None = None,
     need: Literal["cut", "direct", "delete", "replace", "none"] = "cut",
     quantity: Literal["weight", "norm", "alti"] = "weight",

@@ -62,8 +62,8 @@ def counts_of(_: Any, answered: Answer, **__: Any) -> Counts:
             row["chance"] = len(needed) / len(visible)
             row["lift"] = whole[needed].mean()
             seen = np.ma.masked_invalid(lift)
-            heads[1] = seen[needed].mean(axis=0).filled(np.nan)
-            heads[1] = np.where(seen.count(axis=0) > 1, heads[1], np.nan)
+            means = seen[needed].mean(axis=0).filled(np.nan)
+            heads[1] = np.where(seen.count(axis=0) > 1, means, np.nan)
             most = np.isin(seen.argmax(axis=0, fill_value=-1.0), some)
             heads[2] = np.where(np.isnan(heads[1]), np.nan, most)
         heads[3] = np.where(known, answered.head_copies(), np.nan)
@@ -196,7 +196,7 @@ class Answers(FoldResult):
         return f"{mean:.0f} %{ends}"
 
     def _blocks(self) -> list[TextTable | str]:
-        if not self.texts or np.isnan(self.share("agrees")[0]):
+        if not self.texts or np.isnan(self.heads[0, :, 0]).all():
             return []
         rows = [["head", *OF_HEADS]]
         for cell in self.best_heads(MOST_HEADS):
@@ -205,7 +205,7 @@ class Answers(FoldResult):
             for name, (mean, low, high) in zip(OF_HEADS, self.heads[:, at], strict=True):
                 unit, of = (1, ".2f") if name == "lift" else (100, ".0f")
                 ends = "" if np.isnan(low) else f" [{unit * low:{of}}, {unit * high:{of}}]"
-                cells.append(f"{unit * mean:{of}}{ends}")
+                cells.append("" if np.isnan(mean) else f"{unit * mean:{of}}{ends}")
             rows.append(cells)
         title = f"Heads that look at what was needed; in %, [{self.confidence:.0%} intervals]"
         blocks: list[TextTable | str] = [

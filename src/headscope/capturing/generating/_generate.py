@@ -428,7 +428,7 @@ class PromptRunner:
         """
         model, tokenizer = self.writer.model, self.tokenizer
         given = replace(prompt, parts=self.parts).read_with(tokenizer, writes=True)
-        encoding = encode(model, tokenizer, given)
+        encoding = encode(model, tokenizer, given, advice="take a model with more positions")
         ids = encoding["input_ids"]
         check_known(tokenizer, ids, "the prompt", None)
         if self.checks_fitness:

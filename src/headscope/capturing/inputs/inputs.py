@@ -110,7 +110,9 @@ def followed_inputs(
     return Inputs(arguments, source, target, input_positions, pictures=pictures)
 
 
-def encode(model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False) -> Any:
+def encode(
+    model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = False, advice: str = CUT
+) -> Any:
     """The tokenizer's encoding of a text or a pair, that the model has positions for.
 
     Args:
@@ -118,6 +120,7 @@ def encode(model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = F
         tokenizer: of the model.
         given: a text, or a pair.
         truncate: whether a text that is too long is cut.
+        advice: what may be done where it is not.
 
     Raises:
         TextError: where the tokenizer finds no token, or more than the model has positions for.
@@ -131,7 +134,7 @@ def encode(model: Any, tokenizer: Any, given: ParsedInput, *, truncate: bool = F
     cut = cut_of(model, count, given.cuts) if truncate else {}
     if cut:
         return tokenized(tokenizer, *texts, warns=False, padding=False, **cut)
-    check_length(model, count)
+    check_length(model, count, advice=advice)
     return encoding
 
 

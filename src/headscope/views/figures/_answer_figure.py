@@ -102,8 +102,7 @@ def _parts_figure(
         raise FigureError("relative is of heat over pictures; leave it out for a text")
     shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
     notes = [
-        "x: times what its length among the compared parts gives, which is the upright line (of a "
-        "part that is not compared: an even share of all tokens)",
+        "x: times its length among the compared parts (upright line; of others, of all tokens)",
         *["outlined: it alone is enough"] * any(each.is_enough for each in answer.part_numbers()),
         *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
     ]
@@ -247,8 +246,7 @@ def _notes(answer: Any, words: Sequence[int]) -> list[str]:
     heads, sinks = answer.in_words
     notes = [
         f"mean over {heads}, of the row that wrote the word",
-        f"bar and number: share of the {SHARES[answer.quantity]} on the picture, sinks too; line: "
-        "were it even",
+        f"bar, number: share of {SHARES[answer.quantity]} on the picture, sinks too; line: even",
         sinks.rstrip("."),
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
