@@ -7,7 +7,6 @@ from ._needed import ForcedAnswer as ForcedAnswer
 from ._needed import Needed as Needed
 from ._needed import needed as needed
 from ._printed import BY as BY
-from ._printed import SHARES as SHARES
 from ._printed import AnswerWord as AnswerWord
 from ._printed import PartNumbers as PartNumbers
 from ._printed import Verdict as Verdict

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, UInt8
 from headscope.answering._looked import REST, Cell
 from headscope.answering._printed import (
     LOOKS,
+    SHARES,
     AnswerWord,
     PartNumbers,
     Verdict,
@@ -418,6 +419,11 @@ class Answer(Result):
                 odds = map(math.exp, (numbers.without, numbers.alone))
                 rows.append((*own, len(part.tokens), *numbers[:3], *odds))
         return dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+
+    @property
+    def shares_of(self) -> str:
+        """What shares are of, in words."""
+        return SHARES[self.quantity]
 
     @property
     def in_words(self) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from headscope.answering import SHARES
 from headscope.errors import FigureError
 from headscope.results import draws
 from headscope.views.figure_options import ResultOptions
@@ -73,9 +72,7 @@ def answer_figure(
             scale = PictureHeat.of(scale, style)
         y = _strip(sheet, answer, y)
         y = _panels(sheet, answer, shown, values=values, scale=scale, y=y)
-        label = (
-            f"{SHARES[answer.quantity]} on the patch" + ", less the mean over all words" * relative
-        )
+        label = f"{answer.shares_of} on the patch" + ", less the mean over all words" * relative
         return colour_bar(sheet, scale, label, y=y)
 
     chosen = ", relative=True" if relative else ""
@@ -137,7 +134,7 @@ def _bars(
         names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width))
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
-    says = [f"looked: share of {SHARES[answer.quantity]}"]
+    says = [f"looked: share of {answer.shares_of}"]
     says += ["needed: part of the probability lost when cut off"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
     most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
@@ -246,7 +243,7 @@ def _notes(answer: Any, words: Sequence[int]) -> list[str]:
     heads, sinks = answer.in_words
     notes = [
         f"mean over {heads}, of the row that wrote the word",
-        f"bar, number: share of {SHARES[answer.quantity]} on the picture, sinks too; line: even",
+        f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
         sinks.rstrip("."),
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
