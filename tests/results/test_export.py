@@ -16,8 +16,10 @@ FACTS = {
     "Comparison": {"5", "7", "0.69"},
     "Effect": {"5", "7", "0.69"},
     "Probing": {"8"},
+    "Ablation": {"6"},
 }
-"""Tokens of the texts, the largest distance that there can be, a rank: nothing that was measured.
+"""Tokens of the texts, the largest distance that there can be, a rank, how many examples a p takes:
+nothing that was measured.
 """
 DERIVED = {"Mechanism": {"1.7"}}
 """In the sentence above the table: the mean of a column."""

@@ -435,7 +435,8 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     assert "2 texts, median 9 tokens without special ones. Attention has" in out
     assert "The same with random weights:" in out
     assert "output held" not in out
-    assert err.startswith("headscope: text 2 was left out: 'a' has 1 tokens that are not special")
+    assert err.startswith("headscope: text 2 (")
+    assert "line 2) was left out: 'a' has 1 tokens that are not special" in err
     with (folder / "found.csv").open(encoding="utf-8", newline="") as file:
         rows = {
             (row["measure"], row["signal"], row["against"]): row for row in csv.DictReader(file)

@@ -105,7 +105,7 @@ class RunningModules:
         """Whether the innermost module was given states of so many tokens, or none at all."""
         running = self._innermost()
         given = None if running is None else first_tensor(running["args"], running["kwargs"])
-        return given is None or given.shape[-2] == tokens
+        return given is None or (given.ndim < 4 and given.shape[-2] == tokens)
 
     def _innermost(self) -> dict[str, Any] | None:
         for running in _calls():
