@@ -30,9 +30,27 @@ from headscope.capturing import capture_encoded
 from headscope.testing import tiny_tokenizer
 
 ROUNDS, SLOW = 7, 3
+ENOUGH = 2.0
+"""Seconds after which no further round is begun."""
 WRITTEN = 64
 VOCABULARY = 128_256
-WORDS = "the cat sat by a green river and old letters ran near houses of stone".split()
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "by",
+    "a",
+    "green",
+    "river",
+    "and",
+    "old",
+    "letters",
+    "ran",
+    "near",
+    "houses",
+    "of",
+    "stone",
+]
 SIZES = {"llama": (2048, 8192, 16, 32, 8), "bert": (768, 3072, 12, 12, 12)}
 SMALL = {"llama": (64, 128, 2, 8, 2), "bert": (64, 128, 2, 4, 4)}
 """Features, those inside, layers, heads and heads of keys."""
@@ -90,7 +108,10 @@ def row(
         timed(act, card)
         free = torch.cuda.max_memory_allocated
         peaks, times = [0.0, 0.0], ([], [])
+        started = time.perf_counter()
         for _ in range(rounds):
+            if times[1] and time.perf_counter() - started > ENOUGH:
+                break
             for number, each in enumerate((plain, act)):
                 if card:
                     torch.cuda.reset_peak_memory_stats()
@@ -106,7 +127,7 @@ def row(
             with (profile / f"{name.replace(' ', '_')}.txt").open("w") as file:
                 pstats.Stats(seen, stream=file).sort_stats("tottime").print_stats(45)
                 pstats.Stats(seen, stream=file).sort_stats("cumtime").print_stats(60)
-    except Exception as error:  # the other rows are still wanted
+    except (hs.HeadscopeError, RuntimeError) as error:  # the other rows are still wanted
         print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
 
 
@@ -115,32 +136,51 @@ def texts_of(count: int) -> list[str]:
     return [" ".join(drawn.choices(WORDS, k=drawn.randint(3, 12))) for _ in range(count)]
 
 
-def main() -> None:
-    """Print a line for each measurement."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--only", nargs="+", default=[""], help="rows whose name holds one of these"
-    )
-    parser.add_argument("--profile", type=Path, help="folder for where the time goes")
-    parser.add_argument("--small", action="store_true", help="small models, to try the script")
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    card = torch.cuda.is_available()
-    device, sizes = "cuda" if card else "cpu", SMALL if asked.small else SIZES
-    named = torch.cuda.get_device_name() if card else "CPU"
-    print(f"{named}, torch {torch.__version__}: plain pass, with headscope, ratio", flush=True)
-    model = model_of("llama", device, sizes)
+class Rows:
+    """Measures rows, and prints each.
 
-    def measure(name: str, plain: Callable, act: Callable, rounds: int = ROUNDS) -> None:
-        if any(part in name for part in asked.only):
-            row(name, plain, act, rounds=rounds, card=card, profile=asked.profile)
+    Args:
+        asked: the arguments of the command.
+    """
 
-    def given(texts: int, tokens: int) -> dict[str, torch.Tensor]:
-        ids = torch.randint(5, 60, (texts, tokens), generator=torch.Generator().manual_seed(0))
-        return {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self.asked, self.card = asked, torch.cuda.is_available()
+        self.device = "cuda" if self.card else "cpu"
+        self.sizes = SMALL if asked.small else SIZES
 
-    def capture(name: str, size: tuple[int, int], act: Callable | None = None, **keep: Any) -> None:
-        inputs = given(*size)
+    def add(self, name: str, plain: Callable, act: Callable, rounds: int = ROUNDS) -> None:
+        if any(part in name for part in self.asked.only):
+            row(name, plain, act, rounds=rounds, card=self.card, profile=self.asked.profile)
+
+    def captures(self) -> None:
+        """One pass of LLaMA, by what is kept, and a text that it writes."""
+        model = model_of("llama", self.device, self.sizes)
+        for size in ((1, 16), (1, 512), (8, 128), (8, 512), (1, 2048)):
+            self.capture(model, "by hand", size, by_hand)
+            self.capture(model, "qk", size, keep="qk")
+            self.capture(model, "qk float16", size, keep="qk", precision="float16")
+        self.capture(model, "one head", (1, 512), heads=[(1, 1)])
+        self.capture(model, "weights", (1, 512), keep="weights")
+        for size in ((1, 16), (8, 512), (1, 2048)):
+            self.capture(model, "statistics", size, keep="statistics")
+        for size in ((1, 16), (1, 512)):
+            self.capture(model, "norms", size, keep="norms")
+        tokenizer, prompt = tiny_tokenizer(), " ".join(WORDS)
+        options = {"max_new_tokens": WRITTEN, "min_new_tokens": WRITTEN, "do_sample": False}
+        ids = torch.tensor([tokenizer(prompt)["input_ids"]], device=self.device)
+        self.add(
+            "generate",
+            lambda: model.generate(ids, attention_mask=torch.ones_like(ids), **options),
+            lambda: hs.generate(model, tokenizer, prompt, keep="qk", **options),
+            rounds=SLOW,
+        )
+
+    def capture(
+        self, model: Any, name: str, size: tuple[int, int], act: Any = None, **keep: Any
+    ) -> None:
+        ids = torch.randint(5, 60, size, generator=torch.Generator().manual_seed(0))
+        ids = ids.to(self.device)
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
         def plain() -> None:
             with torch.no_grad():
@@ -152,46 +192,43 @@ def main() -> None:
             else:
                 capture_encoded(model, None, inputs, **keep)
 
-        measure(
-            f"{name} {size[0]} x {size[1]}", plain, captured, SLOW if name == "norms" else ROUNDS
-        )
+        rounds = SLOW if name == "norms" else ROUNDS
+        self.add(f"{name} {size[0]} x {size[1]}", plain, captured, rounds)
 
-    for size in ((1, 16), (1, 512), (8, 128), (8, 512), (1, 2048)):
-        capture("by hand", size, by_hand)
-        capture("qk", size, keep="qk")
-        capture("qk float16", size, keep="qk", precision="float16")
-    capture("one head", (1, 512), heads=[(1, 1)])
-    capture("weights", (8, 512), keep="weights")
-    for size in ((1, 16), (8, 512), (1, 2048)):
-        capture("statistics", size, keep="statistics")
-    for size in ((1, 16), (1, 512)):
-        capture("norms", size, keep="norms")
-    tokenizer, prompt = tiny_tokenizer(), " ".join(WORDS)
-    options = {"max_new_tokens": WRITTEN, "min_new_tokens": WRITTEN, "do_sample": False}
-    ids = torch.tensor([tokenizer(prompt)["input_ids"]], device=device)
-    measure(
-        "generate",
-        lambda: model.generate(ids, attention_mask=torch.ones_like(ids), **options),
-        lambda: hs.generate(model, tokenizer, prompt, keep="qk", **options),
-        rounds=SLOW,
+    def studies(self) -> None:
+        """Counting heads of BERT over texts, in memory and into a run on disk."""
+        bert, tokenizer = model_of("bert", self.device, self.sizes), tiny_tokenizer()
+        texts = texts_of(64 if self.asked.small else 1024)
+        encoded = sorted((tokenizer(text)["input_ids"] for text in texts), key=len)
+
+        def passes() -> None:
+            with torch.no_grad():
+                for length in sorted({len(each) for each in encoded}):
+                    rows = [each for each in encoded if len(each) == length]
+                    bert(torch.tensor(rows, device=self.device))
+
+        def into_parts() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                hs.heads(bert, tokenizer, texts=texts, out=Path(folder) / "run")
+
+        self.add("heads", passes, lambda: hs.heads(bert, tokenizer, texts=texts), rounds=SLOW)
+        self.add("heads out", passes, into_parts, rounds=1)
+
+
+def main() -> None:
+    """Print a line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="rows whose name holds one of these"
     )
-    del model
-    bert, texts = model_of("bert", device, sizes), texts_of(64 if asked.small else 1024)
-    encoded = sorted((tokenizer(text)["input_ids"] for text in texts), key=len)
-
-    def passes() -> None:
-        with torch.no_grad():
-            for length in sorted({len(each) for each in encoded}):
-                rows = [each for each in encoded if len(each) == length]
-                bert(torch.tensor(rows, device=device))
-
-    measure("heads", passes, lambda: hs.heads(bert, tokenizer, texts=texts), rounds=SLOW)
-
-    def into_parts(**more: Any) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            hs.heads(bert, tokenizer, texts=texts, out=Path(folder) / "run", **more)
-
-    measure("heads out", passes, into_parts, rounds=1)
+    parser.add_argument("--profile", type=Path, help="folder for where the time goes")
+    parser.add_argument("--small", action="store_true", help="small models, to try the script")
+    rows = Rows(parser.parse_args())
+    warnings.simplefilter("ignore")
+    named = torch.cuda.get_device_name() if rows.card else "CPU"
+    print(f"{named}, torch {torch.__version__}: plain pass, with headscope, ratio", flush=True)
+    rows.captures()
+    rows.studies()
 
 
 if __name__ == "__main__":
