@@ -1,3 +1,5 @@
+import { NEGATIVE, POSITIVE } from "../contract/values";
+
 export type RGB = readonly [red: number, green: number, blue: number];
 
 export function parseHex(hex: string): RGB {
@@ -23,4 +25,78 @@ function luminance([red, green, blue]: RGB): number {
 export function linear(channel: number): number {
   const c = channel / 255;
   return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+}
+
+/** Above 0 and below 0, in every picture of values that have both signs. */
+export function signColors(dark: boolean): readonly [above: string, below: string] {
+  return [POSITIVE[dark ? 1 : 0], NEGATIVE[dark ? 1 : 0]];
+}
+
+/** A colour for each byte, as the four channels of a pixel in one little-endian number. */
+export type Ramp = Uint32Array;
+
+const SEQUENTIAL = {
+  light: ["#ffffff", "#d3e3f8", "#7eaceb", "#2f68c4", "#143a80", "#081a40"],
+  dark: ["#111419", "#1a2c4a", "#28538f", "#4f92e8", "#a8d0ff", "#f2f8ff"],
+};
+/** Negative, none, positive; blue and orange stay apart for colour-blind eyes. */
+const DIVERGING = {
+  light: ["#7a2e00", "#d96214", "#f4b78e", "#ffffff", "#a3c1ee", "#2460be", "#0b2a5e"],
+  dark: ["#ffd9b8", "#ff9a4d", "#8a4a1c", "#111419", "#23487e", "#68a6ff", "#d6e8ff"],
+};
+
+/** From paper to ink for weights as bytes: one step for each step of the square root. */
+export function weightRamp(dark: boolean): Ramp {
+  return ramp(SEQUENTIAL[dark ? "dark" : "light"]);
+}
+
+/** The same without its darkest colours, for heat behind words: the strongest word should not look like a mark. */
+export function wordRamp(full: Ramp): Ramp {
+  return full.map((_, byte) => full[Math.round(0.68 * byte)]);
+}
+
+/** For numbers of both signs as bytes: 128 is none. */
+export function signedRamp(dark: boolean): Ramp {
+  return ramp(DIVERGING[dark ? "dark" : "light"]);
+}
+
+/** A number between -most and most as byte of the signed ramp. */
+export function signedByte(value: number, most: number): number {
+  return most > 0 ? Math.max(1, Math.min(255, Math.round(128 + (127 * value) / most))) : 128;
+}
+
+/** The ramp with its last colour at an earlier byte. */
+export function stretched(of: Ramp, last: number): Ramp {
+  return of.map((_, byte) => of[Math.min(255, Math.round((255 * byte) / Math.max(1, last)))]);
+}
+
+export function rampColor(of: Ramp, byte: number): RGB {
+  const pixel = of[byte];
+  return [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
+}
+
+/** The colour of a byte as CSS has it. */
+export function rampCss(of: Ramp, byte: number): string {
+  return `rgb(${rampColor(of, byte).join(" ")})`;
+}
+
+export function pixelOf([red, green, blue]: RGB): number {
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+/** A CSS gradient that shows a ramp from its first to its last byte. */
+export function rampGradient(of: Ramp, direction = "90deg"): string {
+  const stops = Array.from({ length: 17 }, (_, step) => rampCss(of, Math.min(255, 16 * step)));
+  return `linear-gradient(${direction}, ${stops.join(", ")})`;
+}
+
+function ramp(hexes: readonly string[]): Ramp {
+  const colors = hexes.map(parseHex);
+  return Uint32Array.from({ length: 256 }, (_, byte) => {
+    const at = (byte / 255) * (colors.length - 1);
+    const below = Math.min(colors.length - 2, Math.floor(at));
+    const mix = (channel: 0 | 1 | 2) =>
+      Math.round(colors[below][channel] + (at - below) * (colors[below + 1][channel] - colors[below][channel]));
+    return pixelOf([mix(0), mix(1), mix(2)]);
+  });
 }

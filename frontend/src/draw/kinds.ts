@@ -1,7 +1,6 @@
 import type { PageKinds } from "../contract/page";
 import { KIND_COLOURS } from "../contract/values";
-import type { RGB } from "./color";
-import { pixelOf, type Ramp } from "./ramps";
+import { pixelOf, type Ramp, type RGB } from "./color";
 import type { MatrixTile } from "./thumbs";
 
 // The colours of kinds of heads: hue is the kind, lightness the weight, one ramp of lightness for all hues.

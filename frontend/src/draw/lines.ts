@@ -1,5 +1,6 @@
-import type { Column, Focus } from "./columns";
-import type { Mask } from "./mask";
+import { BEND } from "../contract/values";
+import type { RGB } from "./color";
+import type { Column, Focus, Mask } from "./tokens";
 import { codeOf, type LayerValues } from "./values";
 
 /** Lines from query to key, colour by colour; heights in pixels from the top of the picture. */
@@ -133,4 +134,171 @@ function collectRow(
     store.rises.push(end - start);
     store.strengths.push(strength[byte]);
   }
+}
+
+/**
+ * The ink raster: lines as thin S-curves whose coverage is summed exactly.
+ *
+ * A line covers in every pixel column one interval of heights. Each interval adds four numbers to a difference array
+ * and one prefix sum gives the summed coverage of all lines of a head, with fractions of pixels and whatever their
+ * order. The opacity of a pixel is 1 - exp(-coverage of all heads), as of transparent ink; its colour is the mean of
+ * the heads' colours by squared coverage, so that the locally strongest head is the one that is seen.
+ */
+interface InkOptions {
+  readonly width: number;
+  readonly height: number;
+  /** Thickness of a line, measured across it. */
+  readonly lineWidth: number;
+}
+
+const FAINTEST = 1e-4;
+
+/** RGBA pixels (not premultiplied), row by row. */
+export function ink(lines: Lines, colors: readonly RGB[], options: InkOptions): Uint8ClampedArray<ArrayBuffer> {
+  const { width, height } = options;
+  const pixels = new Uint8ClampedArray(4 * width * height);
+  const column = new InkColumn(height, colors);
+  for (let x = 0; x < width; x++) {
+    const shape = curveAt(x, width);
+    let [first, last] = NOTHING;
+    for (let head = 0; head < colors.length; head++) {
+      const touched = addLines(lines, head, shape, options, column.difference, colors.length);
+      first = Math.min(first, touched[0]);
+      last = Math.max(last, touched[1]);
+    }
+    column.write(pixels, x, width, [first, last]);
+  }
+  return pixels;
+}
+
+/** How far a curve has come at the middle of a pixel column (0 to 1), and its slope per pixel. */
+interface CurvePoint {
+  readonly progress: number;
+  readonly slope: number;
+}
+
+export function curveAt(x: number, width: number): CurvePoint {
+  const u = (x + 0.5) / width;
+  return {
+    progress: (1 - BEND) * u + BEND * u * u * (3 - 2 * u),
+    slope: (1 - BEND + BEND * 6 * u * (1 - u)) / width,
+  };
+}
+
+/** First and last pixel that some lines touch; last < first where none does. */
+type Touched = readonly [first: number, last: number];
+
+const NOTHING: Touched = [Number.POSITIVE_INFINITY, -1];
+
+/**
+ * Adds the lines of one head to a difference array, axes height + 2, head: after a prefix sum along the first, number
+ * y is the coverage of pixel y, each line counted by its strength.
+ */
+export function addLines(
+  { offsets, starts, rises, strengths }: Lines,
+  index: number,
+  { progress, slope }: CurvePoint,
+  { height, lineWidth }: InkOptions,
+  difference: Float64Array,
+  heads: number,
+): Touched {
+  const slope2 = slope * slope;
+  const half = lineWidth / 2;
+  let first = height;
+  let last = -1;
+  for (let line = offsets[index]; line < offsets[index + 1]; line++) {
+    const rise = rises[line];
+    const middle = starts[line] + progress * rise;
+    const reach = half * Math.sqrt(1 + slope2 * rise * rise);
+    let upper = middle - reach;
+    let lower = middle + reach;
+    if (lower <= 0 || upper >= height) continue;
+    if (upper < 0) upper = 0;
+    if (lower > height) lower = height;
+    const strength = strengths[line];
+    const top = upper | 0;
+    const bottom = lower | 0;
+    const aboveUpper = (upper - top) * strength;
+    const aboveLower = (lower - bottom) * strength;
+    const atUpper = top * heads + index;
+    const atLower = bottom * heads + index;
+    difference[atUpper] += strength - aboveUpper;
+    difference[atUpper + heads] += aboveUpper;
+    difference[atLower] -= strength - aboveLower;
+    difference[atLower + heads] -= aboveLower;
+    if (top < first) first = top;
+    if (bottom > last) last = bottom;
+  }
+  return [first, Math.min(last, height - 1)];
+}
+
+/** One column of pixels, in which the coverage of each head is a sum that runs from the top to the bottom. */
+class InkColumn {
+  /** What the lines of each head add and take away at each height; empty again once the column is written. */
+  readonly difference: Float64Array;
+  readonly #running: Float64Array;
+  /** Axes head, red green blue. */
+  readonly #colors: Float64Array;
+
+  constructor(height: number, colors: readonly RGB[]) {
+    this.difference = new Float64Array((height + 2) * colors.length);
+    this.#running = new Float64Array(colors.length);
+    this.#colors = Float64Array.from(colors.flat());
+  }
+
+  // No head is skipped where it has no ink: a branch that goes now this way, now that costs more than the sums.
+  write(pixels: Uint8ClampedArray, x: number, width: number, [first, last]: Touched): void {
+    const { difference } = this;
+    const [running, colors] = [this.#running, this.#colors];
+    const heads = running.length;
+    running.fill(0);
+    for (let y = first; y <= last; y++) {
+      let coverage = 0;
+      let squares = 0;
+      let red = 0;
+      let green = 0;
+      let blue = 0;
+      for (let head = 0, from = y * heads, color = 0; head < heads; head++, color += 3) {
+        const sum = running[head] + difference[from++];
+        running[head] = sum;
+        const square = sum * sum;
+        coverage += sum;
+        squares += square;
+        red += square * colors[color];
+        green += square * colors[color + 1];
+        blue += square * colors[color + 2];
+      }
+      if (coverage < FAINTEST) continue;
+      const at = 4 * (y * width + x);
+      pixels[at] = red / squares;
+      pixels[at + 1] = green / squares;
+      pixels[at + 2] = blue / squares;
+      pixels[at + 3] = 255 * opacity(coverage);
+    }
+    if (last >= first) difference.fill(0, first * heads, (last + 3) * heads);
+  }
+}
+
+const OPACITY_STEPS = 512;
+const OPACITY = Float32Array.from({ length: 8 * OPACITY_STEPS }, (_, step) => 1 - Math.exp(-step / OPACITY_STEPS));
+
+function opacity(coverage: number): number {
+  return OPACITY[Math.min(OPACITY.length - 1, (coverage * OPACITY_STEPS) | 0)];
+}
+
+interface ExposureOptions {
+  /** Sum of the strengths of all lines. */
+  readonly mass: number;
+  readonly lineWidth: number;
+  /** Height over which the lines are spread. */
+  readonly height: number;
+  /** Mean coverage aimed at. */
+  readonly aim: number;
+  readonly most: number;
+}
+
+/** The gain that gives every picture the same mean darkness: one head or twelve, 20 tokens or 500. */
+export function exposure({ mass, lineWidth, height, aim, most }: ExposureOptions): number {
+  const coverage = (mass * lineWidth) / height;
+  return coverage > 0 ? Math.min(most, aim / coverage) : most;
 }

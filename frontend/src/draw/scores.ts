@@ -1,3 +1,4 @@
+import type { PageRotary } from "../contract/page";
 import { type LayerWeights, once } from "./weights";
 
 /** All that the scores and weights of a layer are recomputed from. */
@@ -213,4 +214,96 @@ function softmaxBytes(scores: Float32Array, sink: number, bytes: Uint8Array, sta
   const factor = 255 / Math.sqrt(sum);
   for (let key = 0; key < scores.length; key++) bytes[start + key] = scores[key] * factor + 0.5;
   return top + Math.log(sum);
+}
+
+/** The numbers of one query, or of one key, of a head. */
+export function queryOf({ query, queries, features }: ScoreParts, head: number, token: number): Float32Array {
+  const start = (head * queries + token) * features;
+  return query.subarray(start, start + features);
+}
+
+export function keyOf(parts: ScoreParts, head: number, token: number): Float32Array {
+  const { key, keys, features } = parts;
+  const start = (kvHead(parts, head) * keys + token) * features;
+  return key.subarray(start, start + features);
+}
+
+/** What each neuron adds to the score of a query and a key, before cap and bias. */
+export function added(parts: ScoreParts, head: number, query: number, key: number): Float32Array {
+  const [q, k] = [queryOf(parts, head, query), keyOf(parts, head, key)];
+  return q.map((value, feature) => value * k[feature] * parts.scale);
+}
+
+/**
+ * What each neuron adds to what sets the attended keys of a query apart: its part of the score as mean over the keys
+ * by weight, less its plain mean over the keys that can be seen.
+ */
+export function addedOverall(parts: ScoreParts, head: number, query: number, weights: Float32Array): Float32Array {
+  const sums = new Float32Array(parts.features);
+  const seen = [...weights.keys()].filter((key) => weights[key] > 0);
+  for (const key of seen) {
+    const factor = weights[key] - 1 / seen.length;
+    added(parts, head, query, key).forEach((value, feature) => {
+      sums[feature] += factor * value;
+    });
+  }
+  return sums;
+}
+
+/** The neurons by the size of what they add, largest first. */
+export function ranked(contributions: Float32Array): number[] {
+  return [...contributions.keys()].sort((a, b) => Math.abs(contributions[b]) - Math.abs(contributions[a]) || a - b);
+}
+
+/** The part of all that is added, whatever its sign, that the first of a ranking carry: one number for each count. */
+export function carried(contributions: Float32Array, order: readonly number[]): number[] {
+  const total = contributions.reduce((sum, value) => sum + Math.abs(value), 0);
+  let sum = 0;
+  return order.map((feature) => {
+    sum += Math.abs(contributions[feature]);
+    return total > 0 ? sum / total : 0;
+  });
+}
+
+/** The two features of a pair that rotary positions turn together. */
+export function pairOf({ frequencies, style, start }: PageRotary, pair: number): readonly [number, number] {
+  if (style === "neighbours") return [start + 2 * pair, start + 2 * pair + 1];
+  return [start + pair, start + pair + frequencies.length];
+}
+
+/** The features, pair by pair, fastest first; features that are not turned come last. */
+export function byPair(rotary: PageRotary, features: number): number[] {
+  const turned = rotary.frequencies.flatMap((_, pair) => [...pairOf(rotary, pair)]);
+  const rest = Array.from({ length: features }, (_, feature) => feature).filter((feature) => !turned.includes(feature));
+  return [...turned, ...rest];
+}
+
+/**
+ * The score of a query and a key if they stood at other distances (query - key), before cap and bias.
+ *
+ * A pair of features adds |q| |k| cos(angle); a distance larger by one turns that angle by the pair's frequency.
+ */
+export function scoreByDistance(
+  parts: ScoreParts,
+  rotary: PageRotary,
+  head: number,
+  [query, key]: readonly [number, number],
+  distances: readonly number[],
+): number[] {
+  const [q, k] = [queryOf(parts, head, query), keyOf(parts, head, key)];
+  const turned = new Set<number>();
+  const pairs = rotary.frequencies.map((frequency, pair) => {
+    const [a, b] = pairOf(rotary, pair);
+    turned.add(a).add(b);
+    return { frequency, even: q[a] * k[a] + q[b] * k[b], odd: q[b] * k[a] - q[a] * k[b] };
+  });
+  const rest = q.reduce((sum, value, feature) => (turned.has(feature) ? sum : sum + value * k[feature]), 0);
+  return distances.map((distance) => {
+    const more = distance - (query - key);
+    const sum = pairs.reduce(
+      (total, { frequency, even, odd }) => total + even * Math.cos(frequency * more) - odd * Math.sin(frequency * more),
+      rest,
+    );
+    return parts.scale * sum;
+  });
 }

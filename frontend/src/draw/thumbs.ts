@@ -1,9 +1,6 @@
-import type { RGB } from "./color";
-import { exposure, ink } from "./ink";
-import { liftByte, topLift } from "./lift";
-import { collectLines, drawnOf, everyLine, leastLevel } from "./lines";
-import type { Ramp } from "./ramps";
-import { arrayValues, codeOf, type LayerValues, topOf } from "./values";
+import type { Ramp, RGB } from "./color";
+import { collectLines, drawnOf, everyLine, exposure, ink, leastLevel } from "./lines";
+import { arrayValues, codeOf, type LayerValues, liftByte, topLift, topOf } from "./values";
 import { toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** Small pictures of multiples of the even share, as parts of the most that one of so many keys can have. */

@@ -1,5 +1,8 @@
-import { signedByte } from "./ramps";
-import { type ScoreParts, scoreAt, scoreRow } from "./scores";
+import type { PageTokens } from "../contract/page";
+import { signedByte } from "./color";
+import type { Tile } from "./heat";
+import { eachRun, type ScoreParts, scoreAt, scoreRow, type Visible } from "./scores";
+import { type Focus, type Mask, otherSide, type Side } from "./tokens";
 import { type LayerWeights, once, toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** What the bytes of a quantity stand for. */
@@ -123,4 +126,293 @@ export function largest(values: Iterable<number>): number {
   let most = 0;
   for (const value of values) if (Number.isFinite(value) && Math.abs(value) > most) most = Math.abs(value);
   return most;
+}
+
+// How often the even share a weight is: the share that each key would get if a query gave the same to all it sees.
+
+/**
+ * What even attention gives, as the weights of one head.
+ *
+ * Where weights came as bytes it is rounded as they are, so that an even head has exactly its even share.
+ */
+export function evenWeights(
+  visible: Visible | null,
+  { queries, keys }: Pick<LayerWeights, "queries" | "keys">,
+  rounded: boolean,
+): LayerWeights {
+  const shares = Float32Array.from({ length: queries }, (_, query) => {
+    let seen = 0;
+    eachRun(visible, query, keys, (start, end) => {
+      seen += end - start;
+    });
+    const share = seen && 1 / seen;
+    return rounded ? WEIGHT[toByte(share)] : share;
+  });
+  const row = (_: number, query: number) => {
+    const values = new Float32Array(keys);
+    eachRun(visible, query, keys, (start, end) => values.fill(shares[query], start, end));
+    return values;
+  };
+  const column = (_: number, key: number) =>
+    shares.map((share, query) => {
+      let seen = 0;
+      eachRun(visible, query, keys, (start, end) => {
+        if (key >= start && key < end) seen = share;
+      });
+      return seen;
+    });
+  const bytes = once(() => {
+    const all = new Uint8Array(queries * keys);
+    for (let query = 0; query < queries; query++) all.set(row(0, query).map(toByte), query * keys);
+    return all;
+  });
+  return { heads: 1, queries, keys, bytes, row, column };
+}
+
+/** What even attention gives to each key, as mean over the queries and of bytes, as `received` tells it of a head. */
+export function evenReceived(even: LayerValues, mask: Mask): Float32Array {
+  const sums = new Float32Array(even.keys);
+  for (let query = 0; query < even.queries; query++) {
+    if (!mask.query[query]) continue;
+    const row = even.row(0, query);
+    for (let key = 0; key < sums.length; key++) if (mask.key[key]) sums[key] += WEIGHT[toByte(row[key])] / even.queries;
+  }
+  return sums;
+}
+
+/** Weights as multiples of their even shares; 0 where there is none. */
+export function liftsOf(weights: Float32Array, even: Float32Array): Float32Array {
+  return weights.map((weight, token) => liftOf(weight, even[token]));
+}
+
+export function liftOf(weight: number, even: number): number {
+  return even > 0 ? weight / even : 0;
+}
+
+/** How often the even share has the full colour: as often as one key can have it, from 8 to 64 times. */
+export function topLift(keys: number): number {
+  return Math.min(64, Math.max(8, keys));
+}
+
+/** Multiples as bytes on a scale of doublings: up to the even share nothing, from `top` times on the last. */
+export function liftByte(lift: number, top: number): number {
+  return lift > 1 ? Math.min(255, Math.round((255 * Math.log2(lift)) / Math.log2(top))) : 0;
+}
+
+/** The weights of one head, or the mean of several, as bytes of their multiples. */
+export function liftTile({ bytes, rows, columns, top: most }: Tile, even: LayerValues): Tile {
+  const top = topLift(columns);
+  const made = new Uint8Array(rows * columns);
+  for (let query = 0; query < rows; query++) {
+    const shares = even.row(0, query);
+    for (let key = 0, at = query * columns; key < columns; key++, at++) {
+      if (bytes[at] > 0) made[at] = liftByte(liftOf(WEIGHT[bytes[at]] * most, WEIGHT[toByte(shares[key])]), top);
+    }
+  }
+  return { bytes: made, rows, columns, top };
+}
+
+/** What some tokens (their mean, or their sum) and each token of the other side have between them in a head; 0 where that is not told. */
+export function tokenAttention(
+  weights: LayerValues,
+  head: number,
+  mask: Mask,
+  { side, tokens }: Focus,
+  pinned: "mean" | "sum" = "mean",
+): Float32Array {
+  const count = side === "query" ? weights.keys : weights.queries;
+  const shown = mask[otherSide(side)];
+  const read = side === "query" ? weights.row : weights.column;
+  const used = tokens.filter((token) => mask[side][token]);
+  const parts = pinned === "sum" ? 1 : used.length;
+  const sum = new Float32Array(count);
+  for (const token of used) {
+    const values = read(head, token);
+    for (let other = 0; other < count; other++) {
+      if (shown[other] && values[other] !== Number.NEGATIVE_INFINITY) sum[other] += values[other] / parts;
+    }
+  }
+  return sum;
+}
+
+/** The share of these queries' weight that no key has; queries that look at nothing have none. */
+export function missingShare(weights: LayerValues, head: number, queries: readonly number[]): number {
+  const sums = queries.map((query) => weights.row(head, query).reduce((a, b) => a + b));
+  const alive = sums.filter(Boolean);
+  return alive.reduce((missing, sum) => missing + 1 - sum, 0) / (alive.length || 1);
+}
+
+/** What each key receives, as mean over the queries. */
+export function received(weights: LayerValues, head: number, mask: Mask): Float32Array {
+  const { queries, keys } = weights;
+  const bytes = weights.bytes(head);
+  const { parts } = codeOf(weights);
+  const top = topOf(weights, head);
+  const sums = new Float32Array(keys);
+  for (let query = 0; query < queries; query++) {
+    if (!mask.query[query]) continue;
+    const row = query * keys;
+    for (let key = 0; key < keys; key++) sums[key] += parts[bytes[row + key]];
+  }
+  return sums.map((sum, key) => (mask.key[key] ? (sum * top) / queries : 0));
+}
+
+/** The tokens with most attention, largest first, by size or by value; those with none are left out. */
+export function strongest(attention: Float32Array, most: number, order = Math.abs): number[] {
+  return Array.from(attention.keys())
+    .filter((token) => attention[token] !== 0)
+    .sort((a, b) => order(attention[b]) - order(attention[a]) || a - b)
+    .slice(0, most);
+}
+
+/** Which pieces make a word. */
+export interface Merge {
+  /** The word of each piece. */
+  readonly wordOf: readonly number[];
+  /** First piece of each word, and how many pieces there are in the end. */
+  readonly starts: readonly number[];
+}
+
+export function mergeOf({ continues }: PageTokens): Merge {
+  const starts: number[] = [];
+  const wordOf = continues.map((goesOn, piece) => {
+    if (!goesOn || piece === 0) starts.push(piece);
+    return starts.length - 1;
+  });
+  return { wordOf, starts: [...starts, continues.length] };
+}
+
+/** The words as tokens. */
+export function mergedTokens(tokens: PageTokens, { wordOf, starts }: Merge): PageTokens {
+  const words = starts.slice(0, -1);
+  const names = tokens.words ?? tokens.labels;
+  return {
+    ...tokens,
+    pieces: names,
+    labels: names,
+    continues: words.map(() => false),
+    special: words.map((piece) => tokens.special[piece]),
+    segments: words.map((piece) => tokens.segments[piece]),
+    ...(tokens.written !== undefined && { written: wordOf[tokens.written] }),
+    ...(tokens.areas && { areas: words.map((piece) => tokens.areas?.[piece] ?? "") }),
+    ...(tokens.runs && {
+      runs: tokens.runs.map(([first, stop, ...picture]) => [wordOf[first], (wordOf[stop - 1] ?? -1) + 1, ...picture]),
+    }),
+  };
+}
+
+/**
+ * The values between words: the sum over the word that is looked at, the mean over the word that looks; of scores, which
+ * do not add up, the mean over both, without pairs that may not be seen.
+ */
+export function mergedValues(values: LayerValues, of: Readonly<Record<Side, Merge>>, scores = false): LayerValues {
+  const [queries, keys] = [of.query.starts.length - 1, of.key.starts.length - 1];
+  const row = (head: number, word: number) => {
+    const [from, to] = [of.query.starts[word], of.query.starts[word + 1]];
+    const [sums, counts] = [new Float32Array(keys), new Uint32Array(keys)];
+    for (let piece = from; piece < to; piece++) {
+      values.row(head, piece).forEach((value, key) => {
+        if (!Number.isFinite(value)) return;
+        sums[of.key.wordOf[key]] += value;
+        counts[of.key.wordOf[key]]++;
+      });
+    }
+    if (scores) return sums.map((sum, key) => (counts[key] ? sum / counts[key] : Number.NEGATIVE_INFINITY));
+    return sums.map((sum) => sum / (to - from));
+  };
+  const column = (head: number, word: number) =>
+    Float32Array.from({ length: queries }, (_, query) => row(head, query)[word]);
+  return fromRows(values, { queries, keys, row, column });
+}
+
+type Made = Pick<LayerValues, "queries" | "keys" | "row" | "column">;
+
+/** Values of which only rows and columns are worked out; their bytes are made of these. */
+function fromRows(like: LayerValues, made: Made): LayerValues {
+  const { signed } = codeOf(like);
+  const worked = once((head) => {
+    const all = new Float32Array(made.queries * made.keys);
+    for (let query = 0; query < made.queries; query++) all.set(made.row(head, query), query * made.keys);
+    if (signed) return signedBytes(all);
+    // Weights are parts of 1; other sums may be larger than any of what they are sums of.
+    const top = like.top ? Math.max(topOf(like, head), largest(all)) : 1;
+    return { bytes: Uint8Array.from(all, (value) => toByte(value / top)), top };
+  });
+  return {
+    heads: like.heads,
+    ...made,
+    ...(like.code && { code: like.code }),
+    ...(like.free && { free: true }),
+    ...(like.top && { top: (head: number) => worked(head).top }),
+    bytes: (head) => worked(head).bytes,
+  };
+}
+
+/** How far two quantities agree. */
+export interface Agreement {
+  /** Rows that were compared. */
+  readonly rows: number;
+  /** Part of them whose strongest key is the same. */
+  readonly sameTop: number;
+  /** Mean of their rank correlations (Spearman), of those rows where it is defined; NaN where there is none. */
+  readonly rank: number;
+}
+
+const MOST_ROWS = 192;
+const MOST_PAIRS = 60_000;
+
+type Row = (row: number) => Float32Array;
+
+/** Compares two quantities over evenly spaced rows; pairs where one is not finite do not count. */
+export function agreement(one: Row, other: Row, rows: number): Agreement | null {
+  const count = Math.min(rows, MOST_ROWS);
+  let [compared, same, ranked, sum] = [0, 0, 0, 0];
+  for (let at = 0; at < count; at++) {
+    const row = Math.floor((at * rows) / count);
+    const [a, b] = [one(row), other(row)];
+    const pairs = [...a.keys()].filter((key) => Number.isFinite(a[key]) && Number.isFinite(b[key]));
+    if (pairs.length === 0) continue;
+    compared++;
+    if (topKey(a, pairs) === topKey(b, pairs)) same++;
+    const skip = Math.max(1, Math.floor((pairs.length * count) / MOST_PAIRS));
+    const some = pairs.filter((_, place) => place % skip === at % skip);
+    const rank = rankCorrelation(
+      some.map((key) => a[key]),
+      some.map((key) => b[key]),
+    );
+    if (Number.isNaN(rank)) continue;
+    ranked++;
+    sum += rank;
+  }
+  return compared > 0 ? { rows: compared, sameTop: same / compared, rank: sum / ranked } : null;
+}
+
+function topKey(row: Float32Array, pairs: readonly number[]): number {
+  return pairs.reduce((top, key) => (row[key] > row[top] ? key : top), pairs[0]);
+}
+
+/** Spearman's rank correlation; equal values share their mean rank. NaN where one side does not vary. */
+export function rankCorrelation(a: readonly number[], b: readonly number[]): number {
+  const [ranksA, ranksB] = [ranks(a), ranks(b)];
+  const mean = (a.length - 1) / 2;
+  let [both, squareA, squareB] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    const [x, y] = [ranksA[i] - mean, ranksB[i] - mean];
+    both += x * y;
+    squareA += x * x;
+    squareB += y * y;
+  }
+  return both / Math.sqrt(squareA * squareB);
+}
+
+function ranks(values: readonly number[]): Float64Array {
+  const order = Uint32Array.from(values.keys()).sort((i, j) => values[i] - values[j]);
+  const found = new Float64Array(values.length);
+  for (let first = 0; first < order.length; ) {
+    let end = first + 1;
+    while (end < order.length && values[order[end]] === values[order[first]]) end++;
+    for (let i = first; i < end; i++) found[order[i]] = (first + end - 1) / 2;
+    first = end;
+  }
+  return found;
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { BOARD, type Drawing, emptyBoard, isDrawn, STAMPS, stampedBoard } from "../state/sketch";
-import { walkTiles } from "./walkTiles";
+import { walkTiles } from "./controls";
 
 interface SketchBoardProps {
   board: Drawing;

@@ -1,8 +1,7 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentChildren, type ComponentType, render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { messageOf, PageError } from "../source/errors";
-import type { Source } from "../source/source";
+import { messageOf, PageError, type Source } from "../source/source";
 import { keepHead, type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
 import { type FollowTheme, followSystemTheme } from "./theme";

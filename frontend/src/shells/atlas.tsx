@@ -1,20 +1,16 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followSystemTheme } from "../parts/theme";
-import { type AtlasIndex, type AtlasSource, scriptSource } from "../source/atlas";
-import type { ComparisonIndex } from "../source/atlasComparison";
-import type { TreeIndex } from "../source/headvis";
-import { type AtlasPlace, readPlace } from "../state/atlas";
-import { readMetric } from "../state/headvis";
+import { type AtlasIndex, type AtlasSource, type ComparisonIndex, scriptSource, type TreeIndex } from "../source/atlas";
+import { type AtlasPlace, readMetric, readPlace } from "../state/atlas";
 import controls from "../styles/controls.css";
 import evidence from "../styles/evidence.css";
 import { withBase } from "../styles/index";
 import sketch from "../styles/sketch.css";
 import atlas from "../views/atlas/atlas.css";
-import { ComparisonPlace } from "../views/atlas/comparison/ComparisonPlace";
+import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
 import { HeadPage } from "../views/atlas/HeadPage";
-import { TreeHeadPage } from "../views/atlas/headvis/TreeHeadPage";
-import { TreeMap } from "../views/atlas/headvis/TreeMap";
+import { TreeHeadPage, TreeMap } from "../views/atlas/headvis/TreePages";
 import { MapPage } from "../views/atlas/MapPage";
 import { viewOf } from "../views/atlas/parts";
 

@@ -1,12 +1,9 @@
 import { mountFailure } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
-import { httpSource } from "../source/http";
-import { type WidgetModel, widgetSource } from "../source/widget";
+import { httpSource, takeToken, type WidgetModel, widgetSource } from "../source/source";
 import { pageSelection, type Selection } from "../state/selection";
-import { mountApp } from "../views/app/mount";
-import { styles } from "../views/app/styles";
+import { mountApp, styles } from "../views/app/mount";
 import { openPage } from "./show";
-import { takeToken } from "./token";
 
 // The shells that ask for their data: anywidget's module has a default export, the server's page calls `serve`.
 

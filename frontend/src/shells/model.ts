@@ -1,19 +1,19 @@
+import { effect } from "@preact/signals-core";
+import type { LiveFacts, LiveInput, LiveLooking } from "../contract/live";
 import { DEFAULTS } from "../contract/values";
-import { mounting } from "../parts/mount";
-import { httpModel } from "../source/model";
+import { mountChoice, mountFailure, mounting, mountMessage } from "../parts/mount";
+import { followHostTheme } from "../parts/theme";
+import { type Answered, type Asked, httpModel, type Model, ModelError } from "../source/model";
+import { PageError, takeToken, type WidgetModel } from "../source/source";
+import { readAsked, writeAsked } from "../state/changes";
 import { isSame, type Live, liveState } from "../state/live";
-import { readAsked, writeAsked } from "../state/liveAddress";
-import { pageSelection } from "../state/selection";
-import { styles } from "../views/app/styles";
-import { liveApp } from "../views/live/LiveBar";
-import { liveStyles } from "../views/live/styles";
-import { firstAnswer, loadedFacts, randomName } from "./modelStart";
+import { pageSelection, readFragment, type Selection } from "../state/selection";
+import { styles } from "../views/app/mount";
+import { FILES, FileField } from "../views/live/Fields";
+import { liveApp, liveStyles } from "../views/live/LiveBar";
 import { type Extra, openPage } from "./show";
-import { takeToken } from "./token";
 
 // The page of `headscope serve --model`: all views, and a model that answers.
-
-export { default } from "./modelWidget";
 
 /** The page of a model. */
 export async function serve(element: HTMLElement): Promise<void> {
@@ -48,4 +48,215 @@ function extraOf(live: Live): Extra {
       return true;
     },
   };
+}
+
+// How a page of a model begins, whoever answers it: until the model is there, and what is shown first.
+
+/** What is read where neither the address nor the server gives a text. */
+const FIRST_TEXT = "The cat sat on the mat because it was tired.";
+/** Milliseconds between two looks whether the model has been loaded. */
+const LOOK_AGAIN = 400;
+
+/** Crypto names are only there in secure contexts; a name that nobody else has is all that is wanted. */
+export function randomName(): string {
+  return `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+}
+
+export async function loadedFacts(model: Model, element: HTMLElement): Promise<LiveFacts> {
+  for (;;) {
+    const facts = await model.facts();
+    if (facts.failed) throw new PageError(facts.failed);
+    if (!facts.loading) return facts;
+    mountMessage(element, `Loading ${facts.name || "the model"} …`, styles);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+  }
+}
+
+export async function firstAnswer(
+  model: Model,
+  facts: LiveFacts,
+  element: HTMLElement,
+  fragment: string,
+): Promise<Answered> {
+  const linked = readAsked(fragment);
+  const { fields } = facts;
+  const alone = linked !== null || fields.includes("text");
+  const input = linked?.input ?? firstInput(facts, alone ? {} : await chosenInput(facts, element));
+  const asked: Asked = { input, changes: linked?.changes ?? [] };
+  const { view, layer, heads, stack, quantity } = readFragment(fragment, {
+    ...DEFAULTS,
+    view: "overview",
+    stack: "",
+    layer: 0,
+  });
+  const looking = { view, layer, quantity, ...(stack && { stack }), ...(heads && { heads: [...heads] }) };
+  try {
+    return await model.ask(asked, looking);
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    // Changes of a link may be of another model: the text is shown all the same.
+    if (asked.changes.length > 0) return model.ask({ ...asked, changes: [] }, looking);
+    if (!alone || !(fields.includes("image") || fields.includes("audio"))) throw error;
+    // A model such as CLIP reads no text without a picture; a link never holds one.
+    return askWithFile(model, facts, element, { asked, looking });
+  }
+}
+
+interface FirstQuestion {
+  readonly asked: Asked;
+  readonly looking: LiveLooking;
+}
+
+async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement, { asked, looking }: FirstQuestion) {
+  const input = { ...asked.input, ...(await chosenInput(facts, element)) };
+  return model.ask({ ...asked, input }, looking);
+}
+
+/** What is read first where the address says nothing; a model of pictures or sounds is given one. */
+function firstInput({ text, messages, fields }: LiveFacts, chosen: Partial<LiveInput>): LiveInput {
+  if (messages.length > 0) return { messages, ...chosen };
+  return fields.includes("text") ? { text: text || FIRST_TEXT, ...chosen } : chosen;
+}
+
+/** A picture or a sound that the reader chooses before anything can be shown. */
+async function chosenInput(facts: LiveFacts, element: HTMLElement): Promise<Partial<LiveInput>> {
+  const name: "image" | "audio" = facts.fields.includes("image") ? "image" : "audio";
+  const lead = `${facts.name} reads ${FILES[name].one}. Choose one:`;
+  const given = { name, facts, lead } as const;
+  return { [name]: await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`) };
+}
+
+// The page of a model as a widget of a notebook, in the form that anywidget wants: its kernel answers.
+
+const HEIGHT = 440;
+
+function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
+  const place = el.ownerDocument.createElement("div");
+  el.append(place);
+  const kernel = kernelFetch(model);
+  const stops = [kernel.close, () => place.remove()];
+  // Notebooks scroll their output on keys and wheel that the views want for themselves, and have keys of their own.
+  for (const event of ["keydown", "wheel"]) place.addEventListener(event, (heard) => heard.stopPropagation());
+  start(model, place, kernel.ask).then(
+    (stop) => stops.unshift(stop),
+    (error: unknown) => mountFailure(place, error, styles),
+  );
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typeof kernelFetch>["ask"]) {
+  const asks = httpModel("", "", randomName(), ask);
+  const facts = await loadedFacts(asks, place);
+  const live = liveState(asks, facts, await firstAnswer(asks, facts, place, linkTo(askedOf(model))));
+  let shown = "";
+  const view = mounting(liveApp(live, place), `${styles}${liveStyles}`)(place, {
+    source: live.answer.peek().source,
+    selection: { view: "overview", ...(model.get("selection") as Partial<Selection>) },
+    height: HEIGHT,
+    followTheme: followHostTheme,
+    onSelection: (selection) => {
+      shown = JSON.stringify(selection);
+      tell({ selection });
+    },
+  });
+  /** Lets Python know what is shown. */
+  function tell(values: Readonly<Record<string, unknown>>): void {
+    for (const [name, value] of Object.entries(values)) model.set(name, value);
+    model.save_changes();
+  }
+  const stopTelling = effect(() => {
+    const { asked, opening } = live.answer.value;
+    tell({ asked: withoutFiles(asked), _shown_id: opening.id });
+  });
+  const onAsked = () => {
+    const asked = askedOf(model);
+    if (asked && !isSame(asked, withoutFiles(live.asked.peek()))) live.go(asked);
+  };
+  const onSelection = () => {
+    const selection = model.get("selection") as Partial<Selection>;
+    if (JSON.stringify(selection) !== shown) view.update({ selection });
+  };
+  model.on("change:asked", onAsked);
+  model.on("change:selection", onSelection);
+  return () => {
+    model.off("change:asked", onAsked);
+    model.off("change:selection", onSelection);
+    stopTelling();
+    live.destroy();
+    view.destroy();
+  };
+}
+
+/** What Python asks; null as long as it asks nothing. */
+function askedOf(model: WidgetModel): Asked | null {
+  const { input, changes } = (model.get("asked") ?? {}) as Partial<Asked>;
+  return input ? { input, changes: changes ?? [] } : null;
+}
+
+function linkTo(asked: Asked | null): string {
+  return asked ? writeAsked(asked) : "";
+}
+
+/** A picture or a sound is megabytes, which a notebook would keep. */
+function withoutFiles({ input, changes }: Asked): Asked {
+  const { image: _, audio: __, ...rest } = input;
+  return { input: rest, changes };
+}
+
+export default { render };
+
+/** What the kernel sends of an answer; its only buffer holds the next bytes. */
+interface Part {
+  readonly type: "answer";
+  readonly id: string;
+  readonly status: number;
+  readonly more: boolean;
+}
+
+interface Waiting {
+  begin(answer: Response): void;
+  stream: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
+  begun: boolean;
+  body: ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
+/** `fetch` for a widget: what a page asks its server, the kernel is asked in messages. */
+function kernelFetch(model: WidgetModel) {
+  const waiting = new Map<string, Waiting>();
+  const onMessage = (part: Part, buffers: readonly DataView<ArrayBuffer>[]) => {
+    const asked = part?.type === "answer" ? waiting.get(part.id) : undefined;
+    if (!asked) return;
+    const [{ buffer, byteOffset, byteLength }] = buffers;
+    if (byteLength > 0) asked.stream.enqueue(new Uint8Array(buffer, byteOffset, byteLength));
+    if (!part.more) {
+      asked.stream.close();
+      waiting.delete(part.id);
+    }
+    if (!asked.begun) asked.begin(new Response(asked.body, { status: part.status }));
+    asked.begun = true;
+  };
+  model.on("msg:custom", onMessage);
+  const ask = (address: string, { body, signal }: RequestInit = {}) =>
+    new Promise<Response>((begin, refuse) => {
+      // Several views of one model hear all answers, so an id must be nobody else's.
+      const id = `${Date.now()}-${Math.random()}`;
+      let controller: Waiting["stream"] | undefined;
+      const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+        start: (given) => (controller = given),
+      });
+      if (!controller) throw new PageError("This browser cannot read streams.");
+      const asked: Waiting = { begin, stream: controller, begun: false, body: stream };
+      waiting.set(id, asked);
+      signal?.addEventListener("abort", () => {
+        if (!waiting.delete(id)) return;
+        model.send({ type: "stop", id });
+        const ended = new DOMException("No longer wanted", "AbortError");
+        if (asked.begun) asked.stream.error(ended);
+        else refuse(ended);
+      });
+      model.send({ type: "ask", id, path: address, ...(body !== undefined && { body }) });
+    });
+  return { ask, close: () => model.off("msg:custom", onMessage) };
 }

@@ -1,4 +1,4 @@
-import { inlineSource } from "../source/inline";
+import { inlineSource } from "../source/source";
 import { openPage } from "./show";
 
 // The self-contained page: data in script elements.

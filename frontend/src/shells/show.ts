@@ -1,11 +1,8 @@
 import { type MountedView, mountFailure } from "../parts/mount";
-import type { FromFrame, ToFrame } from "../parts/theme";
-import { orSystem } from "../parts/theme";
+import { type FromFrame, orSystem, type ToFrame } from "../parts/theme";
 import type { Source } from "../source/source";
-import { readFragment, writeFragment } from "../state/fragment";
-import { isStep, pageSelection, type Selection } from "../state/selection";
-import { mountApp } from "../views/app/mount";
-import { styles } from "../views/app/styles";
+import { isStep, pageSelection, readFragment, type Selection, writeFragment } from "../state/selection";
+import { mountApp, styles } from "../views/app/mount";
 
 // All views in a page of their own, the selection in the URL fragment.
 

@@ -1,8 +1,5 @@
 // An atlas comes in scripts, since a page that was opened from a disk may not fetch: each calls `headscopeAtlas`.
 
-import type { ComparisonIndex } from "./atlasComparison";
-import type { TreeHead, TreeIndex } from "./headvis";
-
 /** A pair of words: query, key, share of the attention, share of even attention, 1 where both stand for text. */
 export type WordPair = readonly [query: string, key: string, share: number, even: number, isWords: number];
 /** A share of a head, and of even attention. */
@@ -138,4 +135,106 @@ export function scriptSource(page: Document & { defaultView: Window | null }): A
 
 function missing(name: string): Error {
   return new Error(`data/${name}.js could not be read; copy the whole folder of the atlas`);
+}
+
+// Two atlases side by side: what `data/index.js` holds of the pairs of their heads.
+
+export interface ComparedPair {
+  /** Places of both heads among those of their atlas. */
+  readonly a: number;
+  readonly b: number;
+  readonly similarity: number;
+  /** Mean similarity of the head of A and all heads of B. */
+  readonly chance: number;
+  readonly nextBest: number | null;
+  /** In the order of `parts` of the index; null where it is not known. */
+  readonly parts: readonly (number | null)[];
+  readonly gained: readonly string[];
+  readonly lost: readonly string[];
+}
+
+/** A score of both heads of a pair, and the interval of the difference. */
+export type ComparedScore = readonly [
+  pair: number,
+  pattern: string,
+  before: number,
+  after: number,
+  low: number | null,
+  high: number | null,
+];
+
+export interface ComparisonIndex {
+  readonly kind: "comparison";
+  readonly a: AtlasIndex;
+  readonly b: AtlasIndex;
+  readonly names: readonly [a: string, b: string];
+  readonly matching: "best" | "number";
+  readonly summary: string;
+  readonly caution: string;
+  readonly parts: readonly string[];
+  /** Mean similarity of matched heads, of random pairs, and of different heads that are matched in the same way. */
+  readonly similarity: number | null;
+  readonly chance: number;
+  readonly different: number | null;
+  readonly confidence: number;
+  readonly sameTexts: boolean;
+  readonly pairs: readonly ComparedPair[];
+  /** Those whose interval does not hold 0 first, the largest difference first. */
+  readonly differences: readonly ComparedScore[];
+}
+
+// A tree of HeadVis, in the scripts of an atlas: what it lacks of one is not there.
+
+export interface TreeMetric {
+  readonly name: string;
+  readonly says: string;
+  readonly values: readonly (number | null)[];
+}
+
+export interface TreeIndex {
+  readonly kind: "headvis";
+  readonly model: string;
+  readonly dataset: string;
+  readonly texts: number | null;
+  /** Whether no query saw what comes after it; else that is not known. */
+  readonly causal: boolean;
+  readonly heads: readonly (readonly [layer: number, head: number])[];
+  readonly metrics: readonly TreeMetric[];
+  readonly statistics: Readonly<Record<string, { readonly label: string; readonly format: string }>>;
+}
+
+export interface TreePlot {
+  readonly label: string;
+  readonly says: string;
+  readonly edges: readonly number[];
+  readonly values: readonly number[];
+}
+
+export interface TreeTable {
+  readonly label: string;
+  readonly says: string;
+  readonly rows: readonly (readonly [token: string, weight: number])[];
+}
+
+/** A text with the largest weights of each row; what was cut is not known. */
+export interface TreeSequence {
+  readonly name: string;
+  /** From 1, the highest the strongest; 0 where that is not known. */
+  readonly interval: number;
+  /** The largest weight outside row and column 0. */
+  readonly largest: number;
+  readonly tokens: readonly string[];
+  readonly queries: readonly number[];
+  readonly keys: readonly number[];
+  readonly weights: readonly number[];
+}
+
+export interface TreeHead {
+  readonly layer: number;
+  readonly head: number;
+  readonly sequences: readonly TreeSequence[];
+  readonly histogram: TreePlot | null;
+  readonly plots: readonly TreePlot[];
+  readonly tables: readonly TreeTable[];
+  readonly statistics: readonly (readonly [name: string, value: number | string])[];
 }

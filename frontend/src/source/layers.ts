@@ -1,7 +1,286 @@
-import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
-import { arraySize } from "./arrays";
-import { type LoadedLayer, type OpenLayer, openLayer, type WantedHeads } from "./layer";
-import type { Source } from "./source";
+import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../contract/page";
+import { kvHead, type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
+import { arrayValues, contributionValues, evenWeights, type LayerValues, scoreValues } from "../draw/values";
+import { headWeights, type LayerWeights } from "../draw/weights";
+import { checkLayer, PageError, type Source } from "./source";
+
+const BYTES: Readonly<Record<PageArray["dtype"], number>> = { uint8: 1, float16: 2, float32: 4, int32: 4 };
+
+export function arraySize({ shape }: PageArray): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/** One entry of the outermost axis of an array that comes in parts, as an array of its own. */
+export function partOf(array: PageArray, at: number): PageArray {
+  const { split, ...rest } = array;
+  return split ? { ...rest, chunk: `${array.chunk}/${at}`, shape: [1, ...array.shape.slice(1)] } : array;
+}
+
+/** How many layers are asked for at a time. */
+const AT_ONCE = 3;
+
+/**
+ * Reads an array of layers as it comes, from one of them on: `show` is told what came, where it begins, and how many
+ * layers are still to come; it ends where that gives false.
+ */
+export async function readLayers(
+  source: Source,
+  array: PageArray,
+  first: number,
+  show: (part: PageArray, bytes: Uint8Array<ArrayBuffer>, start: number, left: number) => boolean,
+): Promise<void> {
+  if (!array.split) {
+    show(array, await source.chunk(array.chunk), 0, 0);
+    return;
+  }
+  let [left, wanted] = [array.shape[0], true];
+  const order = [...Array(left).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
+  const worker = async () => {
+    for (let row = order.shift(); row !== undefined && wanted; row = order.shift()) {
+      const part = partOf(array, row);
+      const bytes = await source.chunk(part.chunk);
+      if (wanted) wanted = show(part, bytes, row * arraySize(part), --left);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
+
+/** The bytes of an array, where there are as many as its shape and type need. */
+export function checkedBytes(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const wanted = arraySize(array) * BYTES[array.dtype];
+  if (bytes.length !== wanted) {
+    throw new PageError(
+      `“${array.chunk}” holds ${bytes.length} bytes; ${array.axes.join(" × ")} = ${array.shape.join(" × ")} of ` +
+        `${array.dtype} need ${wanted}. The file is damaged. Write it again.`,
+    );
+  }
+  return bytes;
+}
+
+/** Numbers of 16 or 32 bits as single precision. */
+export function floats(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float32Array {
+  const { buffer, byteOffset } = checkedBytes(array, bytes);
+  if (array.dtype === "float32") return new Float32Array(buffer, byteOffset, arraySize(array));
+  if (array.dtype !== "float16")
+    throw new PageError(`“${array.chunk}” is ${array.dtype}; wanted is float16 or float32.`);
+  const halves = new Uint16Array(buffer, byteOffset, arraySize(array));
+  const table = valueOfHalves();
+  const numbers = new Float32Array(halves.length);
+  for (let at = 0; at < halves.length; at++) numbers[at] = table[halves[at]];
+  return numbers;
+}
+
+/** The numbers of an array, whichever way they are stored. */
+export function decoded(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float32Array {
+  const { dtype, encoding, most = 1 } = array;
+  if (dtype !== "uint8") return floats(array, bytes).map((value) => value * most);
+  const zero = encoding === "signed" ? 128 : 0;
+  const values = Float32Array.from({ length: 256 }, (_, byte) => {
+    const root = (byte - zero) / (255 - zero);
+    return most * root * Math.abs(root);
+  });
+  return Float32Array.from(checkedBytes(array, bytes), (byte) => values[byte]);
+}
+
+export function integers(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Int32Array {
+  const { buffer, byteOffset } = checkedBytes(array, bytes);
+  return new Int32Array(buffer, byteOffset, arraySize(array));
+}
+
+let halves: Float32Array | undefined;
+
+/** The value of every number in half precision. */
+function valueOfHalves(): Float32Array {
+  if (halves) return halves;
+  halves = new Float32Array(2 ** 16);
+  for (let exponent = 0; exponent < 32; exponent++) {
+    const step = 2 ** (Math.max(1, exponent) - 25);
+    for (let fraction = 0; fraction < 1024; fraction++) {
+      const finite = (exponent === 0 ? fraction : 1024 + fraction) * step;
+      const value = exponent < 31 ? finite : fraction ? Number.NaN : Number.POSITIVE_INFINITY;
+      const half = 1024 * exponent + fraction;
+      halves[half] = value;
+      halves[half + 2 ** 15] = -value;
+    }
+  }
+  return halves;
+}
+
+/** What is here of one layer, unpacked. */
+export interface LoadedLayer {
+  /** The layer's part of the header, as it was prepared. */
+  readonly page: PageLayer;
+  readonly weights: LayerWeights;
+  /** Null where the page has no queries and keys of this layer. */
+  readonly scores: ScoreParts | null;
+  readonly visible: Visible | null;
+  /** What even attention gives among the keys that each query sees. */
+  readonly even: LayerValues;
+  /** Axes head, key: the length of what a key adds when it has all of a head's weight. */
+  readonly valueNorms: Float32Array | null;
+  /** What can be shown in place of the weights, by name; what travels as an array is there once it was asked for. */
+  readonly values: ReadonlyMap<string, LayerValues>;
+  /** Positions of the heads that are here. */
+  readonly here: ReadonlySet<number>;
+}
+
+/**
+ * Heads by their position; none stands for all of them. Null is for a quantity alone: those that it is worked out from.
+ */
+export type WantedHeads = readonly number[] | null;
+
+/** A layer that was opened: gives it with the heads that are wanted, or all where none of them is in it. */
+export type OpenLayer = (heads: WantedHeads, quantity?: PageQuantity) => Promise<LoadedLayer>;
+
+export async function openLayer(source: Source, stack: PageStack, stub: PageLayer): Promise<OpenLayer> {
+  const page = stub.later ? await askedLayer(source, stack, stub) : stub;
+  const queries = stack.query.labels.length;
+  const keys = stack.key.labels.length;
+  const visible = page.visible && visibleRuns(integers(page.visible, await source.chunk(page.visible.chunk)), queries);
+  const scores = page.scores && (await openScores(source, page.scores, { queries, keys, visible }));
+  const bytes = page.weights && (await byteParts(source, page.weights));
+  const weights =
+    page.weights && bytes
+      ? headWeights((head) => bytes.numbers[head], { heads: page.weights.shape[0], queries, keys })
+      : scores && scoreWeights(scores.parts);
+  if (!weights) throw new Error(`layer ${page.layer} has neither weights nor scores`);
+  const split = page.weights?.split || page.scores?.queries.split;
+  const norms = page.value_norms && floats(page.value_norms, await source.chunk(page.value_norms.chunk));
+  const values = new Map<string, LayerValues>([["weight", weights]]);
+  if (scores) values.set("score", scoreValues(scores.parts));
+  // What was given goes before what follows from the value norms.
+  if (norms && !page.quantities?.contribution) values.set("contribution", contributionValues(weights, norms));
+  const even = evenWeights(visible, { queries, keys }, Boolean(page.weights));
+  const parts = { page, weights, even, scores: scores?.parts ?? null, visible, valueNorms: norms ?? null, values };
+  let loaded: LoadedLayer = { ...parts, here: new Set() };
+  return async (wanted, quantity) => {
+    const array = quantity && page.quantities?.[quantity.name];
+    const all = page.held ?? [...Array(weights.heads).keys()];
+    const inside = all.filter((head) => wanted?.includes(head));
+    const heads = (split && inside.length > 0) || (array && !wanted) ? inside : all;
+    const needed = heads.flatMap((head) => [scores?.need(head), bytes?.need(head)]);
+    const [found] = await Promise.all([
+      array && !values.has(quantity.name) ? loadValues(source, array, quantity) : null,
+      ...needed,
+    ]);
+    if (quantity && found) values.set(quantity.name, found);
+    if (heads.some((head) => !loaded.here.has(head))) {
+      loaded = { ...loaded, here: new Set([...loaded.here, ...heads]) };
+    }
+    return loaded;
+  };
+}
+
+async function loadValues(source: Source, array: PageArray, { signed }: PageQuantity): Promise<LayerValues> {
+  const numbers = decoded(array, await source.chunk(array.chunk));
+  const [heads, queries, keys] = array.shape.length === 2 ? [1, ...array.shape] : array.shape;
+  return arrayValues(numbers, { heads, queries, keys }, signed);
+}
+
+/** What one query has with every key in every head, or in all together, asked for by itself: axes head, key. */
+export async function askedRow(
+  source: Source,
+  stack: PageStack,
+  { layer }: PageLayer,
+  { name }: PageQuantity,
+  query: number,
+): Promise<(head: number, key: number) => number | undefined> {
+  const bytes = await source.chunk(`row-${name}/${stack.name}/${layer}/${query}`);
+  const row = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  const keys = stack.key.labels.length;
+  return (head, key) => row[head * keys + key];
+}
+
+async function askedLayer(source: Source, stack: PageStack, { layer }: PageLayer): Promise<PageLayer> {
+  const text = new TextDecoder().decode(await source.chunk(`layer/${stack.name}/${layer}`));
+  let page: PageLayer;
+  try {
+    page = JSON.parse(text) as PageLayer;
+  } catch (cause) {
+    throw new PageError(`What was sent of layer ${layer} is not JSON. Open the page again.`, { cause });
+  }
+  checkLayer(stack, page);
+  return page;
+}
+
+type Sizes = Pick<ScoreParts, "queries" | "keys" | "visible">;
+
+async function openScores(source: Source, page: PageScores, sizes: Sizes) {
+  const [query, key, bias] = await Promise.all([
+    floatParts(source, page.queries),
+    floatParts(source, page.keys),
+    page.bias && floatParts(source, page.bias),
+  ]);
+  const [heads, , features] = page.queries.shape;
+  const parts: ScoreParts = {
+    ...sizes,
+    heads,
+    features,
+    query: query.numbers,
+    key: key.numbers,
+    kvHeads: page.keys.shape[0],
+    scale: page.scale,
+    softCap: page.soft_cap,
+    bias: page.bias &&
+      bias && { values: bias.numbers, heads: page.bias.shape[0], byOffset: page.bias.shape.length === 2 },
+    sinks: page.sinks,
+  };
+  const need = (head: number) =>
+    Promise.all([query.need(head), key.need(kvHead(parts, head)), bias?.need(parts.bias?.heads === 1 ? 0 : head)]);
+  return { parts, need };
+}
+
+/** An array of which each entry of the outermost axis is there when it was asked for, or all of them at once. */
+export interface Parts<Numbers> {
+  /** All entries; those that were not asked for are zero. */
+  readonly numbers: Numbers;
+  need(at: number): Promise<void>;
+}
+
+/** Numbers of 16 or 32 bits, filled in as they come. */
+async function floatParts(source: Source, array: PageArray): Promise<Parts<Float32Array>> {
+  if (!array.split) {
+    const numbers = floats(array, await source.chunk(array.chunk));
+    return { numbers, need: async () => undefined };
+  }
+  const numbers = new Float32Array(arraySize(array));
+  const need = fetching(async (at) => {
+    const part = partOf(array, at);
+    numbers.set(floats(part, await source.chunk(part.chunk)), at * arraySize(part));
+  });
+  return { numbers, need };
+}
+
+/** Bytes, each entry an array of its own: many are never asked for. */
+async function byteParts(source: Source, array: PageArray): Promise<Parts<readonly Uint8Array[]>> {
+  const size = arraySize(array) / array.shape[0];
+  if (!array.split) {
+    const bytes = checkedBytes(array, await source.chunk(array.chunk));
+    const numbers = Array.from({ length: array.shape[0] }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+    return { numbers, need: async () => undefined };
+  }
+  const numbers: Uint8Array[] = [];
+  const need = fetching(async (at) => {
+    const part = partOf(array, at);
+    numbers[at] = checkedBytes(part, await source.chunk(part.chunk));
+  });
+  return { numbers, need };
+}
+
+/** Fetches each entry once; one that failed may be asked for again. */
+function fetching(fetch: (at: number) => Promise<void>): (at: number) => Promise<void> {
+  const asked = new Map<number, Promise<void>>();
+  return (at) => {
+    const fetched =
+      asked.get(at) ??
+      fetch(at).catch((error) => {
+        asked.delete(at);
+        throw error;
+      });
+    asked.set(at, fetched);
+    return fetched;
+  };
+}
 
 const MOST_BYTES = 96 * 2 ** 20;
 /** The shown layer and its two neighbours stay, however large. */

@@ -20,11 +20,7 @@ import type {
   WriteQuestion,
   WrittenToken,
 } from "../contract/live";
-import { encoded } from "./chunkName";
-import { PageError } from "./errors";
-import { checkHeader } from "./header";
-import { readingAt } from "./http";
-import type { Source } from "./source";
+import { checkHeader, encoded, PageError, readingAt, type Source } from "./source";
 
 /** What a model is asked: something to read, and changes of its heads. */
 export interface Asked {

@@ -1,7 +1,18 @@
 import { CHOICES } from "../contract/values";
 import { type KindName, kindOfLabel } from "../draw/kinds";
-import type { AtlasHead, AtlasIndex, AtlasText, AtlasTile } from "../source/atlas";
-import { fromBase64 } from "../source/bytes";
+import type {
+  AtlasHead,
+  AtlasIndex,
+  AtlasText,
+  AtlasTile,
+  ComparedPair,
+  ComparedScore,
+  ComparisonIndex,
+  TreeIndex,
+  TreeMetric,
+  TreeSequence,
+} from "../source/atlas";
+import { fromBase64 } from "../source/source";
 import { clauseTexts } from "./kinds";
 
 // What an atlas says of heads, found by a word or by a drawing.
@@ -208,4 +219,186 @@ export function rowsOf(heads: readonly { readonly layer: number; readonly head: 
   const order = [...heads.keys()].sort((one, other) => heads[one].head - heads[other].head);
   const layers = [...new Set(heads.map(({ layer }) => layer))].sort((one, other) => one - other);
   return { layers, rows: layers.map((layer) => order.filter((at) => heads[at].layer === layer)) };
+}
+
+// Two atlases side by side: which head is matched with which, and where B's heads are drawn.
+
+export type ComparedSide = Exclude<Side, "">;
+
+/** The other of two atlases. */
+export function otherSide(side: ComparedSide): ComparedSide {
+  return side === "a" ? "b" : "a";
+}
+
+/** Of each head of one atlas the number of its pair; -1 where it has no partner. */
+export function pairsOf(index: ComparisonIndex, side: ComparedSide): number[] {
+  const numbers = Array<number>(index[side].heads.length).fill(-1);
+  index.pairs.forEach((pair, number) => {
+    numbers[pair[side]] = number;
+  });
+  return numbers;
+}
+
+/** What a head is called: layer and number. */
+export function headName(index: ComparisonIndex, side: ComparedSide, at: number): string {
+  const { layer, head } = index[side].heads[at];
+  return `${layer}-${head}`;
+}
+
+/** Both heads of a pair: "2-7 → 3-1". */
+export function pairName(index: ComparisonIndex, { a, b }: ComparedPair): string {
+  return `${headName(index, "a", a)} → ${headName(index, "b", b)}`;
+}
+
+/** The address of a pair: that of its head of A. */
+export function pairAddress(index: ComparisonIndex, number: number): string {
+  return `#/pair/${headName(index, "a", index.pairs[number].a)}`;
+}
+
+/** The number of the pair that an address says; null where it says none, -1 where there is none. */
+export function readPair(fragment: string, index: ComparisonIndex): number | null {
+  const [, name] = /^#?\/pair\/(\d+-\d+)$/.exec(fragment) ?? [];
+  if (name === undefined) return null;
+  return index.pairs.findIndex((pair) => headName(index, "a", pair.a) === name);
+}
+
+/** How much a pair changed: 0 where both heads are the same, 1 where they are as unlike as random pairs. */
+export function changeOf(index: ComparisonIndex, { similarity }: ComparedPair): number {
+  const most = 1 - index.chance;
+  return most > 0 ? Math.min(1, Math.max(0, (1 - similarity) / most)) : 0;
+}
+
+/** The heads of B where those of A are that they are matched with. */
+export function partnerRows(index: ComparisonIndex): GridRows {
+  const { layers, rows } = rowsOf(index.a.heads);
+  const pairs = pairsOf(index, "a");
+  return { layers, rows: rows.map((row) => row.map((at) => (pairs[at] < 0 ? -1 : index.pairs[pairs[at]].b))) };
+}
+
+/** The heads of an atlas that have no partner. */
+export function unmatched(index: ComparisonIndex, side: ComparedSide): number[] {
+  const pairs = pairsOf(index, side);
+  return [...pairs.keys()].filter((at) => pairs[at] < 0);
+}
+
+/** Whether 0 is outside of the interval of a difference. */
+export function isClear([, , , , low, high]: ComparedScore): boolean {
+  return low !== null && high !== null && (low > 0 || high < 0);
+}
+
+/** Mean weights of B less those of A, from bytes of their roots. */
+export function mapDifference(
+  a: { maps: Uint8Array; at: number },
+  b: { maps: Uint8Array; at: number },
+  width: number,
+): Float64Array {
+  const weight = ({ maps, at }: typeof a, cell: number) => (maps[at * width * width + cell] / 255) ** 2;
+  return Float64Array.from({ length: width * width }, (_, cell) => weight(b, cell) - weight(a, cell));
+}
+
+/** A change as it is written: +.31, −.04, 0. */
+export function signed(value: number): string {
+  if (Math.abs(value) < 0.005) return "0";
+  const digits = Math.abs(value).toFixed(2).replace(/^0/, "");
+  return `${value < 0 ? "−" : "+"}${digits}`;
+}
+
+// What a tree of HeadVis says of heads and texts.
+
+/** The metric that an address names, or the first. */
+export function readMetric(fragment: string, { metrics }: TreeIndex): TreeMetric | undefined {
+  const name = /^#?\/metric\/(.+)$/.exec(fragment)?.[1];
+  return metrics.find((metric) => encodeURIComponent(metric.name) === name) ?? metrics[0];
+}
+
+export function metricAddress(name: string): string {
+  return `#/metric/${encodeURIComponent(name)}`;
+}
+
+/** "prev token score": a metric as it is read. */
+export function metricWords(name: string): string {
+  return name.replaceAll("_", " ");
+}
+
+/** Smallest and largest value that is known. */
+export function rangeOf(values: readonly (number | null)[]): readonly [number, number] {
+  const known = values.filter((value) => value !== null);
+  return known.length > 0 ? [Math.min(...known), Math.max(...known)] : [0, 0];
+}
+
+/** Where a value lies in a range, from 0 to 1. */
+export function partOf(value: number, [low, high]: readonly [number, number]): number {
+  return high > low ? (value - low) / (high - low) : 0.5;
+}
+
+/** How many heads have more of a metric, and how many have one. */
+export function rankOf({ values }: TreeMetric, at: number): readonly [rank: number, of: number] | null {
+  const own = values[at];
+  if (own === null || own === undefined) return null;
+  const known = values.filter((value) => value !== null);
+  return [1 + known.filter((value) => value > own).length, known.length];
+}
+
+/** Three digits of a number: 0.163, 12.4, 1,830. */
+export function digits(value: number | null): string {
+  if (value === null) return "–";
+  if (value !== 0 && Math.abs(value) < 0.001) return value.toExponential(1);
+  return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 1000 ? 3 : 6 });
+}
+
+/** A statistic as the tree wants it written. */
+export function statisticText(value: number | string, format: string | undefined): string {
+  if (typeof value === "string") return value;
+  if (format === "percent") return percents(value);
+  if (format === "integer") return Math.round(value).toLocaleString("en");
+  return format === "scientific" ? value.toExponential(2) : digits(value);
+}
+
+/** A text of a tree: the largest weights of each row. */
+export function treeText(sequence: TreeSequence): ShownText {
+  const { queries, keys, weights, tokens } = sequence;
+  const links = queries.map((query, at) => ({ query, key: keys[at], weight: weights[at] }));
+  // Position 0 gets most of many heads; readers of HeadVis leave it out, and so does this, but for one query.
+  const ending = links.filter(({ query, key }) => query > 0 && key > 0);
+  const spaces = spacesBefore(tokens);
+  return {
+    tokens: tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] })),
+    links: links.sort((one, other) => other.weight - one.weight),
+    ending,
+    strongest: [...ending].sort((one, other) => other.weight - one.weight)[0],
+    rest: notKept(sequence),
+    written: digits,
+  };
+}
+
+/** How much of each row is not kept. */
+export function notKept({ tokens, queries, weights }: TreeSequence): number[] {
+  const rest = Array<number>(tokens.length).fill(1);
+  queries.forEach((query, at) => {
+    rest[query] -= weights[at];
+  });
+  // Weights are rounded, so that a whole row may sum to a little more or less than 1.
+  return rest.map((part) => (part < 0.001 ? 0 : part));
+}
+
+/** "61 % not kept": of a row, or of all rows. */
+export function notKeptWords(part: number): string {
+  return part < 0.0005 ? "all kept" : `${percents(part)} not kept`;
+}
+
+export function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
+
+/** A token by itself: without the space before it, and what cannot be seen written out. */
+export function tokenName(token: string): string {
+  const shown = token.replaceAll("\n", "↵").replaceAll("\t", "⇥");
+  const bare = shown.length > 2 && shown.startsWith("##") ? shown.slice(2) : shown;
+  return bare.trim() || "␣".repeat(Math.max(1, bare.length));
+}
+
+/** Whether a space stands before each token: that of the token, or where no token has one, between words. */
+export function spacesBefore(tokens: readonly string[]): boolean[] {
+  const marked = tokens.some((token) => /^\s/.test(token));
+  return tokens.map((token, at) => at > 0 && (marked ? /^\s/.test(token) : !token.startsWith("##")));
 }

@@ -1,5 +1,6 @@
-import { DEFAULTS } from "../contract/values";
-import type { Selection } from "./selection";
+import { DEFAULTS, RECORD_QUANTITIES, VIEWS_WITH } from "../contract/values";
+import type { FigureOptions } from "../source/source";
+import { recordOf, type Selection } from "./selection";
 
 /** The Python call that opens a page with this selection; its option names are those of PageOptions. */
 export function pythonCall(selection: Selection, several: boolean, evidence = false, of = "record"): string {
@@ -30,4 +31,115 @@ export function literal(value: unknown): string {
       .join(", ")}}`;
   }
   return typeof value === "string" ? JSON.stringify(value) : String(value);
+}
+
+/** What a figure depends on beside the selection. */
+export interface FigureFacts {
+  readonly selection: Selection;
+  readonly dark: boolean;
+  /** Whether the record has more than one stack. */
+  readonly several: boolean;
+  /** Number of the first head that is shown. */
+  readonly head: number;
+  /** The pair that is looked at, also where nothing is pinned. */
+  readonly pair: { readonly query: number; readonly key: number };
+}
+
+/** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
+export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
+  const { view, stack, layer, quantity, filter, hide_special, sinks } = selection;
+  const joined = { ...(view !== "neuron" && selection.words && { words: true }) };
+  if (view === "overview") {
+    return { view, ...(several && { stack }), ...ringedHeads(selection), ...joined, ...(dark && { theme: "dark" }) };
+  }
+  if (view === "compare") return { tray: selection.tray, ...joined, ...(dark && { theme: "dark" }) };
+  return {
+    view,
+    ...(several && { stack }),
+    layer,
+    ...headsOf(selection, head),
+    ...tokensOf(selection, pair),
+    ...joined,
+    ...(view !== "neuron" && quantity !== "weight" && { quantity }),
+    ...(VIEWS_WITH.mask.includes(view) && {
+      ...(filter !== "all" && { filter }),
+      ...(hide_special && { hide_special }),
+    }),
+    ...(VIEWS_WITH.mask.includes(view) && !sinks && { sinks }),
+    ...(dark && { theme: "dark" }),
+  };
+}
+
+/** The chosen heads, for views that frame them. */
+function ringedHeads({ layer, heads }: Selection): FigureOptions {
+  return heads ? { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) } : {};
+}
+
+function headsOf({ view, heads }: Selection, head: number): FigureOptions {
+  if (view === "neuron") return { head };
+  if (heads === null) return {};
+  return heads.length === 1 ? { head: heads[0] } : { heads };
+}
+
+function tokensOf({ view, query, key }: Selection, pair: FigureFacts["pair"]): FigureOptions {
+  const [pinnedQuery, pinnedKey] = [query.slice(0, 1), key.slice(0, 1)];
+  if (view === "neuron") return { query: pair.query };
+  if (view === "text") return pinnedQuery.length > 0 ? { query: pinnedQuery[0] } : one("key", pinnedKey);
+  return view === "head" ? { ...one("query", pinnedQuery), ...one("key", pinnedKey) } : {};
+}
+
+function one(name: string, tokens: readonly number[]): FigureOptions {
+  return tokens.length > 0 ? { [name]: tokens[0] } : {};
+}
+
+/** The Python call that draws a figure with these options. */
+export function figureCall(options: FigureOptions, record = ""): string {
+  const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
+  if (!isKept(options)) words.push("quantities=quantities");
+  if (recordsOf(options).length > 0) words.push("beside=beside");
+  const of = record && !options.tray ? `beside[${literal(record)}]` : "record";
+  return `hs.figure(${of}, ${words.join(", ")})`;
+}
+
+/** The command that draws it from the file of the record; null for numbers that are not in there. */
+export function figureCommand(options: FigureOptions, record = ""): string | null {
+  const file = options.tray ? "" : record;
+  const records = [...recordsOf(options), ...(file ? [file] : [])];
+  // The command line calls further records by letters.
+  if (!isKept(options) || records.some((name) => !LETTERS.includes(name))) return null;
+  const beside = LETTERS.slice(0, LETTERS.indexOf(records.sort().at(-1) ?? "") + 1);
+  const { view, layer, head, heads, sinks, hide_special, tray, words: inWords, ...rest } = options;
+  const words = [
+    ...(view === undefined ? [] : [`--view ${view}`]),
+    ...(beside.length > 0 && !file ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
+    ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
+    ...(layer === undefined ? [] : [`--at ${layer}${headsIn(options)}`]),
+    ...flagsOf({ "--words": inWords, "--hide-special": hide_special, "--exclude-sinks": sinks === false }),
+    ...Object.entries(rest).map(
+      ([name, value]) => `--${name.replace("_", "-")} ${String(value).includes(" ") ? `"${value}"` : value}`,
+    ),
+  ];
+  return `headscope figure ${file || "run"}.safetensors ${words.join(" ")} --out figure.svg`;
+}
+
+function flagsOf(flags: Readonly<Record<string, unknown>>): string[] {
+  return Object.keys(flags).filter((flag) => flags[flag]);
+}
+
+/** The heads behind a layer, as the command line names them. */
+function headsIn({ head, heads }: FigureOptions): string {
+  const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
+  return chosen === undefined ? "" : `-${chosen}`;
+}
+
+const LETTERS = ["b", "c", "d", "e", "f"];
+
+/** The further records that the pictures of a tray show. */
+function recordsOf({ tray }: FigureOptions): string[] {
+  const lines = (tray ?? []) as readonly string[];
+  return [...new Set(lines.map(recordOf))].filter(Boolean);
+}
+
+function isKept({ quantity = "weight" }: FigureOptions): boolean {
+  return RECORD_QUANTITIES.includes(String(quantity));
 }

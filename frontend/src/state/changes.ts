@@ -1,8 +1,12 @@
 import type { LiveInput, ModelChange } from "../contract/live";
 import type { PageStack } from "../contract/page";
+import type { Side } from "../draw/tokens";
+import type { Asked } from "../source/model";
 import { literal } from "./call";
-import { quoted, readable } from "./label";
-import { follower } from "./movedPins";
+import { headPlace } from "./evidence";
+import { follower } from "./selection";
+import type { Store } from "./store";
+import { quoted, readable } from "./words";
 
 // What is done to heads: as switches that a reader sees, as a request, in an address, and in words.
 
@@ -136,4 +140,143 @@ export function pythonLine({ text = "", text_b, messages }: LiveInput, python: s
   const texts = given.map(literal).join(", ");
   if (!python) return `record = hs.capture(model, tokenizer, ${texts})`;
   return `effect = hs.effect(model, tokenizer, ${texts}, ${python})`;
+}
+
+/** What a change would be of: heads of one layer, and tokens where some are chosen. */
+export interface Subject {
+  readonly stack: string;
+  readonly layer: number;
+  /** Null stands for all heads of the layer. */
+  readonly heads: readonly number[] | null;
+  /** Pieces; null where none is chosen. */
+  readonly query: readonly number[] | null;
+  readonly key: readonly number[] | null;
+}
+
+/** The heads and tokens that are looked at: what stands under the pointer goes before what is chosen. */
+export function subjectOf(store: Store): Subject {
+  const stack = store.pieceStack.value;
+  const pointed = store.peeked.value;
+  const at =
+    pointed === null
+      ? { layer: store.layerNumber.value, heads: [stack.head_numbers[store.head.value]] }
+      : { layer: headPlace(stack, pointed).layer, heads: [headPlace(stack, pointed).head] };
+  const all = at.heads.length === stack.head_numbers.length && stack.head_numbers.length > 1;
+  const { query, key } = store.pins.value;
+  return {
+    stack: stack.name,
+    layer: at.layer,
+    heads: all ? null : at.heads,
+    query: query.length > 0 ? query.flatMap((token) => piecesOf(store, "query", token)) : null,
+    key: key.length > 0 ? key.flatMap((token) => piecesOf(store, "key", token)) : null,
+  };
+}
+
+/** The pieces of what is shown as one token. */
+export function piecesOf({ merge }: Store, side: Side, token: number): number[] {
+  const starts = merge.value?.[side].starts;
+  return starts ? Array.from({ length: starts[token + 1] - starts[token] }, (_, at) => starts[token] + at) : [token];
+}
+
+interface ChangeFacts {
+  /** Whether the model has several stacks. */
+  readonly several: boolean;
+  /** Whether the change is at the chosen query only; a cut always is. */
+  readonly atTokens?: boolean;
+  readonly from?: string;
+}
+
+/** A change of a subject. */
+export function changeOf(kind: ModelChange["do"], subject: Subject, given: ChangeFacts): ModelChange {
+  const { stack, layer, heads, query, key } = subject;
+  const { several, atTokens, from } = given;
+  return {
+    do: kind,
+    layer,
+    ...(several && { stack }),
+    ...(heads && { heads: [...heads] }),
+    ...((kind === "cut" || atTokens) && query && { queries: [...query] }),
+    ...(kind === "cut" && key && { keys: [...key] }),
+    ...(from !== undefined && { from }),
+  };
+}
+
+/** The head or link that an element of a view stands for; null where it is none. */
+export function subjectAt(element: Element, store: Store): Subject | null {
+  const now = subjectOf(store);
+  const cell = element.closest<HTMLElement>("[data-tile], [data-pair-cell]");
+  const name = cell?.dataset.tile ?? cell?.dataset.pairCell ?? "";
+  const place = /^(\d+)-(\d+)$/.exec(name);
+  const nowhere = { query: null, key: null };
+  if (place) return { ...now, ...nowhere, layer: Number(place[1]), heads: [Number(place[2])] };
+  const token = element.closest<HTMLElement>("[data-side][data-token]");
+  if (token) {
+    const side = token.dataset.side as Side;
+    return { ...now, ...nowhere, [side]: piecesOf(store, side, Number(token.dataset.token)) };
+  }
+  const { query, key } = store.hover.peek();
+  if (query === undefined || key === undefined || !element.closest("#view")) return null;
+  return { ...now, query: piecesOf(store, "query", query), key: piecesOf(store, "key", key) };
+}
+
+/** What a click with Alt does to a subject: a link is cut, a head is silenced, at a query only there. */
+export function quickChange(subject: Subject, several: boolean): ModelChange {
+  return changeOf(subject.key ? "cut" : "zero", subject, { several, atTokens: true });
+}
+
+// What a model is asked, as the address of the page holds it: in the fragment, which is not sent to any server.
+
+/** Longer texts do not fit into the addresses of all programs. */
+export const MOST_IN_ADDRESS = 2000;
+
+const TEXTS = ["text", "text_b", "target"] as const;
+
+/** Parts of a fragment; no text where one is too long, and never a picture or a sound. */
+export function writeAsked({ input, changes }: Asked): string {
+  const texts: [string, string | undefined][] = TEXTS.map((name) => [name, input[name]]);
+  const messages = input.messages && JSON.stringify(input.messages.map(({ role, content }) => [role, content]));
+  const all = [...texts, ["messages", messages], ["changes", writeChanges(changes) || undefined]] as const;
+  const given = all.filter(([name, text]) => text !== undefined && (name === "changes" || fits(text)));
+  return given.map(([name, text]) => `${name}=${encode(text ?? "")}`).join("&");
+}
+
+/** Whether all of the texts are in the address. */
+export function isInAddress({ input }: Asked): boolean {
+  const messages = JSON.stringify(input.messages ?? []);
+  return TEXTS.every((name) => fits(input[name] ?? "")) && fits(messages) && !input.image && !input.audio;
+}
+
+/** What a fragment asks; null where it says nothing to read. */
+export function readAsked(fragment: string): Asked | null {
+  const given = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
+  const input: LiveInput = {};
+  for (const name of TEXTS) {
+    const text = given.get(name);
+    if (text !== null) input[name] = text;
+  }
+  const messages = readMessages(given.get("messages"));
+  if (messages) input.messages = messages;
+  if (Object.keys(input).length === 0) return null;
+  return { input, changes: readChanges(given.get("changes") ?? "") };
+}
+
+function readMessages(text: string | null): LiveInput["messages"] | null {
+  try {
+    const read: unknown = JSON.parse(text ?? "null");
+    if (!Array.isArray(read)) return null;
+    return read.map((pair: unknown) => {
+      const [role, content] = Array.isArray(pair) ? pair : [];
+      return { role: String(role ?? "user"), content: String(content ?? "") };
+    });
+  } catch {
+    return null;
+  }
+}
+
+function fits(text = ""): boolean {
+  return text.length <= MOST_IN_ADDRESS;
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%3B", ";");
 }

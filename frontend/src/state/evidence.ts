@@ -1,8 +1,8 @@
-import type { PageShown, PageStack } from "../contract/page";
+import type { PageMoved, PageQuantity, PageShown, PageStack } from "../contract/page";
 import { kindOfLabel } from "../draw/kinds";
-import { type Evidence, NUMBERS } from "../source/evidence";
-import type { LoadedKinds } from "../source/kinds";
-import { counted, shortWeight } from "./words";
+import { arrayValues, type LayerValues } from "../draw/values";
+import { type Evidence, type LoadedKinds, NUMBERS } from "../source/heads";
+import { amount, counted, magnitude, shortWeight } from "./words";
 
 /** A pattern of one head with what stands behind it. */
 export interface HeadLabel extends Readonly<Record<(typeof NUMBERS)[number], number>> {
@@ -119,4 +119,28 @@ export function measureNumber({ said }: Evidence, name: string, value: number): 
   if (name === "layer") return String(value);
   const unit = said.measures.find((other) => other.name === name)?.unit;
   return unit ? `${value.toFixed(2)} ${unit}` : shortWeight(value);
+}
+
+/** How far heads moved, as a quantity of whole heads. */
+export function movedFacts({ label }: PageMoved): PageQuantity {
+  return { name: "moved", label, explanation: label, signed: false, per: "head" };
+}
+
+/** How far heads moved, each a thumbnail of one value; 0 where it is not told. */
+export function movedThumbs({ values }: PageMoved): LayerValues {
+  const numbers = Float32Array.from(values.flat(), (value) => value ?? 0);
+  return arrayValues(numbers, { heads: numbers.length, queries: 1, keys: 1 }, false);
+}
+
+/** ".21", ".004", "3e-5" */
+export function distance(value: number): string {
+  return value > 0 && value < 0.0005 ? magnitude(value) : amount(value);
+}
+
+/** How far one head moved, in words. */
+export function movedWords({ values, within, changed }: PageMoved, layer: number, head: number): string {
+  const value = values[layer][head];
+  if (changed[layer][head]) return "changed on purpose";
+  if (value === null) return "";
+  return `moved ${distance(value)} nats${within[layer][head] ? ", within the spread" : ""}`;
 }

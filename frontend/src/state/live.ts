@@ -1,13 +1,11 @@
-import { effect, signal } from "@preact/signals-core";
+import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
-import { messageOf } from "../source/errors";
 import { type Answered, type Asked, type Model, ModelError } from "../source/model";
+import { messageOf } from "../source/source";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
-import { movedPins } from "./movedPins";
 import { mattersState } from "./ranking";
-import type { Selection } from "./selection";
-import type { Store } from "./store";
-import { replaceRecord } from "./store/replace";
+import { movedPins, type Selection } from "./selection";
+import { replaceRecord, type Store } from "./store";
 
 /** Milliseconds without a key after which a text is run: as long as the last run took, within these. */
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [80, 300];
@@ -239,4 +237,40 @@ export function wrongWith(input: LiveInput, { limits, fields }: LiveFacts): stri
   if (messages?.every(({ content }) => content.trim() === "")) return "Type a message.";
   if (!fields.includes("text") && fields.includes("image") && !image) return "Choose a picture.";
   return "";
+}
+
+/** One thing that is asked again and again: of several only the newest is answered, and what went wrong is said. */
+export function newestQuestion(asked?: ReadonlySignal<unknown>) {
+  const [running, problem] = [signal(false), signal("")];
+  let newest: AbortController | undefined;
+  return {
+    running,
+    problem,
+    /** Asks, after `first`; ends where something newer is asked, also of the model where that is given. */
+    async run(ask: (ending: AbortSignal) => Promise<unknown>, first?: Promise<unknown>): Promise<void> {
+      newest?.abort();
+      const mine = new AbortController();
+      newest = mine;
+      [running.value, problem.value] = [true, ""];
+      let unwatch: (() => void) | undefined;
+      try {
+        if (first) await first;
+        if (mine.signal.aborted) return;
+        const before = asked?.peek();
+        unwatch = effect(() => {
+          if (asked?.value !== before) mine.abort();
+        });
+        await ask(mine.signal);
+      } catch (error) {
+        if (!mine.signal.aborted) problem.value = messageOf(error);
+      } finally {
+        unwatch?.();
+        if (newest === mine) running.value = false;
+      }
+    },
+    stop(): void {
+      newest?.abort();
+      running.value = false;
+    },
+  };
 }

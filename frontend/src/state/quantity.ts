@@ -1,6 +1,6 @@
 import type { Page, PageLayer, PageQuantity, PageStack } from "../contract/page";
 import { BUILT_IN } from "../contract/values";
-import { liftOf } from "../draw/lift";
+import { liftOf } from "../draw/values";
 import { amount, shortWeight, signedNumber, signedWeight, times } from "./words";
 
 // What every page can show, and with queries and keys; the page itself says what else it has.

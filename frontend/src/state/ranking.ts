@@ -1,10 +1,8 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveAtlas, LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
-import { fromBase64 } from "../source/bytes";
-import { messageOf } from "../source/errors";
 import type { Answered, Asked, Model } from "../source/model";
-import type { Live } from "./live";
-import { newestQuestion } from "./question";
+import { fromBase64, messageOf } from "../source/source";
+import { type Live, newestQuestion } from "./live";
 import { type Drawing, emptyBoard, isDrawn, likeness, meanBoard, rowsOf } from "./sketch";
 
 // Heads in an order that the model is asked for: by what they matter, by how much they look like a drawing.

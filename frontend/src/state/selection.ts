@@ -1,10 +1,48 @@
 import type { Page, PageSelection, PageStack } from "../contract/page";
-import { CHOICES, DEFAULTS, MOST_IN_TRAY, PLACES } from "../contract/values";
-import type { Place, Side } from "../draw/columns";
-import { isPair } from "../draw/mask";
-import { drawingsOf, isDrawing, usualDrawing } from "./places";
+import {
+  CHOICES,
+  DEFAULTS,
+  MOST_IN_TRAY,
+  MOVED_VIEWS,
+  NUMBERS,
+  PICTURE_OPTIONS,
+  PLACES,
+  VIEWS_WITH,
+} from "../contract/values";
+import { isPair, type Place, type Side } from "../draw/tokens";
 import { quantitiesOf } from "./quantity";
-import { fitTray, writeEntry } from "./tray";
+
+// Three places: all heads, one head in one of four drawings, and several heads side by side.
+
+export const DRAWINGS = ["head", "matrix", "text", "neuron"] as const;
+export type Drawing = (typeof DRAWINGS)[number];
+
+/** From so many queries on lines cannot be told apart. */
+export const FEW_QUERIES = 64;
+
+export function isDrawing(view: View): view is Drawing {
+  return (DRAWINGS as readonly string[]).includes(view);
+}
+
+/** The drawings of one head that a stack has: neurons only with queries and keys, a long text by sentences. */
+export function drawingsOf({ layers, sentences }: PageStack): readonly Drawing[] {
+  if (sentences) return ["matrix", "text"];
+  const neurons = layers.some(({ scores, later, has }) => scores !== null || (later && has?.includes("score")));
+  return neurons ? DRAWINGS : DRAWINGS.filter((drawing) => drawing !== "neuron");
+}
+
+/** How one head is drawn where nobody has chosen: the input decides. */
+export function usualDrawing({ query, key, sentences }: PageStack): Drawing {
+  if (query.areas && key.areas) return "text";
+  // What of one text belongs to what of another is read from a table.
+  if (!isOneText({ query, key }) && !query.areas && !key.areas) return "matrix";
+  return query.labels.length < FEW_QUERIES && !sentences ? "head" : "matrix";
+}
+
+/** Whether queries and keys are the same tokens: no cross-attention. */
+export function isOneText({ query, key }: Pick<PageStack, "query" | "key">): boolean {
+  return query.pieces.length === key.pieces.length && query.pieces.every((piece, token) => piece === key.pieces[token]);
+}
 
 export type View = PageSelection["view"];
 
@@ -155,4 +193,241 @@ const CONTINUOUS: readonly (keyof Selection)[] = ["zoom", "theme"];
 export function isStep(before: Selection, next: Selection): boolean {
   const names = Object.keys(next) as (keyof Selection)[];
   return names.some((name) => !CONTINUOUS.includes(name) && String(before[name]) !== String(next[name]));
+}
+
+/**
+ * A selection of one record as it is in another of an edited text: pins follow their tokens.
+ *
+ * What stands before the edit keeps its place, what stands after it moves with the end, and what was edited is let go.
+ */
+export function movedPins(selection: Selection, before: Page, after: Page): Selection {
+  const [old, next] = [findStack(before, selection.stack), findStack(after, selection.stack)];
+  return {
+    ...selection,
+    query: selection.query.flatMap(follower(old.query.pieces, next.query.pieces)),
+    key: selection.key.flatMap(follower(old.key.pieces, next.key.pieces)),
+  };
+}
+
+/** Where a token of a text is in the edited text: one place, or none. */
+export function follower(before: readonly string[], after: readonly string[]): (token: number) => number[] {
+  const shorter = Math.min(before.length, after.length);
+  let kept = 0;
+  while (kept < shorter && before[kept] === after[kept]) kept++;
+  const shift = after.length - before.length;
+  let end = before.length;
+  while (end > kept && end + shift > kept && before[end - 1] === after[end + shift - 1]) end--;
+  return (token) => {
+    if (token < kept) return [token];
+    return token >= end && token < before.length ? [token + shift] : [];
+  };
+}
+
+// The compare tray: each picture is one line, as Python writes it: layer and heads, and what is not as usual.
+
+/** What a line leaves out, in the order in which it names the rest. */
+const LEFT_OUT: Readonly<Record<string, unknown>> = {
+  view: "head",
+  stack: "",
+  ...Object.fromEntries(PICTURE_OPTIONS.map((name) => [name, DEFAULTS[name]])),
+};
+type Name = "view" | "stack" | (typeof PICTURE_OPTIONS)[number];
+const NAMES = Object.keys(LEFT_OUT) as Name[];
+
+/** The name of the further record that a line shows; empty for the page's own. */
+export function recordOf(line: string): string {
+  return / record=(\S+)/.exec(line)?.[1] ?? "";
+}
+
+/** The page of the record that a line shows; undefined where there is none. */
+export function pageOf(line: string, page: Page): Page | undefined {
+  const name = recordOf(line);
+  return name ? Object.entries(page.beside ?? {}).find(([known]) => known === name)?.[1] : page;
+}
+
+/** What tells a record from the others of a page: its model, its text, or else its name. */
+export function recordWords(page: Page, name: string): string {
+  const own = page.beside?.[name] ?? page;
+  const all = [page, ...Object.values(page.beside ?? {})];
+  const differ = (of: (page: Page) => string) => (new Set(all.map(of)).size > 1 ? of(own) : "");
+  return [differ(({ model }) => model.name), differ(({ title }) => title)].filter(Boolean).join(" · ") || name;
+}
+
+/** A line, of each record of a page that has such a layer and heads. */
+export function ofEveryRecord(line: string, page: Page): string[] {
+  const own = line.replace(/ record=\S+/, "");
+  const others = Object.keys(page.beside ?? {}).map((name) => own.replace(/^\S+/, `$& record=${name}`));
+  return [own, ...others].filter((other) => isThere(other, page));
+}
+
+function isThere(line: string, page: Page): boolean {
+  const entry = readEntry(line, page);
+  const stack = pageOf(line, page)?.stacks.find(({ name }) => name === entry?.stack);
+  const layer = stack?.layers.some(({ layer }) => layer === entry?.layer);
+  return layer === true && (entry?.heads ?? []).every((head) => stack?.head_numbers.includes(head));
+}
+
+/** The line of what is shown, of a page, or of a further record of one. */
+export function writeEntry(selection: Selection, { stacks }: Page, record = ""): string {
+  const { layer, heads } = selection;
+  const place = heads ? `${layer}-${heads.join()}` : String(layer);
+  const given = { ...selection, stack: selection.stack === stacks[0].name ? "" : selection.stack };
+  const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name] as Selection[Name]));
+  return [place, ...(record ? [`record=${record}`] : []), ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(
+    " ",
+  );
+}
+
+/** What a line shows; null where it is none. Nonsense in it is left out, and what the page has not is fitted later. */
+export function readEntry(line: string, page: Page): Partial<Selection> | null {
+  const [place, ...words] = line.split(" ");
+  const found = /^(\d+)(?:-(\d+(?:,\d+)*))?$/.exec(place);
+  const of = pageOf(line, page);
+  if (!found || !of) return null;
+  const entry: Record<string, unknown> = { ...LEFT_OUT, stack: of.stacks[0].name };
+  for (const word of words) {
+    const [name, text] = word.split("=");
+    if (text !== undefined && Object.hasOwn(LEFT_OUT, name)) entry[name] = valueIn(name as Name, text);
+  }
+  if (!VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
+  return { ...entry, layer: Number(found[1]), heads: found[2]?.split(",").map(Number) ?? null };
+}
+
+/** The lines that can be read, each once, as many as a tray holds. */
+export function fitTray(tray: readonly string[], page: Page): readonly string[] {
+  const lines = tray.flatMap((line) => {
+    const heads = readEntry(line, page)?.heads;
+    if (heads === undefined) return [];
+    // Heads are never drawn over each other: each has a picture of its own.
+    return heads && heads.length > 1 ? heads.map((head) => line.replace(/-[\d,]+/, `-${head}`)) : [line];
+  });
+  return [...new Set(lines)].slice(0, MOST_IN_TRAY);
+}
+
+/** The picture in another place, from 0. */
+export function movedTo(tray: readonly string[], from: number, to: number): readonly string[] {
+  const rest = tray.filter((_, at) => at !== from);
+  const place = Math.max(0, Math.min(rest.length, to));
+  return [...rest.slice(0, place), tray[from], ...rest.slice(place)];
+}
+
+function textOf(value: Selection[Name]): string {
+  if (typeof value === "boolean") return value ? "1" : "0";
+  return typeof value === "object" ? (value?.join() ?? "") : encodeURIComponent(value).replaceAll("~", "%7E");
+}
+
+function valueIn(name: Name, text: string): unknown {
+  const usual = LEFT_OUT[name];
+  if (typeof usual === "boolean") return text === "1";
+  if (Array.isArray(usual)) return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : usual;
+  if ((NUMBERS as readonly string[]).includes(name)) return /^\d+$/.test(text) ? Number(text) : null;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return usual;
+  }
+}
+
+// A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
+const VERSION = "2";
+
+/** How one part of a selection is written into a link and read back; reading gives undefined for nonsense. */
+interface Part {
+  write(value: unknown): string;
+  read(text: string): unknown;
+}
+
+const FLAG: Part = {
+  write: (flag) => (flag ? "1" : "0"),
+  read: (text) => (text === "1" ? true : text === "0" ? false : undefined),
+};
+const LIST: Part = { write: String, read: readNumbers };
+const TEXT: Part = { write: String, read: String };
+const NAME: Part = { write: (name) => String(name ?? ""), read: (text) => text || null };
+
+/** Parts that their type does not say all of. */
+const SPECIAL: Readonly<Record<string, Part>> = {
+  heads: { write: (heads) => String(heads ?? "all"), read: (text) => (text === "all" ? null : readSome(text)) },
+  quantity: { write: String, read: (name) => (/^[a-z][a-z0-9-]*$/.test(name) ? name : undefined) },
+  zoom: { write: (zoom) => String(zoom ?? "all"), read: readZoom },
+  // No line has a semicolon or a tilde of its own: these need no escapes in an address.
+  tray: {
+    write: (tray) => (tray as string[]).join(";").replaceAll(" ", "~"),
+    read: (text) => (text ? text.replaceAll("~", " ").split(";") : []),
+  },
+};
+
+const KEYS = ["view", "stack", "layer", ...Object.keys(DEFAULTS)] as (keyof Selection)[];
+
+/** Each part of a selection as its type is written. */
+const PARTS = Object.fromEntries(KEYS.map((key) => [key, SPECIAL[key] ?? partOf(key)]));
+
+function partOf(key: string): Part {
+  const usual = (DEFAULTS as Readonly<Record<string, unknown>>)[key];
+  const words = (CHOICES as Readonly<Record<string, readonly string[]>>)[key];
+  if (words) return oneOf(words, usual);
+  if (typeof usual === "boolean") return FLAG;
+  if (Array.isArray(usual)) return LIST;
+  if ((NUMBERS as readonly string[]).includes(key)) return oneNumber(usual);
+  return usual === null ? NAME : TEXT;
+}
+
+/** The fragment of a link, without "#"; empty where nothing differs from the defaults. */
+export function writeFragment(selection: Selection, defaults: Selection): string {
+  const written = KEYS.map((key) => [key, PARTS[key].write(selection[key])] as const);
+  const changed = written.filter(([key, text]) => text !== PARTS[key].write(defaults[key]));
+  if (changed.length === 0) return "";
+  return [`v=${VERSION}`, ...changed.map(([key, text]) => `${key}=${encode(text)}`)].join("&");
+}
+
+/** The selection of a link; what it does not say, or says in a way that cannot be read, is as in the defaults. */
+export function readFragment(fragment: string, defaults: Selection): Selection {
+  const given = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
+  if (given.get("v") !== VERSION) return defaults;
+  const moved = MOVED_VIEWS[given.get("view") ?? ""];
+  const read = KEYS.flatMap((key) => {
+    const text = given.get(key);
+    const value = text === null ? undefined : PARTS[key].read(text);
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return { ...defaults, ...Object.fromEntries(read), ...moved };
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%3D", "=");
+}
+
+/** One of some words; where none is the default, it is what any other text is. */
+function oneOf(words: readonly string[], usual: unknown): Part {
+  return { ...NAME, read: (text) => words.find((word) => word === text) ?? (usual === null ? null : undefined) };
+}
+
+/** A whole number; where none is the default, it is written as "auto". */
+function oneNumber(usual: unknown): Part {
+  return {
+    write: (number) => String(number ?? "auto"),
+    read: (text) => (text === "auto" && usual === null ? null : readNumber(text)),
+  };
+}
+
+function readNumber(text: string): number | undefined {
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+function readNumbers(text: string): number[] | undefined {
+  if (text === "") return [];
+  return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : undefined;
+}
+
+/** First query, first key and how many keys are seen; null for all of the matrix. */
+function readZoom(text: string): Selection["zoom"] | undefined {
+  if (text === "all") return null;
+  const numbers = text.split(",").map(Number);
+  const fit =
+    numbers.length === 3 && numbers[2] > 0 && numbers.every((number) => number >= 0 && Number.isFinite(number));
+  return fit ? numbers : undefined;
+}
+
+function readSome(text: string): number[] | undefined {
+  return text === "" ? undefined : readNumbers(text);
 }

@@ -1,12 +1,11 @@
 import type { PageStack } from "../contract/page";
-import type { Side } from "../draw/columns";
-import { liftOf } from "../draw/lift";
+import type { Side } from "../draw/tokens";
+import { liftOf } from "../draw/values";
 import { toByte, WEIGHT } from "../draw/weights";
-import { readable } from "./label";
-import type { PairTile } from "./pairTile";
+import type { PairTile } from "./byLayer";
 import { WEIGHT_FACTS } from "./quantity";
 import type { Store } from "./store";
-import { times } from "./words";
+import { readable, times } from "./words";
 
 // Long texts sentence by sentence: each row and each column of a small picture of a head is one.
 

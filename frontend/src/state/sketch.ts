@@ -1,6 +1,6 @@
-// A pattern that is drawn on a blank map, and how much mean maps look like it.
-
 import { WEIGHT } from "../draw/weights";
+
+// A pattern that is drawn on a blank map, and how much mean maps look like it.
 
 /** Rows and columns of a drawing. */
 export const BOARD = 12;

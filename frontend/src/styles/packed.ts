@@ -1,4 +1,4 @@
-import { fromBase64, gunzip } from "../source/bytes";
+import { fromBase64, gunzip } from "../source/source";
 
 /** All sheets of a bundle, as the build packs them (tools/css.mjs). */
 declare const CSS_PACKED: string | undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { agreement, rankCorrelation } from "../../src/draw/agreement";
+import { agreement, rankCorrelation } from "../../src/draw/values";
 
 test("rank correlation of equal, opposite and tied orders", () => {
   expect(rankCorrelation([1, 2, 3, 9], [10, 20, 30, 31])).toBeCloseTo(1, 12);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { columnTop, pitchFor, scrollTo, visibleTokens } from "../../src/draw/columns";
+import { columnTop, pitchFor, scrollTo, visibleTokens } from "../../src/draw/tokens";
 
 test("tokens are as far apart as the height allows, within limits", () => {
   expect(pitchFor(5, 600)).toBe(44);

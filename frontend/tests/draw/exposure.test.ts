@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exposure } from "../../src/draw/ink";
+import { exposure } from "../../src/draw/lines";
 
 const PICTURE = { lineWidth: 1.5, height: 500, aim: 0.7, most: 3 };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { missingShare, received, strongest, tokenAttention } from "../../src/draw/focus";
+import { missingShare, received, strongest, tokenAttention } from "../../src/draw/values";
 import { WEIGHT } from "../../src/draw/weights";
 import { exampleBytes } from "../examples/page";
 import { byteWeights } from "./parts";

@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
-import { heat, levelFor, pyramid } from "../../src/draw/heat";
-import { keyLooks, LOOKS, type LookRules, lookRow, looksOf, paddedTokens } from "../../src/draw/looks";
+import {
+  heat,
+  keyLooks,
+  LOOKS,
+  type LookRules,
+  levelFor,
+  lookRow,
+  looksOf,
+  paddedTokens,
+  pyramid,
+} from "../../src/draw/heat";
 import { visibleRuns } from "../../src/draw/scores";
 import { exampleBytes } from "../examples/page";
 

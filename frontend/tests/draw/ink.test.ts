@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { RGB } from "../../src/draw/color";
-import { addLines, curveAt, ink } from "../../src/draw/ink";
-import type { Lines } from "../../src/draw/lines";
+import { addLines, curveAt, ink, type Lines } from "../../src/draw/lines";
 
 const OPTIONS = { width: 24, height: 40, lineWidth: 1.5 };
 const BLUE: RGB = [20, 60, 240];

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
-import { contrast, parseHex } from "../../src/draw/color";
+import { contrast, parseHex, rampColor } from "../../src/draw/color";
 import { fillTile, heatByte, KIND_LOOKS, kindColor, kindRamp } from "../../src/draw/kinds";
-import { rampColor } from "../../src/draw/ramps";
 
 /** Luminance of a colour on a scale from 0 to 1, as WCAG has it. */
 function light(color: readonly [number, number, number]): number {

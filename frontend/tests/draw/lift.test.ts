@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fitSelection, pageSelection } from "../../src/state/selection";
 import { createStore } from "../../src/state/store";
-import { createPicture } from "../../src/views/matrix/picture";
+import { createPicture } from "../../src/views/matrix/MatrixView";
 import { heatOf } from "../../src/views/text/TextView";
 import { examplePage, exampleSource, tokens } from "../examples/page";
 import { soon } from "../soon";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Filter, filterMask, hasSpecial, isPair, muteSpecial } from "../../src/draw/mask";
+import { type Filter, filterMask, hasSpecial, isPair, muteSpecial } from "../../src/draw/tokens";
 import { examplePage, tokens } from "../examples/page";
 
 const [stack] = examplePage().page.stacks;

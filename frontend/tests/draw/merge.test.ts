@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { mergedTokens, mergedValues, mergeOf } from "../../src/draw/merge";
-import { arrayValues } from "../../src/draw/values";
+import { arrayValues, mergedTokens, mergedValues, mergeOf } from "../../src/draw/values";
 import { toByte, WEIGHT } from "../../src/draw/weights";
 import { byteWeights } from "./parts";
 

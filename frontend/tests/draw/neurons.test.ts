@@ -1,7 +1,15 @@
 import { expect, test } from "vitest";
-import { added, addedOverall, carried, ranked } from "../../src/draw/neurons";
-import { byPair, pairOf, scoreByDistance } from "../../src/draw/rotary";
-import { scoreAt, scoreWeights } from "../../src/draw/scores";
+import {
+  added,
+  addedOverall,
+  byPair,
+  carried,
+  pairOf,
+  ranked,
+  scoreAt,
+  scoreByDistance,
+  scoreWeights,
+} from "../../src/draw/scores";
 import { FEATURES, KEYS, QUERIES, scoreParts } from "./parts";
 
 const PARTS = scoreParts();

@@ -1,6 +1,16 @@
 import { expect, test } from "vitest";
-import { contrast, type RGB, textOn } from "../../src/draw/color";
-import { rampColor, rampGradient, signedByte, signedRamp, stretched, weightRamp, wordRamp } from "../../src/draw/ramps";
+import {
+  contrast,
+  type RGB,
+  rampColor,
+  rampGradient,
+  signedByte,
+  signedRamp,
+  stretched,
+  textOn,
+  weightRamp,
+  wordRamp,
+} from "../../src/draw/color";
 
 const luminance = (color: RGB) => contrast(color, [0, 0, 0]);
 

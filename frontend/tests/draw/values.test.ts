@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { received, tokenAttention } from "../../src/draw/focus";
 import { visibleRuns } from "../../src/draw/scores";
 import {
   arrayValues,
@@ -7,7 +6,9 @@ import {
   contributionValues,
   type LayerValues,
   largest,
+  received,
   scoreValues,
+  tokenAttention,
   topOf,
 } from "../../src/draw/values";
 import { exampleBytes } from "../examples/page";

@@ -1,4 +1,4 @@
-import { encoded } from "../../src/source/chunkName";
+import { encoded } from "../../src/source/source";
 import type { Example } from "./page";
 
 /** Puts an example into a document in the way Python writes it into a page. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runs } from "../../src/parts/TokenColumn";
+import { runs } from "../../src/parts/tokens";
 
 test("tokens of the same text stand together", () => {
   expect(runs([0, 0, 0, 1, 1])).toEqual([

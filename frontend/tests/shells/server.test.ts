@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 const opened: string[] = [];
-vi.mock("../../src/source/http", () => ({
+vi.mock("../../src/source/source", async (original) => ({
+  ...(await original<object>()),
   httpSource: async (_: string, token: string) => {
     opened.push(token);
     return { header: { title: "A title" } };

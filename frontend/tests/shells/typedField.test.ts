@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { h, render } from "preact";
 import { afterEach, expect, test, vi } from "vitest";
-import { TypedField } from "../../src/parts/TypedField";
+import { TypedField } from "../../src/views/live/Answering";
 
 const root = document.createElement("div");
 afterEach(() => render(null, root));

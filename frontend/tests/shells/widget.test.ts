@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import widget from "../../src/shells/live";
-import { type WidgetModel, widgetSource } from "../../src/source/widget";
+import { type WidgetModel, widgetSource } from "../../src/source/source";
 import { fakeCanvas } from "../canvas";
 import { gzip } from "../examples/inline";
 import { examplePage } from "../examples/page";

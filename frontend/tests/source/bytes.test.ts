@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { fromBase64, gunzip, unpack } from "../../src/source/bytes";
-import { PageError } from "../../src/source/errors";
+import { fromBase64, gunzip, PageError, unpack } from "../../src/source/source";
 import { gzip, toBase64 } from "../examples/inline";
 
 const BYTES = Uint8Array.from([0, 1, 127, 128, 255, 60, 47]);

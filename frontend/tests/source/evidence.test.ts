@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadEvidence } from "../../src/source/evidence";
+import { loadEvidence } from "../../src/source/heads";
 import { exampleEvidence, SCORES } from "../examples/evidence";
 import { type Example, examplePage, exampleSource } from "../examples/page";
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { httpSource } from "../../src/source/http";
+import { httpSource } from "../../src/source/source";
 import { examplePage } from "../examples/page";
 
 afterEach(() => vi.unstubAllGlobals());

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
+import { loadThumbs } from "../../src/source/heads";
 import { LayerCache } from "../../src/source/layers";
 import type { Source } from "../../src/source/source";
-import { loadThumbs } from "../../src/source/thumbs";
 import { quantitiesOf } from "../../src/state/quantity";
 import { createStore } from "../../src/state/store";
 import { examplePage, exampleSource } from "../examples/page";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadPictures } from "../../src/source/pictures";
+import { loadPictures } from "../../src/source/heads";
 import { type Example, examplePage, exampleSource } from "../examples/page";
 
 function pictured(bytes: readonly number[], other?: readonly number[]): Example {

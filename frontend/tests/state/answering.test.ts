@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readHeads } from "../../src/state/answering";
+import { readHeads } from "../../src/views/live/Answering";
 
 test("heads are layers, or layer and head of each, or all", () => {
   expect(readHeads(" ")).toEqual({});

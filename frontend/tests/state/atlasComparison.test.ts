@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { ComparedScore, ComparisonIndex } from "../../src/source/atlasComparison";
-import { rowsOf } from "../../src/state/atlas";
+import type { ComparedScore, ComparisonIndex } from "../../src/source/atlas";
 import {
   changeOf,
   isClear,
@@ -10,9 +9,10 @@ import {
   pairsOf,
   partnerRows,
   readPair,
+  rowsOf,
   signed,
   unmatched,
-} from "../../src/state/atlasComparison";
+} from "../../src/state/atlas";
 
 const heads = (cells: readonly (readonly [number, number])[]) => cells.map(([layer, head]) => ({ layer, head }));
 const pair = (a: number, b: number, similarity: number) => ({ a, b, similarity });

@@ -1,7 +1,17 @@
 import { expect, test } from "vitest";
 import type { ModelChange } from "../../src/contract/live";
-import { changeWords, followed, merged, pythonLine, readChanges, toggled, writeChanges } from "../../src/state/changes";
-import { isInAddress, readAsked, writeAsked } from "../../src/state/liveAddress";
+import {
+  changeWords,
+  followed,
+  isInAddress,
+  merged,
+  pythonLine,
+  readAsked,
+  readChanges,
+  toggled,
+  writeAsked,
+  writeChanges,
+} from "../../src/state/changes";
 import { pageOf } from "../liveModel";
 
 const ZERO: ModelChange = { do: "zero", layer: 2, heads: [0] };

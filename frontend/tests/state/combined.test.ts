@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { added } from "../../src/draw/neurons";
-import { scoreAt } from "../../src/draw/scores";
-import { wordParts } from "../../src/state/combined";
+import { added, scoreAt } from "../../src/draw/scores";
+import { wordParts } from "../../src/state/store/chosen";
 import { KEYS, QUERIES, scoreParts } from "../draw/parts";
 
 test("what the neurons of two words add is the mean of what those of their pieces add", () => {

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { type Evidence, loadEvidence } from "../../src/source/evidence";
+import { type Evidence, loadEvidence } from "../../src/source/heads";
 import { headName, headWords, labelsOf, measured, measureNumber, shownFor } from "../../src/state/evidence";
 import { exampleEvidence } from "../examples/evidence";
 import { exampleSource } from "../examples/page";

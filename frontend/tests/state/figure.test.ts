@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type FigureFacts, figureCall, figureCommand, figureOptions } from "../../src/state/figure";
+import { type FigureFacts, figureCall, figureCommand, figureOptions } from "../../src/state/call";
 import { pageSelection, type Selection } from "../../src/state/selection";
 import { examplePage } from "../examples/page";
 

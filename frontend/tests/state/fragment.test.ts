@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { CHOICES, DEFAULTS as USUAL } from "../../src/contract/values";
-import { readFragment, writeFragment } from "../../src/state/fragment";
-import type { Selection } from "../../src/state/selection";
+import { readFragment, type Selection, writeFragment } from "../../src/state/selection";
 
 const DEFAULTS: Selection = { view: "head", stack: "self", layer: 3, ...USUAL };
 

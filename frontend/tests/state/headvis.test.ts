@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { TreeIndex, TreeSequence } from "../../src/source/headvis";
+import type { TreeIndex, TreeSequence } from "../../src/source/atlas";
 import {
   digits,
   meanOf,
@@ -13,7 +13,7 @@ import {
   spacesBefore,
   statisticText,
   tokenName,
-} from "../../src/state/headvis";
+} from "../../src/state/atlas";
 
 const metrics = [
   { name: "qk_distance", says: "", values: [2, null, 5] },

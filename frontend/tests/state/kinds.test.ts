@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
 import type { LayerValues } from "../../src/draw/values";
-import { type LoadedKinds, loadKinds } from "../../src/source/kinds";
+import { type LoadedKinds, loadKinds } from "../../src/source/heads";
 import {
   aligningHead,
   clausesOf,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { quoted, readable } from "../../src/state/label";
+import { quoted, readable } from "../../src/state/words";
 
 test.each([
   "rabbit",

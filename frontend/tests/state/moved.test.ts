@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PageMoved } from "../../src/contract/page";
 import { topOf } from "../../src/draw/values";
-import { distance, movedFacts, movedThumbs, movedWords } from "../../src/state/moved";
+import { distance, movedFacts, movedThumbs, movedWords } from "../../src/state/evidence";
 import { ticksOf } from "../../src/state/quantity";
 
 const MOVED: PageMoved = {

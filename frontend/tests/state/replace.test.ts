@@ -1,9 +1,8 @@
 import { effect } from "@preact/signals-core";
 import { afterEach, expect, test } from "vitest";
 import type { Source } from "../../src/source/source";
-import { follower, movedPins } from "../../src/state/movedPins";
-import { createStore, type Store } from "../../src/state/store";
-import { replaceRecord } from "../../src/state/store/replace";
+import { follower, movedPins } from "../../src/state/selection";
+import { createStore, replaceRecord, type Store } from "../../src/state/store";
 import { EXAMPLES } from "../examples/named";
 import { type Example, examplePage, exampleSource, tokens } from "../examples/page";
 import { soon } from "../soon";

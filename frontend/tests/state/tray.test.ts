@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
-import { fitSelection, pageSelection } from "../../src/state/selection";
-import { fitTray, movedTo, ofEveryRecord, readEntry, writeEntry } from "../../src/state/tray";
+import {
+  fitSelection,
+  fitTray,
+  movedTo,
+  ofEveryRecord,
+  pageSelection,
+  readEntry,
+  writeEntry,
+} from "../../src/state/selection";
 import { examplePage, tokens } from "../examples/page";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { editOf } from "../../src/state/twoTexts";
+import { editOf } from "../../src/views/live/TwoTexts";
 import { pageOf } from "../liveModel";
 
 test("of two texts as few tokens are marked as can be", () => {

@@ -3,7 +3,7 @@ import type { WriteEnd, WrittenToken } from "../../src/contract/live";
 import { type Asked, type Model, ModelError } from "../../src/source/model";
 import { liveState } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
-import { writingState } from "../../src/state/writing";
+import { writingState } from "../../src/views/live/Writing";
 import { answered, FACTS } from "../liveModel";
 import { soon } from "../soon";
 

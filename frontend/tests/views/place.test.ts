@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../src/contract/values";
-import { floats } from "../../src/source/arrays";
-import type { LoadedKinds } from "../../src/source/kinds";
+import type { LoadedKinds } from "../../src/source/heads";
+import { floats } from "../../src/source/layers";
 import { type Places, placeByLayer, placeByNumber } from "../../src/views/overview/place";
 import { examplePage } from "../examples/page";
 

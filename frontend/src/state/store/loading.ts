@@ -2,15 +2,11 @@ import { batch, computed, effect, signal } from "@preact/signals-core";
 import type { Page, PageLayer, PageQuantity, PageStack } from "../../contract/page";
 import type { ScoreParts } from "../../draw/scores";
 import { once } from "../../draw/weights";
-import { sourceBeside } from "../../source/beside";
-import { askedRow, type LoadedLayer, type WantedHeads } from "../../source/layer";
-import { LayerCache } from "../../source/layers";
-import type { Source } from "../../source/source";
-import { joined, joinedRow, type Words } from "../combined";
+import { askedRow, LayerCache, type LoadedLayer, type WantedHeads } from "../../source/layers";
+import { type Source, sourceBeside } from "../../source/source";
 import { hasQuantity, quantitiesOf, WEIGHT_FACTS } from "../quantity";
-import type { Chosen } from "./chosen";
-import type { Opened } from "./opened";
-import type { TokenState } from "./tokens";
+import { type Chosen, joined, joinedRow, type TokenState, type Words } from "./chosen";
+import type { Opened } from "./heads";
 
 /** A layer that has been loaded, with all that belongs to it; shown as a whole or not at all. */
 export interface Shown extends LoadedLayer {

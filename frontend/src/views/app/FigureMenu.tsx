@@ -1,13 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { Side } from "../../draw/columns";
+import type { Side } from "../../draw/tokens";
 import { bytesOf, saveFile } from "../../parts/files";
-import { Save } from "../../parts/icons";
-import { PageError } from "../../source/errors";
-import type { FigureKind } from "../../source/source";
-import { figureCall, figureCommand, figureOptions } from "../../state/figure";
-import { isDrawing } from "../../state/places";
-import { keepHead } from "../../state/selection";
+import { Save } from "../../parts/legend";
+import { type FigureKind, PageError } from "../../source/source";
+import { figureCall, figureCommand, figureOptions } from "../../state/call";
+import { isDrawing, keepHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { queryShown } from "../neuron/table";
 

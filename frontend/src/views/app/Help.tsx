@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../contract/values";
 import { kindColor } from "../../draw/kinds";
-import { KindIcon } from "../../parts/KindIcon";
+import { KindIcon } from "../../parts/legend";
 import { KIND_NAMES } from "../../state/kinds";
 import type { Store } from "../../state/store";
 

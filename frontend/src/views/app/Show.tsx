@@ -1,15 +1,13 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
-import { animatedWebp } from "../../draw/webp";
-import { bytesOf, saveFile } from "../../parts/files";
-import { putPixels } from "../../parts/useWidth";
+import { putPixels } from "../../parts/canvas";
+import { animatedWebp, bytesOf, saveFile } from "../../parts/files";
 import { headName } from "../../state/evidence";
 import { clausesOf, KIND_NAMES, kindOf } from "../../state/kinds";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
-import { paintTile } from "../overview/Tiles";
-import { weightThumbs } from "../overview/useQuantityThumbs";
+import { paintTile, weightThumbs } from "../overview/Tiles";
 
 /** Side of a bundle with its gap in the poster, and the gap. */
 const [PITCH, GAP] = [120, 14];

@@ -1,17 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { CHOICES, VIEWS_WITH } from "../../contract/values";
-import { type Filter, hasSpecial, isPair } from "../../draw/mask";
-import { Check } from "../../parts/Check";
-import { Choice } from "../../parts/Choice";
-import { Moon, Sun } from "../../parts/icons";
-import { Segmented } from "../../parts/Segmented";
-import { WordsChoice } from "../../parts/WordsNote";
-import { readable } from "../../state/label";
-import { isDrawing, usualDrawing } from "../../state/places";
-import { chooseStack } from "../../state/selection";
+import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
+import { Check, Choice, Segmented } from "../../parts/controls";
+import { Moon, Sun } from "../../parts/legend";
+import { WordsChoice } from "../../parts/notes";
+import { chooseStack, isDrawing, recordWords, usualDrawing } from "../../state/selection";
 import { compareClearest, openDrawing, type Store } from "../../state/store";
-import { recordWords } from "../../state/tray";
-import { counted, percent } from "../../state/words";
+import { counted, percent, readable } from "../../state/words";
 import { FigureMenu } from "./FigureMenu";
 
 const SHOWS = [

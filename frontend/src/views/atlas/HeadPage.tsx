@@ -1,11 +1,22 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
-import { LabelSection } from "../../parts/LabelSection";
-import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares } from "../../source/atlas";
-import { type AtlasPlace, kindOfTile, LINKS, percents, shortShare, shownText, WORD_LINKS } from "../../state/atlas";
+import { Check } from "../../parts/controls";
+import { LabelSection } from "../../parts/evidence";
+import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares, WordPair } from "../../source/atlas";
+import {
+  type AtlasPlace,
+  bare,
+  findAddress,
+  kindOfTile,
+  LINKS,
+  percents,
+  type Side,
+  shortShare,
+  shownText,
+  WORD_LINKS,
+} from "../../state/atlas";
 import { count, counted } from "../../state/words";
-import { FrequentPairs } from "./FrequentPairs";
 import { type AtlasView, Bars, Card, Heading, HeadNav, LabelChip, MeanMap, placeOf, Table, Tile } from "./parts";
 import { Strata, TextPage } from "./Texts";
 
@@ -348,4 +359,64 @@ const CLASS_WORDS: Readonly<Record<string, string>> = {
 
 function sums(said: AtlasHead, key: number): Shares {
   return [said.keys[key] ?? 0, said.evenKeys[key] ?? 0];
+}
+
+const SHOWN = 12;
+
+type Order = "share" | "ratio";
+
+/** The pairs of words that most of a head's attention goes between. */
+export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly WordPair[]; texts: number; side?: Side }) {
+  const [words, setWords] = useState(true);
+  const [order, setOrder] = useState<Order>("share");
+  const [all, setAll] = useState(false);
+  const chosen = pairs.filter(([, , , , isWords]) => isWords || !words);
+  const sorted = order === "share" ? chosen : [...chosen].sort((one, other) => ratio(other) - ratio(one));
+  const shown = all ? sorted : sorted.slice(0, SHOWN);
+  return (
+    <Card label="Frequent pairs" title="Between which words">
+      <div class="atlas-choices flex wrap">
+        <Check name="data-words-only" checked={words} label="words only" onChange={setWords} />
+        <Check
+          name="data-by-ratio"
+          checked={order === "ratio"}
+          label="most above even first"
+          onChange={(byRatio) => setOrder(byRatio ? "ratio" : "share")}
+        />
+      </div>
+      <Table
+        class="atlas-pairs"
+        head={["from → to", "share", "even", "times"]}
+        rows={shown.map((pair) => [
+          <>
+            <Word word={pair[0]} side={side} /> → <Word word={pair[1]} side={side} />
+          </>,
+          percents(pair[2]),
+          percents(pair[3]),
+          ratio(pair) > 0 ? `${ratio(pair).toFixed(1)} ×` : "–",
+        ])}
+      />
+      {sorted.length > SHOWN && (
+        <button type="button" class="quiet muted" onClick={() => setAll(!all)}>
+          {all ? "fewer" : `all ${sorted.length}`}
+        </button>
+      )}
+      <p class="fine">
+        Share of all its attention in {texts.toLocaleString("en")} texts, at most; even: what a head would give that
+        attends evenly to all keys of the same texts.
+      </p>
+    </Card>
+  );
+}
+
+function Word({ word, side }: { word: string; side: Side }) {
+  return (
+    <a href={findAddress(bare(word), side)}>
+      <bdi>{word}</bdi>
+    </a>
+  );
+}
+
+function ratio([, , share, even]: WordPair): number {
+  return even > 0 ? share / even : 0;
 }

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOfLabel } from "../../draw/kinds";
-import { Clauses } from "../../parts/KindIcon";
+import { walkTiles } from "../../parts/controls";
+import { Clauses } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
-import { walkTiles } from "../../parts/walkTiles";
 import { atlasClauses, findAddress, type Hit, hitsOf, rowsOf, type Side, shortShare } from "../../state/atlas";
 import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
 import { counted } from "../../state/words";

@@ -1,9 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { textOn } from "../../draw/color";
-import { rampColor, rampCss, weightRamp, wordRamp } from "../../draw/ramps";
-import { headAddress, type ShownText, type Side } from "../../state/atlas";
-import { meanOf, notKeptWords } from "../../state/headvis";
+import { rampColor, rampCss, textOn, weightRamp, wordRamp } from "../../draw/color";
+import { headAddress, meanOf, notKeptWords, type ShownText, type Side } from "../../state/atlas";
 import { Card } from "./parts";
 
 /** A text, each word as dark as what ends there: of all links, or of those of one query. */

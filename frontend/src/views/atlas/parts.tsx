@@ -2,13 +2,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { kindRamp } from "../../draw/kinds";
 import { marksOf, type Mark as Shape } from "../../draw/marks";
-import { Mark } from "../../parts/Mark";
-import { walkTiles } from "../../parts/walkTiles";
-import type { AtlasIndex, AtlasSource, AtlasTile } from "../../source/atlas";
-import { fromBase64 } from "../../source/bytes";
-import type { TreePlot } from "../../source/headvis";
-import { type AtlasPlace, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
-import { digits } from "../../state/headvis";
+import { walkTiles } from "../../parts/controls";
+import { Mark } from "../../parts/evidence";
+import type { AtlasIndex, AtlasSource, AtlasTile, TreePlot } from "../../source/atlas";
+import { fromBase64 } from "../../source/source";
+import { type AtlasPlace, digits, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
 
 /** What all parts of the page are given. */
 export interface AtlasView {

@@ -4,15 +4,22 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PageStack } from "../../contract/page";
 import { DEFAULTS } from "../../contract/values";
 import { kindColor } from "../../draw/kinds";
-import { KindIcon } from "../../parts/KindIcon";
+import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
 import { headWords, KIND_NAMES, kindOf } from "../../state/kinds";
-import { quoted, readable } from "../../state/label";
-import { type Drawing, usualDrawing } from "../../state/places";
-import type { View } from "../../state/selection";
+import {
+  type Drawing,
+  movedTo,
+  readEntry,
+  recordOf,
+  recordWords,
+  usualDrawing,
+  type View,
+  writeEntry,
+} from "../../state/selection";
 import { createStore, type Hover, type Store } from "../../state/store";
-import { movedTo, readEntry, recordOf, recordWords, writeEntry } from "../../state/tray";
+import { quoted, readable } from "../../state/words";
 import { picturesOf } from "../one/OneHead";
 
 /** Height of the names above the pictures. */

@@ -2,9 +2,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageGeneration } from "../../contract/page";
 import { largest } from "../../draw/values";
-import { readable } from "../../state/label";
 import type { Store } from "../../state/store";
-import { counted, percent } from "../../state/words";
+import { counted, percent, readable } from "../../state/words";
 
 /** Tokens that have elements; of longer texts those around the step. */
 const MOST = 400;

@@ -1,19 +1,23 @@
 import { computed, type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { type Focus, otherSide, type Place, type Side, scrollTo, visibleTokens } from "../../draw/columns";
-import { isPair } from "../../draw/mask";
+import { type Focus, isPair, otherSide, type Place, type Side, scrollTo, visibleTokens } from "../../draw/tokens";
+import { density, followSize, useWidth } from "../../parts/canvas";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
-import { TokenColumn } from "../../parts/TokenColumn";
-import { type KeyInside, tokenEvents } from "../../parts/tokenList";
-import { density, followSize, useWidth } from "../../parts/useWidth";
-import { FEW_QUERIES } from "../../state/places";
+import { type KeyInside, TokenColumn, tokenEvents } from "../../parts/tokens";
 import { isShare } from "../../state/quantity";
-import { directionOf, isUpright } from "../../state/script";
+import { FEW_QUERIES } from "../../state/selection";
 import type { Shown, Store } from "../../state/store";
-import { counted, percent } from "../../state/words";
-import { createLayout, type Layout } from "./geometry";
-import { paintAll, paintToken } from "./paint";
-import { markFocus, markHidden, tokenElements, writeReadouts } from "./readouts";
+import { counted, directionOf, isUpright, percent } from "../../state/words";
+import {
+  createLayout,
+  type Layout,
+  markFocus,
+  markHidden,
+  paintAll,
+  paintToken,
+  tokenElements,
+  writeReadouts,
+} from "./paint";
 
 /** Above this, style transitions cost more than all drawing. */
 const MOST_ANIMATED = 96;

@@ -1,11 +1,16 @@
 import { useSignal } from "@preact/signals";
+import { computed, signal } from "@preact/signals-core";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { Check } from "../../parts/Check";
-import { TypedField } from "../../parts/TypedField";
-import { answeringState, headLookedAt, readHeads } from "../../state/answering";
-import { readable } from "../../state/label";
+import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../../contract/live";
+import { Check } from "../../parts/controls";
+import type { Asked } from "../../source/model";
+import { headName } from "../../state/evidence";
+import { isSame, type Live, newestQuestion } from "../../state/live";
+import { chooseStack } from "../../state/selection";
+import type { Store } from "../../state/store";
+import { readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
-import { TokenCount } from "./TokenCount";
+import { TokenCount } from "./Writing";
 
 const LENGTHS = [8, 32, 64, 128];
 const WRONG = "Write whole layers, such as 0 1, or single heads, such as 1-2 0-5.";
@@ -105,4 +110,95 @@ function Heat({ html }: { html: string }) {
     for (const [at, input] of next.entries()) input.checked = chosen[at];
   }, [html]);
   return <div ref={place} class="live-answer slim" data-answered />;
+}
+
+/** Which heads the heat is the mean of, and whether sinks stay in it. */
+export type HeatOf = Pick<AnswerQuestion, "layers" | "heads" | "keep_sinks">;
+
+/** Heads as they are typed: "0 1" whole layers, "1-2 0-5" single heads, nothing for all; null where it is neither. */
+export function readHeads(words: string): HeatOf | null {
+  const each = words.split(/[\s,;]+/).filter(Boolean);
+  if (each.length === 0) return {};
+  if (each.every((word) => /^\d{1,4}$/.test(word))) return { layers: each.map(Number) };
+  if (!each.every((word) => /^\d{1,4}-\d{1,4}$/.test(word))) return null;
+  return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
+}
+
+/** The head that is looked at, as it is typed. */
+export function headLookedAt(store: Store): string {
+  return headName({ stack: store.stack.peek() }, store.full.peek());
+}
+
+/** What a model answers about a picture: tokens as they come, then where each word looked. */
+export function answeringState(live: Live, store: Store) {
+  const tokens = signal<readonly WrittenToken[]>([]);
+  const last = signal<{ readonly to: Asked; readonly end: AnswerEnd } | null>(null);
+  const { run, ...question } = newestQuestion(live.asked);
+  async function finish(to: Asked, end: AnswerEnd, ending: AbortSignal): Promise<void> {
+    const isNew = last.peek()?.end.id !== end.id;
+    last.value = { to, end };
+    // Other heads of the same answer are the same record.
+    if (!isNew) return;
+    const opened = await live.model.opened(end.id, to, live.looking());
+    // Something newer may have been asked meanwhile, which this must not take the place of.
+    if (ending.aborted || !(await live.show(opened))) return;
+    const written = store.page.generation?.stack;
+    if (written) store.select((now) => chooseStack(now, written, store.page));
+  }
+  const ask = (count: number, of: HeatOf) =>
+    run(async (ending) => {
+      tokens.value = [];
+      const to = live.asked.peek();
+      const asked = { input: to.input, changes: [...to.changes], tokens: count, ...of };
+      for await (const line of live.model.answer(asked, ending)) {
+        if ("token" in line) tokens.value = [...tokens.peek(), line];
+        else await finish(to, line, ending);
+      }
+    });
+  return {
+    ...question,
+    /** What was written so far. */
+    tokens,
+    /** The answer to what is asked now; null where it was not asked. */
+    answered: computed(() => {
+      const now = last.value;
+      return now && isSame(now.to, live.asked.value) ? now.end : null;
+    }),
+    ask,
+  };
+}
+
+interface TypedFieldProps {
+  /** The attribute by which it is found, and its value. */
+  mark: Readonly<Record<string, string>>;
+  label: string;
+  title: string;
+  placeholder: string;
+  /** What was taken last. */
+  value: string;
+  wrong: boolean;
+  /** Takes what was typed, on Enter or when the field is left; false where it stays to be mended. */
+  onTake: (text: string) => boolean;
+}
+
+/** A line of text that is taken once it is complete. What is typed stays until then, whatever is drawn meanwhile. */
+export function TypedField({ mark, label, title, placeholder, value, wrong, onTake }: TypedFieldProps) {
+  const typed = useSignal<string | null>(null);
+  return (
+    <label class="choice row muted" title={title}>
+      <span>{label}</span>
+      <input
+        type="text"
+        class="numbers-field"
+        {...mark}
+        placeholder={placeholder}
+        value={typed.value ?? value}
+        aria-invalid={wrong}
+        onInput={(event) => (typed.value = event.currentTarget.value)}
+        onChange={(event) => {
+          if (onTake(event.currentTarget.value)) typed.value = null;
+        }}
+      />
+    </label>
+  );
 }

@@ -1,10 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { ModelChange } from "../../contract/live";
-import { Check } from "../../parts/Check";
-import { CHANGE_WORDS, changeWords, keyOfChange } from "../../state/changes";
-import { quoted, readable } from "../../state/label";
+import { Check } from "../../parts/controls";
+import { CHANGE_WORDS, changeOf, changeWords, keyOfChange, type Subject, subjectOf } from "../../state/changes";
 import type { Store } from "../../state/store";
-import { changeOf, type Subject, subjectOf } from "../../state/subject";
+import { quoted, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
 
 /** What is done to the model, each a switch: a click undoes it. */

@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { LiveFacts, LiveInput, LiveMessage } from "../../contract/live";
-import { messageOf } from "../../source/errors";
-import { readable } from "../../state/label";
+import { messageOf } from "../../source/source";
 import type { Live } from "../../state/live";
+import { readable } from "../../state/words";
 
 const LABELS = { text: "Text", text_b: "Second text", target: "Target text" } as const;
 const PLACEHOLDERS = {

@@ -3,20 +3,28 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { saveFile } from "../../parts/files";
 import type { ViewParts } from "../../parts/mount";
-import { messageOf } from "../../source/errors";
-import { changeWords, pythonLine } from "../../state/changes";
+import { messageOf } from "../../source/source";
+import {
+  changeWords,
+  isInAddress,
+  MOST_IN_ADDRESS,
+  pythonLine,
+  quickChange,
+  subjectAt,
+  subjectOf,
+} from "../../state/changes";
 import { isSame, type Live } from "../../state/live";
-import { isInAddress, MOST_IN_ADDRESS } from "../../state/liveAddress";
 import type { Store } from "../../state/store";
-import { quickChange, subjectAt, subjectOf } from "../../state/subject";
 import { count } from "../../state/words";
+import { joined } from "../../styles/packed";
+import sketch from "../../styles/sketch.css";
 import { App } from "../app/App";
 import { Answering } from "./Answering";
 import { ChangeMaker, Switches } from "./Changes";
 import { Fields, FurtherFields } from "./Fields";
-import { Matters, MattersOnGrid } from "./Matters";
+import live from "./live.css";
+import { Matters, MattersOnGrid, Sketch } from "./Matters";
 import { OutputPanel } from "./OutputPanel";
-import { Sketch } from "./Sketch";
 import { TwoTexts } from "./TwoTexts";
 import { Writing } from "./Writing";
 
@@ -269,3 +277,6 @@ function Past({ live, store }: LiveParts) {
     </ol>
   );
 }
+
+/** The styles of what only the page of a model has. */
+export const liveStyles = joined([sketch, live]);

@@ -1,13 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
-import { messageOf } from "../../source/errors";
-import { chance } from "../../state/chance";
-import { readable } from "../../state/label";
+import { messageOf } from "../../source/source";
+import { distance } from "../../state/evidence";
 import type { Live } from "../../state/live";
-import { distance } from "../../state/moved";
 import type { Store } from "../../state/store";
-import { LensLayers } from "./LensLayers";
+import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
+import { LensLayers } from "./Writing";
 
 /** More places than these are told one at a time. */
 const MOST_PLACES = 2;

@@ -1,12 +1,13 @@
 import { useSignal } from "@preact/signals";
+import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
-import type { LiveOutput } from "../../contract/live";
+import type { LiveLooking, LiveOutput } from "../../contract/live";
 import type { PageTokens } from "../../contract/page";
-import { chance } from "../../state/chance";
-import { readable } from "../../state/label";
-import { headLine } from "../../state/store";
-import { replaceRecord } from "../../state/store/replace";
-import { editOf, type Pair, pairState, partnerWords, sideBySide } from "../../state/twoTexts";
+import { type Answered, GONE, ModelError } from "../../source/model";
+import { type Live, newestQuestion } from "../../state/live";
+import type { Selection } from "../../state/selection";
+import { headLine, replaceRecord } from "../../state/store";
+import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
 
 /** The same head on a second text, such as one with another word in it, or in the second model. */
@@ -96,4 +97,102 @@ function said(output: LiveOutput | null): string {
     .slice(0, 3)
     .map(({ label, probability }) => `${readable(label, 24).text} ${chance(probability)}`)
     .join(" · ");
+}
+
+/** What the page of a comparison calls the weights of its first record. */
+const OF_A = "other";
+
+/** Tokens of a text that the other has not, as places. */
+export interface Edit {
+  readonly first: readonly number[];
+  readonly second: readonly number[];
+}
+
+/** Which tokens of two texts the other has not: as few as can be. */
+export function editOf({ pieces: first }: PageTokens, { pieces: second }: PageTokens): Edit {
+  const common = commonTokens(first, second);
+  const edit = { first: [] as number[], second: [] as number[] };
+  let [a, b] = [0, 0];
+  while (a < first.length && b < second.length) {
+    if (first[a] === second[b]) {
+      a++;
+      b++;
+    } else if (common(a + 1, b) >= common(a, b + 1)) edit.first.push(a++);
+    else edit.second.push(b++);
+  }
+  while (a < first.length) edit.first.push(a++);
+  while (b < second.length) edit.second.push(b++);
+  return edit;
+}
+
+/** How many tokens two texts have in common, in order, from a place of each on: the longest common subsequence. */
+function commonTokens(first: readonly string[], second: readonly string[]): (a: number, b: number) => number {
+  const width = second.length + 1;
+  const counts = new Uint16Array((first.length + 1) * width);
+  for (let a = first.length - 1; a >= 0; a--) {
+    for (let b = second.length - 1; b >= 0; b--) {
+      const [below, beside] = [counts[(a + 1) * width + b], counts[a * width + b + 1]];
+      const both = counts[(a + 1) * width + b + 1] + 1;
+      counts[a * width + b] = first[a] === second[b] ? both : Math.max(below, beside);
+    }
+  }
+  return (a, b) => counts[a * width + b];
+}
+
+/** One head of the first record, the head that stands beside it, and how they differ: three pictures on one selection. */
+export function sideBySide(line: string, now: Selection): Selection {
+  const tray = [`${line} quantity=${OF_A}`, line, `${line} quantity=difference`];
+  return { ...now, tray, view: "compare", quantity: "difference" };
+}
+
+/** "2-0 beside 1-3": which head of the second model a head of the first is set against; empty where it is its own. */
+export function partnerWords({ opening: { partners } }: Answered, stack: string, place: string): string {
+  const row = partners?.[stack]?.find(([layer, head]) => `${layer}-${head}` === place);
+  return row ? `${place} beside ${row[2]}-${row[3]}` : "";
+}
+
+/** Two answers, and both as one record. */
+export interface Pair {
+  readonly first: Answered;
+  readonly second: Answered;
+  readonly both: Answered;
+  /** Whether the second is of the second model. */
+  readonly models: boolean;
+}
+
+/** The same question to another text, or to the second model, and both beside each other. */
+export function pairState(live: Live) {
+  const pair = signal<Pair | null>(null);
+  const { run, ...question } = newestQuestion();
+  async function compared(first: Answered, second: Answered, ending: AbortSignal): Promise<Answered> {
+    const looking: LiveLooking = { ...live.looking(), quantity: "difference" };
+    try {
+      return await live.model.compare(first, second, looking, ending);
+    } catch (error) {
+      if (!(error instanceof ModelError) || error.status !== GONE) throw error;
+      // The server keeps a few records only.
+      return live.model.compare(await live.model.ask(first.asked, looking, ending), second, looking, ending);
+    }
+  }
+  async function paired(text: string | null, ending: AbortSignal): Promise<Pair> {
+    const first = live.answer.peek();
+    const { input, changes } = first.asked;
+    const models = text === null;
+    // Heads of another model are others: nothing is changed there.
+    const other = models ? { input, changes: [] } : { input: { ...input, text }, changes };
+    const second = await live.model.askBeside(other, models, live.looking(), ending);
+    return { first, second, models, both: await compared(first, second, ending) };
+  }
+  return {
+    pair,
+    ...question,
+    /** A second text, or null for the second model; what is given with both once they are there. */
+    show: (text: string | null, act: (pair: Pair) => Promise<unknown>) =>
+      run(async (ending) => {
+        const next = await paired(text, ending);
+        if (ending.aborted) return;
+        pair.value = next;
+        await act(next);
+      }),
+  };
 }

@@ -1,12 +1,11 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
+import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
-import { Check } from "../../parts/Check";
-import { chance } from "../../state/chance";
-import { readable } from "../../state/label";
-import { type Token, writingState } from "../../state/writing";
-import { LensLayers } from "./LensLayers";
+import type { LensLayer, WriteEnd, WrittenToken } from "../../contract/live";
+import { Check } from "../../parts/controls";
+import { type Guess, type Live, newestQuestion } from "../../state/live";
+import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
-import { TokenCount } from "./TokenCount";
 
 const LENGTHS = [1, 10, 20, 50];
 
@@ -111,4 +110,123 @@ function Alternatives({ token, onChoose }: { token: Token; onChoose: (id: number
       {lens && <LensLayers layers={lens} />}
     </div>
   );
+}
+
+/** What each layer would say: the likeliest, and in the tooltip those after it. */
+export function LensLayers({ layers }: { layers: readonly LensLayer[] }) {
+  return (
+    <ol class="live-lens flex wrap" aria-label="Logit lens: what each layer would say" data-lens-layers>
+      {layers.map(({ layer, predictions: [best, ...others] }) => (
+        <li key={layer} title={others.map(({ label, probability }) => `${label} ${chance(probability)}`).join(" · ")}>
+          <small>layer {layer}</small> <bdi>{readable(best?.label ?? "", 24).text}</bdi>{" "}
+          <small>{chance(best?.probability)}</small>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** How many tokens are written at most. */
+export function TokenCount({ count, lengths }: { count: Signal<number>; lengths: readonly number[] }) {
+  return (
+    <label class="choice row muted">
+      <span>tokens</span>
+      <select
+        data-token-count
+        value={count.value}
+        onChange={(event) => (count.value = Number(event.currentTarget.value))}
+      >
+        {lengths.map((length) => (
+          <option key={length}>{length}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A token that was written, or chosen of the text that was read, where the entropy is not known. */
+export type Token = Omit<WrittenToken, "entropy"> & Partial<Pick<WrittenToken, "entropy">>;
+
+/** From which token on another one is written. */
+interface Branch {
+  readonly at: number;
+  readonly choice: number;
+}
+
+/** What was written up to a branch, with the token that was chosen in place of the next. */
+function branched(tokens: readonly Token[], { at, choice }: Branch): readonly Token[] {
+  const was = tokens[at];
+  const chosen = was?.alternatives.find(({ id }) => id === choice);
+  if (!chosen) return tokens.slice(0, at);
+  const { id, label, continues, probability } = chosen;
+  return [...tokens.slice(0, at), { ...was, id, continues, probability, token: label }];
+}
+
+/** What a model writes on: tokens as they come, ended at will, and branched off from an alternative. */
+export function writingState(live: Live) {
+  const tokens = signal<readonly Token[]>([]);
+  const prompt = signal("");
+  const { run, ...newest } = newestQuestion(live.asked);
+  /** Tokens of the prompt, special ones too: where a branch begins is counted from there. */
+  let given = 0;
+  /** What was read before it was written on, and all of it afterwards. */
+  let whole = "";
+
+  /** What is asked: to go on, or to go on from an alternative. */
+  function question(count: number, lens: boolean, from?: Branch) {
+    const { asked } = live.answer.peek();
+    const place = from && { at: given + from.at, choice: from.choice };
+    return { input: { ...asked.input, text: whole }, changes: [...asked.changes], tokens: count, lens, ...place };
+  }
+  function begin(from?: Branch): void {
+    const { asked, source } = live.answer.peek();
+    tokens.value = from ? branched(tokens.peek(), from) : [];
+    if (from) return;
+    given = source.header.stacks[0].query.labels.length;
+    prompt.value = asked.input.text ?? "";
+    whole = prompt.peek();
+  }
+  /** The text up to a place, and the guess in place of all that follows. */
+  function beginAt({ at, choice, guesses }: Guess): Branch {
+    const { asked, source } = live.answer.peek();
+    const { labels, special, continues } = source.header.stacks[0].query;
+    const read = labels.slice(0, at + 1).map((label, token) => {
+      const gap = token > 0 && !continues[token] ? " " : "";
+      return special[token] ? "" : gap + readable(label, 24).text;
+    });
+    [given, whole, prompt.value] = [at + 1, asked.input.text ?? "", read.join("").trim()];
+    const { id, label, continues: goesOn, probability } = choice;
+    tokens.value = [{ id, token: label, continues: goesOn, probability, alternatives: [...guesses] }];
+    return { at: 0, choice: id };
+  }
+  async function finish({ id, text }: WriteEnd, ending: AbortSignal): Promise<void> {
+    const { asked } = live.answer.peek();
+    whole = text;
+    const next = { ...asked, input: { ...asked.input, text } };
+    const opened = await live.model.opened(id, next, live.looking());
+    // Something newer may have been asked meanwhile, which this must not take the place of.
+    if (!ending.aborted) await live.show(opened);
+  }
+  async function readLines(count: number, lens: boolean, ending: AbortSignal, from?: Branch): Promise<void> {
+    for await (const line of live.model.write(question(count, lens, from), ending)) {
+      if ("token" in line) tokens.value = [...tokens.peek(), line];
+      else await finish(line, ending);
+    }
+  }
+  // What was typed or changed just before is part of what is written on.
+  const write = (count: number, lens: boolean, from?: Branch) =>
+    run((ending) => {
+      begin(from);
+      return readLines(count, lens, ending, from);
+    }, live.settled());
+  return {
+    ...newest,
+    /** What was written, in order. */
+    tokens,
+    /** What was given before it. */
+    prompt,
+    write,
+    /** Goes on from a guess of the text that was read. */
+    writeFrom: (guess: Guess, count: number, lens: boolean) => write(count, lens, beginAt(guess)),
+  };
 }

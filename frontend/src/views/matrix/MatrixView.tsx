@@ -1,20 +1,31 @@
 import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../contract/page";
-import type { Side } from "../../draw/columns";
-import { heat, levelFor } from "../../draw/heat";
+import { parseHex, pixelOf, stretched } from "../../draw/color";
+import {
+  type HeatColors,
+  heat,
+  keyLooks,
+  type Level,
+  type Look,
+  type LookRules,
+  levelFor,
+  looksOf,
+  paddedTokens,
+  pyramid,
+  tileOf,
+} from "../../draw/heat";
+import { scoreAt } from "../../draw/scores";
+import type { Side } from "../../draw/tokens";
+import { liftTile } from "../../draw/values";
+import { density, putPixels, useWidth } from "../../parts/canvas";
+import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
-import { Scale } from "../../parts/Scale";
-import { density, putPixels, useWidth } from "../../parts/useWidth";
-import { readable } from "../../state/label";
-import { pairValues } from "../../state/pair";
 import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { signedNumber } from "../../state/words";
-import { gestures } from "./gestures";
-import { createPicture, type Picture } from "./picture";
-import { clamped, fitted, labelled, type Room, type View, withCell, zoomed } from "./viewport";
+import { readable, signedNumber } from "../../state/words";
+import { clamped, fitted, gestures, labelled, type Room, type View, withCell, zoomed } from "./viewport";
 
 /** One head as a matrix of queries and keys. */
 export function MatrixView({ store, room, plain = false, names }: ViewParts) {
@@ -265,4 +276,63 @@ function Status({ store }: { store: Store }) {
       )}
     </span>
   );
+}
+
+/** All that a matrix is drawn from. */
+export interface Picture {
+  readonly levels: readonly Level[];
+  readonly colors: HeatColors;
+  readonly rules: LookRules;
+  /** The looks without colour that occur. */
+  readonly looks: readonly Look[];
+  /** The value that has the last colour. */
+  readonly top: number;
+}
+
+const EMPTY = { light: ["#eceff3", "#b9c0ca"], dark: ["#1a1e25", "#454d59"] };
+
+export function createPicture(store: Store): Picture | null {
+  const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
+  if (!shown || !values || !mask) return null;
+  const dark = store.dark.value;
+  const { stack, layer, visible } = shown;
+  const rules: LookRules = {
+    queries: values.queries,
+    keys: values.keys,
+    visible,
+    sliding: layer.kind === "sliding",
+    query: mask.query,
+    keyLooks: keyLooks(paddedTokens(stack.key.pieces, stack.key.special), mask.key),
+  };
+  const looks = looksOf(rules);
+  const [ground, ink] = EMPTY[dark ? "dark" : "light"].map((hex) => pixelOf(parseHex(hex)));
+  const even = store.even.value;
+  const { signed } = store.quantity.value;
+  const share = isShare(store.quantity.value) && even;
+  const own = tileOf(values, store.map.value);
+  const tile = share ? liftTile(own, even) : own;
+  const levels = pyramid(tile, signed ? "signed" : "plain");
+  if (signed || share) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
+  const last = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
+  const ramp = stretched(store.ramp.value, last);
+  return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
+}
+
+/** What the pair that is looked at has, in the shown head; null for what is not known. */
+export function pairValues(
+  store: Store,
+): { weight: number; even: number; score: number | null; value: number | null } | null {
+  const { query, key } = store.pair.value;
+  const [shown, weights, head] = [store.shown.value, store.weights.value, store.head.value];
+  const even = store.even.value;
+  if (!shown || !weights || !even || query === null || key === null) return null;
+  if (query >= weights.queries || key >= weights.keys) return null;
+  const { scores } = shown;
+  const values = store.values.value;
+  return {
+    weight: weights.row(head, query)[key],
+    even: even.row(0, query)[key],
+    score: scores && scoreAt(scores, head, query, key),
+    value: values ? values.row(store.map.value, query)[key] : null,
+  };
 }

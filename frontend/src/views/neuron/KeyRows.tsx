@@ -1,13 +1,12 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { type Ramp, signedRamp } from "../../draw/ramps";
+import { type Ramp, signedRamp } from "../../draw/color";
+import { density, putPixels, useWidth } from "../../parts/canvas";
 import { reportDrawn } from "../../parts/mount";
-import { density, putPixels, useWidth } from "../../parts/useWidth";
-import { readable } from "../../state/label";
 import { valueText } from "../../state/quantity";
 import type { Store } from "../../state/store";
-import { shortWeight, signedNumber } from "../../state/words";
+import { readable, shortWeight, signedNumber } from "../../state/words";
 import { type NeuronTable, neuronTable, queryShown } from "./table";
 
 interface KeyRowsProps {

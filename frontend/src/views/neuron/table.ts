@@ -1,10 +1,18 @@
-import { added, addedOverall, carried, keyOf, queryOf, ranked } from "../../draw/neurons";
-import { byPair } from "../../draw/rotary";
-import { type ScoreParts, scoreRow } from "../../draw/scores";
+import {
+  added,
+  addedOverall,
+  byPair,
+  carried,
+  keyOf,
+  queryOf,
+  ranked,
+  type ScoreParts,
+  scoreRow,
+} from "../../draw/scores";
 import { largest } from "../../draw/values";
-import { wordParts } from "../../state/combined";
 import type { Selection } from "../../state/selection";
 import type { Shown, Store } from "../../state/store";
+import { wordParts } from "../../state/store/chosen";
 
 export type Order = Selection["neurons"];
 

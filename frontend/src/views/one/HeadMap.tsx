@@ -1,26 +1,23 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { PageMoved } from "../../contract/page";
-import type { Side } from "../../draw/columns";
+import { rampCss, signedByte, signedRamp } from "../../draw/color";
 import { kindColor, kindRamp } from "../../draw/kinds";
-import { liftByte, liftOf, topLift } from "../../draw/lift";
-import { rampCss, signedByte, signedRamp } from "../../draw/ramps";
-import { topOf } from "../../draw/values";
+import type { Side } from "../../draw/tokens";
+import { liftByte, liftOf, topLift, topOf } from "../../draw/values";
 import { toByte } from "../../draw/weights";
-import { Scale } from "../../parts/Scale";
-import { useWidth } from "../../parts/useWidth";
-import { headName } from "../../state/evidence";
+import { useWidth } from "../../parts/canvas";
+import { Scale } from "../../parts/legend";
+import { type PairTile, strongestCells, tileLoader } from "../../state/byLayer";
+import { headName, movedFacts, movedThumbs } from "../../state/evidence";
 import { kindOf } from "../../state/kinds";
-import { readable } from "../../state/label";
-import { movedFacts, movedThumbs } from "../../state/moved";
-import { type PairTile, strongestCells, tileLoader } from "../../state/pairTile";
 import { isShare, ticksOf } from "../../state/quantity";
 import { keepHead } from "../../state/selection";
 import { sentenceAt, sentenceTile } from "../../state/sentences";
 import type { Store } from "../../state/store";
+import { readable } from "../../state/words";
 import { placeByLayer } from "../overview/place";
-import { Tiles } from "../overview/Tiles";
-import { type GridThumbs, weightThumbs } from "../overview/useQuantityThumbs";
+import { type GridThumbs, Tiles, weightThumbs } from "../overview/Tiles";
 
 /** Largest distance of two heads, and height that all may take. */
 const [MOST, HIGHEST] = [36, 420];

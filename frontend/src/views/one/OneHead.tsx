@@ -1,29 +1,27 @@
 import { useComputed } from "@preact/signals";
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import type { PageStack } from "../../contract/page";
 import { VIEWS_WITH } from "../../contract/values";
-import { type Focus, otherSide, type Place } from "../../draw/columns";
-import { missingShare, strongest } from "../../draw/focus";
-import { largest } from "../../draw/values";
-import { HeadCard } from "../../parts/HeadCard";
+import { kindColor } from "../../draw/kinds";
+import { type Focus, otherSide, type Place } from "../../draw/tokens";
+import { largest, missingShare, strongest } from "../../draw/values";
+import { Segmented } from "../../parts/controls";
+import { HeadCard } from "../../parts/evidence";
+import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
-import { Patch } from "../../parts/Patch";
-import { QuantityNote } from "../../parts/QuantityNote";
-import { Segmented } from "../../parts/Segmented";
-import { WordsNote } from "../../parts/WordsNote";
-import { quoted, readable } from "../../state/label";
-import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES } from "../../state/places";
+import { QuantityNote, WordsNote } from "../../parts/notes";
+import { Patch } from "../../parts/tokens";
+import { headName, headWords as labelWords } from "../../state/evidence";
+import { headWords, kindOf } from "../../state/kinds";
 import { isShare } from "../../state/quantity";
-import type { View } from "../../state/selection";
-import { openDrawing, type Store } from "../../state/store";
-import { amount, counted, shortWeight } from "../../state/words";
+import { DRAWINGS, type Drawing, drawingsOf, FEW_QUERIES, type View } from "../../state/selection";
+import { freeze, openDrawing, type Store } from "../../state/store";
+import { amount, counted, quoted, readable, shortWeight } from "../../state/words";
 import { HeadView } from "../head/Picture";
-import { Listed, LongText, SentenceCard } from "../long/LongText";
-import { SentenceMap } from "../long/SentenceMap";
+import { Listed, LongText, SentenceCard, SentenceMap } from "../long/LongText";
 import { MatrixView } from "../matrix/MatrixView";
 import { NeuronView } from "../neuron/NeuronView";
 import { TextView } from "../text/TextView";
-import { Headline } from "./Headline";
 import { HeadMap } from "./HeadMap";
 
 const PICTURES: Readonly<Record<Drawing, ComponentType<ViewParts>>> = {
@@ -243,4 +241,48 @@ function spoken(store: Store, focus: Focus, mean: Float32Array): string {
     name === "weight" ? ["attends to", "is attended to by"] : [`has most ${label} from`, `gives most ${label} to`];
   const verb = verbs[focus.side === "query" ? 0 : 1];
   return `${labelOf(store, { side: focus.side, token: focus.tokens[0] }).text} ${verb} ${list.join(", ") || "nothing that is shown"}`;
+}
+
+/** What a head does, the same line in every place; what can be done with it is given. */
+export function Headline({ store, children }: { store: Store; children?: ComponentChildren }) {
+  const { full, kinds, evidence, stack, dark } = store;
+  const at = full.value;
+  const known = kinds.value;
+  const kind = known && kindOf(known, at);
+  const { moved, heads } = stack.value;
+  // Its weights are those that it would have: nothing of them reaches the output as it did.
+  const changed = moved?.changed[Math.floor(at / heads)][at % heads];
+  const words = changed
+    ? { does: "is changed on purpose", more: "" }
+    : known
+      ? headWords(known, at)
+      : { does: "", more: "" };
+  const labels = evidence.value ? labelWords(evidence.value, at) : "";
+  const more = [words.more && `here ${words.more}`, labels && `over many texts: ${labels}`].filter(Boolean).join(" · ");
+  return (
+    <div
+      class="headline row wrap"
+      data-changed={changed || undefined}
+      style={{ "--kind": kind && !changed ? kindColor(kind, dark.value) : undefined }}
+    >
+      <h2 data-headline>
+        {kind && !changed && <KindIcon kind={kind} />}
+        Head {headName({ stack: stack.value }, at)} <span>{words.does}</span>
+      </h2>
+      <div class="headline-tools flex">
+        {children}
+        <button
+          class="quiet muted"
+          data-freeze
+          title="Compare this head with others side by side (a)"
+          onClick={() => freeze(store)}
+        >
+          + compare
+        </button>
+      </div>
+      <p data-more title={more}>
+        {more}
+      </p>
+    </div>
+  );
 }

@@ -1,29 +1,24 @@
-import type { ReadonlySignal } from "@preact/signals";
-import { useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { PageMoved } from "../../contract/page";
-import { parseHex } from "../../draw/color";
+import type { PageMoved, PageQuantity } from "../../contract/page";
+import { parseHex, signColors, signedRamp } from "../../draw/color";
 import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
-import { liftByte, topLift } from "../../draw/lift";
-import { signColors } from "../../draw/palette";
 import { PICTURE_TOP, paintPatches } from "../../draw/patches";
-import { signedRamp } from "../../draw/ramps";
-import { type MatrixTile, paintMatrix, thumbLines } from "../../draw/thumbs";
-import type { LayerValues } from "../../draw/values";
-import { KindIcon } from "../../parts/KindIcon";
+import { type MatrixTile, paintMatrix, thumbLines, thumbsOf } from "../../draw/thumbs";
+import { type LayerValues, liftByte, topLift } from "../../draw/values";
+import { density, putPixels } from "../../parts/canvas";
+import { ARROWS } from "../../parts/controls";
+import { KindIcon } from "../../parts/legend";
 import { reportDrawn } from "../../parts/mount";
-import { density, putPixels } from "../../parts/useWidth";
-import { ARROWS } from "../../parts/walkTiles";
-import type { LoadedKinds } from "../../source/kinds";
-import { headName, headWords as labelWords } from "../../state/evidence";
-import { headHeat } from "../../state/heat";
-import { headWords, hereOf, kindOf } from "../../state/kinds";
-import { movedWords } from "../../state/moved";
-import { usualDrawing } from "../../state/places";
-import { keepHead, type View } from "../../state/selection";
+import type { LoadedKinds } from "../../source/heads";
+import { pooledLoader } from "../../state/byLayer";
+import { headName, headWords as labelWords, movedWords } from "../../state/evidence";
+import { headHeat, headWords, hereOf, kindOf } from "../../state/kinds";
+import { WEIGHT_FACTS } from "../../state/quantity";
+import { keepHead, type Selection, usualDrawing, type View } from "../../state/selection";
 import { addToTray, headLine, type Store } from "../../state/store";
+import type { PatchRows } from "../../state/store/heads";
 import type { Cell, Places } from "./place";
-import { type GridThumbs, weightThumbs } from "./useQuantityThumbs";
 
 /** Side of a tile from which on it has room for the icon of its kind. */
 const ICON = 34;
@@ -321,4 +316,56 @@ function walk(event: KeyboardEvent & { currentTarget: HTMLElement }, store: Stor
   const name = headName({ stack: store.stack.value }, next.at);
   store.select((now) => keepHead(now, next.at, store.stack.value));
   queueMicrotask(() => root.querySelector<HTMLElement>(`[data-tile="${name}"]`)?.focus());
+}
+
+type ThumbStyle = Selection["tiles"];
+
+/** Side in CSS pixels from which on lines can be followed in a thumbnail. */
+export const LEAST_LINES = 80;
+
+/** How thumbnails of this side are drawn where a style is wanted. */
+export function styleAt(side: number, wanted: ThumbStyle): ThumbStyle {
+  return side < LEAST_LINES ? "matrices" : wanted;
+}
+
+/** Thumbnails, and how they are drawn. */
+export interface GridThumbs {
+  readonly values: LayerValues;
+  readonly quantity: PageQuantity;
+  readonly style: ThumbStyle;
+  /** Of a picture, what its chosen patch looks at: drawn in place of matrices. */
+  readonly patch?: PatchRows | null;
+  /** False while some are still to come, which are empty. */
+  readonly complete: boolean;
+}
+
+/** The thumbnails of the weights, which every page has. */
+export function weightThumbs(
+  { thumbs, thumbsLeft, patchRows }: Store,
+  style: ThumbStyle = "matrices",
+): GridThumbs | null {
+  const complete = thumbsLeft.value === 0;
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete, patch: patchRows.value };
+}
+
+/** The thumbnails of the chosen quantity; null until they are made. */
+export function useQuantityThumbs(store: Store, style: { readonly value: ThumbStyle }) {
+  const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
+  const load = useRef(
+    pooledLoader(store.load, ({ made: matrices, shape, left }) => {
+      const { name, signed } = store.quantity.peek();
+      made.value = { values: thumbsOf(matrices, shape, signed), name, complete: left === 0 };
+    }),
+  );
+  useSignalEffect(() => {
+    const [quantity, stack] = [store.quantity.value, store.stack.value];
+    load.current(stack, quantity.name === "weight" ? null : quantity).catch(store.fail);
+  });
+  return useComputed((): GridThumbs | null => {
+    const quantity = store.quantity.value;
+    if (quantity.name === "weight") return weightThumbs(store, style.value);
+    const now = made.value;
+    if (now?.name !== quantity.name) return null;
+    return { values: now.values, quantity, style: style.value, complete: now.complete };
+  });
 }

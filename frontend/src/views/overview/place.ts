@@ -1,5 +1,5 @@
 import type { KindName } from "../../draw/kinds";
-import type { LoadedKinds } from "../../source/kinds";
+import type { LoadedKinds } from "../../source/heads";
 import { byNumber, headsByKind, numbersOf, shareText } from "../../state/kinds";
 
 /** A tile of the overview, in CSS pixels from the corner of the tiles. */

@@ -1,21 +1,88 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Segmented } from "../../../parts/Segmented";
-import { type GridRows, headAddress, mapAddress, rowsOf, shortShare } from "../../../state/atlas";
+import { Segmented } from "../../../parts/controls";
+import type { AtlasSource, ComparisonIndex } from "../../../source/atlas";
 import {
+  type AtlasPlace,
   type ComparedSide,
   changeOf,
+  type GridRows,
+  headAddress,
   headName,
+  mapAddress,
   otherSide,
   pairAddress,
   pairName,
   pairsOf,
   partnerRows,
+  readPair,
+  rowsOf,
+  shortShare,
   unmatched,
-} from "../../../state/atlasComparison";
+} from "../../../state/atlas";
 import { counted } from "../../../state/words";
-import { HeadGrid, LabelChip, Tile } from "../parts";
-import { Changes } from "./Changes";
-import type { ComparisonView } from "./ComparisonPlace";
+import { HeadPage } from "../HeadPage";
+import { MapPage } from "../MapPage";
+import { type AtlasView, HeadGrid, LabelChip, placeOf, Tile, viewOf } from "../parts";
+import { Changes, PairPage } from "./PairPage";
+
+interface ComparisonPlaceProps {
+  index: ComparisonIndex;
+  source: AtlasSource;
+  dark: boolean;
+  place: AtlasPlace;
+  fragment: string;
+}
+
+/** Two atlases: both maps, a pair of heads, or what one of them says alone. */
+export function ComparisonPlace({ index, source, dark, place, fragment }: ComparisonPlaceProps) {
+  const view = useMemo(
+    () => ({
+      index,
+      a: viewOf(index.a, source.side("a"), dark, "a"),
+      b: viewOf(index.b, source.side("b"), dark, "b"),
+    }),
+    [index, source, dark],
+  );
+  const pair = readPair(fragment, index);
+  if (pair !== null && pair >= 0) return <PairPage key={pair} view={view} number={pair} />;
+  if (place.side === "") return <BothMaps view={view} />;
+  const alone = view[place.side];
+  if (!place.head) return <MapPage view={alone} find={place.find} />;
+  return (
+    <>
+      <Partner index={index} place={place} />
+      <HeadPage key={place.head.join("-")} view={alone} place={place} />
+    </>
+  );
+}
+
+/** Leads from the page of a head to the pair that it is in. */
+function Partner({ index, place: { side, head } }: { index: ComparisonIndex; place: AtlasPlace }) {
+  if (side === "" || !head) return null;
+  const name = index.names[side === "a" ? 0 : 1];
+  const number = pairsOf(index, side)[placeOf(index[side], ...head)] ?? -1;
+  const pair = index.pairs[number];
+  const other = otherSide(side);
+  return (
+    <p class="twin-name muted">
+      <bdi>{name}</bdi>:{" "}
+      {pair ? (
+        <a class="quiet muted" href={pairAddress(index, number)}>
+          matched with {headName(index, other, pair[other])} of {index.names[other === "a" ? 0 : 1]}
+        </a>
+      ) : (
+        "no partner"
+      )}
+    </p>
+  );
+}
+
+/** What all parts of the page of two atlases are given. */
+export interface ComparisonView {
+  readonly index: ComparisonIndex;
+  readonly a: AtlasView;
+  readonly b: AtlasView;
+}
 
 const ORDERS = ["by layer", "beside partners"] as const;
 

@@ -1,0 +1,134 @@
+import type { ComponentChildren } from "preact";
+
+interface CheckProps {
+  /** The attribute by which it is found: "data-…". */
+  name: string;
+  checked: boolean;
+  title?: string;
+  label: ComponentChildren;
+  /** What stands after the label. */
+  children?: ComponentChildren;
+  onChange: (checked: boolean) => void;
+}
+
+/** A box to tick, with its words. */
+export function Check({ name, checked, title, label, children, onChange }: CheckProps) {
+  return (
+    <label class="choice row muted" title={title}>
+      <input
+        type="checkbox"
+        {...{ [name]: "" }}
+        checked={checked}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
+
+interface ChoiceProps<Option extends string> {
+  /** Stands before the menu, or only names it. */
+  label: string;
+  silent?: boolean;
+  title?: string;
+  /** The attribute by which it is found: "data-…". */
+  name: string;
+  options: readonly Option[];
+  /** What the options are called; by themselves where not given. */
+  words?: Readonly<Record<Option, string>>;
+  chosen: Option;
+  onChoose: (option: Option) => void;
+}
+
+/** A menu with its name. */
+export function Choice<Option extends string>(given: ChoiceProps<Option>) {
+  const { label, silent, title, name, options, words, chosen, onChoose } = given;
+  return (
+    <label class="choice row muted" title={title}>
+      {!silent && <span>{label}</span>}
+      <select
+        {...{ [name]: "" }}
+        aria-label={silent ? label : undefined}
+        value={chosen}
+        onChange={(event) => onChoose(event.currentTarget.value as Option)}
+      >
+        {options.map((option) => (
+          <option key={option} value={option}>
+            {words?.[option] ?? option}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface SegmentedProps {
+  label: string;
+  options: readonly string[];
+  /** What an option says where that is not its name. */
+  labels?: Readonly<Record<string, string>>;
+  chosen: string;
+  /** They are tabs of what has this id: one Tab stop, arrows go from one to the next. */
+  tabsOf?: string;
+  onChoose: (option: string) => void;
+}
+
+/** A few options beside each other, one of which is chosen. */
+export function Segmented({ label, options, labels = {}, chosen, tabsOf, onChoose }: SegmentedProps) {
+  const buttons = options.map((option) => (
+    <button
+      key={option}
+      data-option={option}
+      {...(tabsOf ? tabOf(tabsOf, option === chosen) : { "aria-pressed": option === chosen })}
+      onClick={() => onChoose(option)}
+    >
+      {Object.hasOwn(labels, option) ? labels[option] : option}
+    </button>
+  ));
+  return tabsOf ? (
+    <div class="segmented flex" role="tablist" aria-label={label} onKeyDown={walk}>
+      {buttons}
+    </div>
+  ) : (
+    <div class="segmented flex" role="group" aria-label={label}>
+      {buttons}
+    </div>
+  );
+}
+
+function tabOf(panel: string, chosen: boolean) {
+  return { role: "tab", "aria-selected": chosen, "aria-controls": panel, tabIndex: chosen ? 0 : -1 } as const;
+}
+
+function walk(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const tabs = [...event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]")];
+  const next = step && tabs[tabs.indexOf(event.target as HTMLElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+  next.click();
+}
+
+/** Arrows go from tile to tile; one of them is reached by Tab. */
+export function walkTiles(
+  event: KeyboardEvent & { currentTarget: HTMLElement },
+  columns: number,
+  tile = "[data-tile]",
+) {
+  const [down, right] = ARROWS[event.key] ?? [0, 0];
+  if (down === 0 && right === 0) return;
+  event.preventDefault();
+  const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>(tile)];
+  const now = tiles.indexOf(event.target as HTMLElement);
+  tiles[now + down * columns + right]?.focus();
+}
+
+/** Where the arrow keys lead in a grid: so many rows down and columns to the right. */
+export const ARROWS: Readonly<Record<string, readonly [rows: number, columns: number]>> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+};

@@ -1,0 +1,268 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { rampCss, weightRamp, wordRamp } from "../../../draw/color";
+import { Choice } from "../../../parts/controls";
+import { Scale } from "../../../parts/legend";
+import type { TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
+import {
+  type AtlasPlace,
+  digits,
+  headAddress,
+  meanOf,
+  metricAddress,
+  metricWords,
+  notKept,
+  notKeptWords,
+  partOf,
+  rangeOf,
+  rankOf,
+  rowsOf,
+  statisticText,
+  tokenName,
+  treeText,
+} from "../../../state/atlas";
+import { counted } from "../../../state/words";
+import { Bars, Card, HeadGrid, Heading, HeadNav, Table } from "../parts";
+import { Strata, TextPage } from "../Texts";
+
+/** The map of all heads of a tree, each in the colour of one of its metrics. */
+export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
+  const { index } = view;
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
+  const [low, high] = rangeOf(metric?.values ?? []);
+  return (
+    <>
+      <header>
+        <h1 tabIndex={-1}>{index.model || "A tree of HeadVis"}</h1>
+        <span class="facts muted">
+          {counted(index.heads.length, "head")}
+          {index.texts !== null && ` over ${counted(index.texts, "text")}`}
+          {index.dataset && ` (${index.dataset})`} · a tree of HeadVis
+        </span>
+      </header>
+      <section class="card atlas-all" aria-label="All heads">
+        {metric && (
+          <div class="tree-metric row wrap">
+            <Choice
+              label="Colour by"
+              name="data-metric"
+              options={index.metrics.map(({ name }) => name)}
+              words={Object.fromEntries(index.metrics.map(({ name }) => [name, metricWords(name)]))}
+              chosen={metric.name}
+              onChoose={(name) => (location.hash = metricAddress(name))}
+            />
+            <Scale
+              ramp={ramp}
+              ticks={[low, high].map((end, at) => [at, digits(end)] as const)}
+              label={metricWords(metric.name)}
+            />
+          </div>
+        )}
+        <p class="atlas-says muted">
+          <bdi>{metric ? metric.says || metricWords(metric.name) : "The tree has no metrics."}</bdi>
+        </p>
+        <HeadTiles view={view} metric={metric} />
+      </section>
+    </>
+  );
+}
+
+function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
+  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
+  const { heads } = view.index;
+  const { layers, rows } = rowsOf(heads.map(([layer, head]) => ({ layer, head })));
+  const columns = 1 + Math.max(...heads.map(([, head]) => head));
+  const range = rangeOf(metric?.values ?? []);
+  const first = rows[0]?.[0];
+  const tile = (at: number) => {
+    const [layer, head] = heads[at];
+    const value = metric?.values[at] ?? null;
+    const byte = value === null ? 0 : byteOf(partOf(value, range));
+    return (
+      <a
+        key={at}
+        class="tree-tile stack slim"
+        href={headAddress(layer, head)}
+        data-tile={`${layer}-${head}`}
+        data-unknown={value === null || undefined}
+        tabIndex={at === first ? 0 : -1}
+        aria-label={`Head ${layer}-${head}${metric ? `: ${metricWords(metric.name)} ${digits(value)}` : ""}`}
+        title={`Head ${layer}-${head}${metric ? `\n${metricWords(metric.name)} ${digits(value)}` : ""}`}
+        style={{
+          "grid-column": head + 2,
+          ...(value === null ? {} : { background: rampCss(ramp, byte), color: inkOn(view.dark, byte) }),
+        }}
+      >
+        <span>{digits(value)}</span>
+      </a>
+    );
+  };
+  return <HeadGrid layers={layers} rows={rows} columns={columns} tile={tile} />;
+}
+
+/** The byte of a ramp for a part: even the smallest value is coloured a little, since it is known. */
+function byteOf(part: number): number {
+  return Math.round(20 + 235 * part);
+}
+
+/** Black or white, on the colour of a byte. */
+function inkOn(dark: boolean, byte: number): string {
+  if (dark) return byte > 200 ? "#000" : "#fff";
+  return byte > 175 ? "#fff" : "#000";
+}
+
+/** What all parts of the page of a tree are given. */
+export interface TreeView {
+  readonly index: TreeIndex;
+  readonly dark: boolean;
+  readonly head: (layer: number, head: number) => Promise<TreeHead>;
+}
+
+/** Everything that a tree says of one head; or one text as it sees it. */
+export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
+  const [layer, number] = place.head ?? [0, 0];
+  const [said, setSaid] = useState<TreeHead | null>(null);
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    view.head(layer, number).then(setSaid, (error: Error) => setFailure(error.message));
+  }, [view, layer, number]);
+  const { heads, model } = view.index;
+  const at = heads.findIndex(([one, other]) => one === layer && other === number);
+  const sequence = place.text === null ? undefined : said?.sequences[place.text];
+  return (
+    <>
+      <Heading
+        // Each head has texts of its own, so the heads beside show all of them.
+        nav={<HeadNav place={place} before={heads[at - 1]} after={heads[at + 1]} text={undefined} />}
+        title={`Head ${layer}-${number}`}
+        failure={failure}
+      >
+        <span class="facts muted">{model}</span>
+      </Heading>
+      {said && sequence && (
+        <TextPage
+          dark={view.dark}
+          text={treeText(sequence)}
+          title={`Text ${sequence.name}`}
+          score={`largest weight ${digits(sequence.largest)}${sequence.interval > 0 ? ` · stratum ${sequence.interval}` : ""}`}
+          kept={`Of the head's attention on this text: ${notKeptWords(meanOf(notKept(sequence)))}.`}
+          head={[layer, number]}
+        />
+      )}
+      {said && !sequence && <Everything view={view} at={at} said={said} />}
+    </>
+  );
+}
+
+function Everything({ view, at, said }: { view: TreeView; at: number; said: TreeHead }) {
+  return (
+    <div class="atlas-page tree-page stack top">
+      <Card label="Metrics" title="Metrics">
+        <Metrics view={view} at={at} />
+        <dl class="tree-statistics stack">
+          {said.statistics.map(([name, value]) => (
+            <div key={name}>
+              <dt>{view.index.statistics[name]?.label ?? metricWords(name)}</dt>
+              <dd>{statisticText(value, view.index.statistics[name]?.format)}</dd>
+            </div>
+          ))}
+        </dl>
+      </Card>
+      {(said.histogram || said.plots.length > 0) && (
+        <Card label="Histograms" title="Histograms">
+          <div class="tree-plots stack">
+            {said.histogram && <Bars plot={said.histogram} />}
+            {said.plots.map((plot) => (
+              <Bars key={plot.label} plot={plot} />
+            ))}
+          </div>
+        </Card>
+      )}
+      <Examples view={view} said={said} />
+      {said.tables.length > 0 && (
+        <Card class="tree-wide" label="Tokens" title="Tokens">
+          <div class="tree-tables stack">
+            {said.tables.map((table) => (
+              <Tokens key={table.label} table={table} />
+            ))}
+          </div>
+        </Card>
+      )}
+    </div>
+  );
+}
+
+/** Each metric with the place of the head among all. */
+function Metrics({ view, at }: { view: TreeView; at: number }) {
+  return (
+    <Table
+      class="tree-metrics"
+      head={["metric", "value", "among heads"]}
+      rows={view.index.metrics.map((metric) => {
+        const value = metric.values[at] ?? null;
+        const rank = rankOf(metric, at);
+        return [
+          <a href={metricAddress(metric.name)}>{metricWords(metric.name)}</a>,
+          { text: digits(value), part: value === null ? undefined : partOf(value, rangeOf(metric.values)) },
+          rank ? `${rank[0]} of ${rank[1]}` : "–",
+        ];
+      })}
+      marks={(row) => ({ title: view.index.metrics[row].says })}
+    />
+  );
+}
+
+/** Texts of each stratum of the largest weight, the strongest first. */
+function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
+  const numbers = [...new Set(said.sequences.map(({ interval }) => interval))].sort((one, other) => other - one);
+  const texts = said.sequences.map((sequence, at) => ({ sequence, at, text: treeText(sequence) }));
+  texts.sort((one, other) => other.sequence.largest - one.sequence.largest);
+  const strata = numbers.map((number) => {
+    const of = texts.filter(({ sequence }) => sequence.interval === number);
+    return {
+      name: stratumName(number, numbers[0]),
+      count: `${counted(of.length, "text")} shown`,
+      texts: of.map(({ sequence, ...text }) => ({ ...text, score: digits(sequence.largest) })),
+    };
+  });
+  return (
+    <Strata
+      dark={view.dark}
+      head={[said.layer, said.head]}
+      title="Examples, by the largest weight outside row and column 0"
+      strata={strata}
+      note="A tree holds the largest weights of each row; what is not kept was cut, and need not be 0."
+    >
+      {strata.length === 0 && <p class="fine">The tree has no texts of this head.</p>}
+    </Strata>
+  );
+}
+
+function stratumName(stratum: number, highest: number): string {
+  if (stratum === 0) return "Texts";
+  if (stratum === highest && stratum > 1) return `Stratum ${stratum}, the strongest`;
+  return `Stratum ${stratum}`;
+}
+
+const ROWS = 15;
+
+/** Tokens with their weights. */
+function Tokens({ table: { label, says, rows } }: { table: TreeTable }) {
+  const most = Math.max(...rows.map(([, weight]) => weight), Number.MIN_VALUE);
+  return (
+    <Table
+      class="tree-tokens"
+      caption={
+        <>
+          <b>{label}</b>
+          {says && ` – ${says}`}
+        </>
+      }
+      rows={rows
+        .slice(0, ROWS)
+        .map(([token, weight]) => [
+          <bdi>{tokenName(token)}</bdi>,
+          { text: digits(weight), part: Math.max(0, weight) / most },
+        ])}
+    />
+  );
+}
