@@ -2,7 +2,7 @@
 shuffled.
 
     python benchmarks/kinds.py --docs            # all of it, some minutes; writes the tables of
-    docs/overview.md python benchmarks/kinds.py --seeds 1         # a short look
+    docs/views.md python benchmarks/kinds.py --seeds 1         # a short look
 
 With random weights nothing is to be found, so every pattern and every resting place is a false one.
 With ``--book FILE`` (a plain text, such as a novel of Project Gutenberg) it also measures what a
@@ -29,7 +29,7 @@ import headscope as hs
 from headscope.patterns import KINDS, head_kinds
 
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs" / "overview.md"
+DOCS = HERE.parent / "docs" / "views.md"
 NAMED = tuple(kind for kind in KINDS if kind not in ("broad", "none"))
 """Kinds that say that a head does something."""
 TEXTS = (
@@ -61,7 +61,7 @@ def main():
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=4, help="texts of each model")
     options.add_argument(
-        "--docs", action="store_true", help="write the tables into docs/overview.md"
+        "--docs", action="store_true", help="write the tables into docs/views.md"
     )
     options.add_argument("--book", type=Path, help="a plain text, for the tables of lengths")
     chosen = options.parse_args()

@@ -11,9 +11,7 @@ PAGES = (
     "live",
     "measures",
     "notebooks",
-    "overview",
     "patterns",
-    "quantities",
     "views",
 )
 
