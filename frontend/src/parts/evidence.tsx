@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { PagePair, PageShown } from "../contract/page";
-import { marksOf, NO_MARK, type Mark as Shape } from "../draw/marks";
+import { kindColor, kindOfLabel } from "../draw/kinds";
 import type { Evidence } from "../source/heads";
 import {
   CANDIDATE,
@@ -16,6 +16,7 @@ import {
 import { openHead, pinPair } from "../state/selection";
 import type { Store } from "../state/store";
 import { counted, percent, readable, shortWeight } from "../state/words";
+import { LabelIcon } from "./legend";
 
 /** What is known of the head under the pointer, or of the one that is shown. */
 export function HeadCard({ store }: { store: Store }) {
@@ -126,7 +127,7 @@ function LabelEvidence({ store, evidence, head, label, open }: LabelProps) {
   return (
     <LabelSection
       label={label}
-      mark={useMarks(store)[label.pattern]}
+      dark={store.dark.value}
       says={says}
       against={against}
       caution={candidate ? (once ? ONCE : CANDIDATE) : ""}
@@ -209,7 +210,7 @@ interface Told {
 
 interface LabelSectionProps {
   label: Told;
-  mark: Shape | undefined;
+  dark: boolean;
   says: string | undefined;
   /** What the baseline is. */
   against: string;
@@ -221,7 +222,7 @@ interface LabelSectionProps {
 }
 
 /** One label of a head: its score beside baseline and threshold, how sure it is, and what to look at. */
-export function LabelSection({ label, mark, says, against, caution, sure, children }: LabelSectionProps) {
+export function LabelSection({ label, dark, says, against, caution, sure, children }: LabelSectionProps) {
   const { name, score, threshold } = label;
   const baseline = label.baseline ?? Number.NaN;
   const [low, high] = [label.low ?? Number.NaN, label.high ?? Number.NaN];
@@ -230,7 +231,7 @@ export function LabelSection({ label, mark, says, against, caution, sure, childr
   return (
     <section class="label-evidence stack" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
       <h2>
-        <Mark shape={mark} />
+        <LabelIcon name={name} dark={dark} />
         <bdi>{name}</bdi>
         <b class="number">{number(score)}</b>
         {high >= low && sure && (
@@ -243,7 +244,7 @@ export function LabelSection({ label, mark, says, against, caution, sure, childr
         class="strip relative"
         role="img"
         aria-label={`${name} ${number(score)}, ${sure && `from ${number(low)} to ${number(high)}, `}${between}`}
-        style={{ "--color": mark?.color ?? "var(--muted)" }}
+        style={{ "--color": kindColor(kindOfLabel(name) ?? "none", dark) }}
       >
         <span class="strip-bar" style={{ left: part(baseline), width: part(score - (baseline || 0)) }} />
         {high > low && <span class="strip-interval" style={{ left: part(low), width: part(high - low) }} />}
@@ -271,36 +272,4 @@ function sureness({ effect, corrected }: Told): string {
   const size = Number.isFinite(effect ?? Number.NaN) ? `${effect?.toFixed(1)} standard deviations above it · ` : "";
   if (corrected === null) return `${size}p not known`;
   return `${size}${corrected < 0.001 ? "p < .001" : `p ${corrected.toFixed(3).slice(1)}`}`;
-}
-
-/** The mark of a pattern, or of a head without a label. */
-export function Mark({ shape, size = 12 }: { shape: Shape | undefined; size?: number }) {
-  const hollow = shape?.hollow ?? false;
-  return (
-    <svg
-      class="mark"
-      viewBox="-1 -1 14 14"
-      width={size}
-      height={size}
-      aria-hidden="true"
-      style={{ color: shape?.color ?? "var(--faint)" }}
-    >
-      <path
-        d={shape?.path ?? NO_MARK}
-        fill={hollow ? "none" : "currentColor"}
-        stroke={hollow ? "currentColor" : "none"}
-        stroke-width="2"
-        stroke-linejoin="round"
-      />
-    </svg>
-  );
-}
-
-/** The marks of the patterns that the page knows, in their order. */
-export function useMarks(store: Store): readonly Shape[] {
-  const patterns = store.evidence.value?.said.patterns ?? [];
-  return marksOf(
-    patterns.map(({ name }) => name),
-    store.dark.value,
-  );
 }

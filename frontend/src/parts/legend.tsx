@@ -1,6 +1,6 @@
 import { type ComponentChildren, type ComponentProps, Fragment } from "preact";
 import { type Ramp, rampGradient } from "../draw/color";
-import { KIND_LOOKS, type KindName, kindColor } from "../draw/kinds";
+import { KIND_LOOKS, type KindName, kindColor, kindOfLabel } from "../draw/kinds";
 import { count } from "../state/words";
 
 /** A small picture of a pattern, so that colour is never alone. */
@@ -10,6 +10,16 @@ export function KindIcon({ kind }: { kind: KindName }) {
       <path d={KIND_LOOKS[kind].icon} />
     </svg>
   );
+}
+
+/** The icon of the kind that a label says, where it says one. */
+export function LabelIcon({ name, dark }: { name: string; dark: boolean }) {
+  const kind = kindOfLabel(name);
+  return kind ? (
+    <span style={{ "--kind": kindColor(kind, dark) }}>
+      <KindIcon kind={kind} />
+    </span>
+  ) : null;
 }
 
 interface ClausesProps {

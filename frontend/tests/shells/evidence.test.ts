@@ -102,7 +102,7 @@ test("names and texts are text, whatever they hold", async () => {
 
 test.each(["head", "matrix", "text"])("axe finds nothing wrong: %s", async (view) => {
   const root = await open(exampleEvidence({ texts: 1, caution: "Seen once" }), `v=2&view=${view}&heads=1`);
-  await soon(() => one(root, ".mark"));
+  await soon(() => one(root, ".label-evidence"));
   document.documentElement.lang = "en";
   document.title = "An example";
   const { violations } = await axe.run(document, { rules: { "color-contrast": { enabled: false } } });

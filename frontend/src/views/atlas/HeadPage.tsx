@@ -47,7 +47,7 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
             <LabelChip
               key={name}
               name={name}
-              mark={view.marks.get(name)}
+              dark={view.dark}
               note={`${shortShare(score)}${holds ? "" : " candidate"}`}
             />
           ))}
@@ -143,7 +143,7 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
         <LabelSection
           key={label.name}
           label={label}
-          mark={view.marks.get(label.name)}
+          dark={view.dark}
           says={view.index.patterns.find(({ name }) => name === label.name)?.says}
           against={label.against}
           caution={label.candidate ? "a candidate: too few texts to tell it from chance" : ""}

@@ -140,7 +140,7 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
           <LabelChip
             key={name}
             name={name}
-            mark={view.marks.get(name)}
+            dark={view.dark}
             note={heads}
             href={findAddress(find === name ? "" : name, view.side)}
             current={find === name}

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { kindRamp } from "../../draw/kinds";
-import { marksOf, type Mark as Shape } from "../../draw/marks";
+import { kindColor, kindRamp } from "../../draw/kinds";
 import { walkTiles } from "../../parts/controls";
-import { Mark } from "../../parts/evidence";
+import { KindIcon, LabelIcon } from "../../parts/legend";
 import type { AtlasIndex, AtlasSource, AtlasTile, TreePlot } from "../../source/atlas";
 import { fromBase64 } from "../../source/source";
 import { type AtlasPlace, digits, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
@@ -15,20 +14,13 @@ export interface AtlasView {
   readonly dark: boolean;
   /** Mean maps of all heads, a byte for the root of each weight. */
   readonly maps: Uint8Array;
-  readonly marks: ReadonlyMap<string, Shape>;
   /** Which of two atlases it is. */
   readonly side: Side;
 }
 
 /** What the parts are given of an atlas. */
 export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, side: Side): AtlasView {
-  const maps = fromBase64(index.maps);
-  const shapes = marksOf(
-    index.patterns.map(({ name }) => name),
-    dark,
-  );
-  const marks = new Map(index.patterns.map(({ name }, at) => [name, shapes[at]]));
-  return { index, source, dark, maps, marks, side };
+  return { index, source, dark, maps: fromBase64(index.maps), side };
 }
 
 /** The place of a head among all. */
@@ -110,19 +102,19 @@ function isBar(cell: Cell): cell is Extract<Cell, { part: number | undefined }> 
 
 interface LabelChipProps {
   name: string;
-  mark: Shape | undefined;
+  dark: boolean;
   note: ComponentChildren;
   href?: string;
   title?: string;
   current?: boolean;
 }
 
-/** A label with its mark; a link where it leads somewhere. */
-export function LabelChip({ name, mark, note, href, title, current }: LabelChipProps) {
+/** A label with the icon of its kind; a link where it leads somewhere. */
+export function LabelChip({ name, dark, note, href, title, current }: LabelChipProps) {
   const Tag = (href ? "a" : "span") as "a";
   return (
     <Tag class="label-chip row" {...(href && { href })} title={title} aria-current={current ? "true" : undefined}>
-      <Mark shape={mark} />
+      <LabelIcon name={name} dark={dark} />
       <bdi class="cut">{name}</bdi> <small>{note}</small>
     </Tag>
   );
@@ -164,7 +156,6 @@ interface TileProps {
   view: AtlasView;
   at: number;
   note?: string;
-  dim?: boolean;
   tabbed?: boolean;
   named?: boolean;
   /** Number of a text that is to be shown. */
@@ -174,9 +165,9 @@ interface TileProps {
 }
 
 /** The mean map of one head: a link to its page. */
-export function Tile({ view, at, note, dim = false, tabbed = true, named = false, text, href }: TileProps) {
+export function Tile({ view, at, note, tabbed = true, named = false, text, href }: TileProps) {
   const tile = view.index.heads[at];
-  const held = tile.labels.filter(({ holds }) => holds);
+  const kind = kindOfTile(tile);
   return (
     <a
       class="atlas-tile relative slim"
@@ -185,15 +176,14 @@ export function Tile({ view, at, note, dim = false, tabbed = true, named = false
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
       title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}
       data-tile={`${tile.layer}-${tile.head}`}
-      data-dim={dim || undefined}
       tabIndex={tabbed ? 0 : -1}
     >
       <MeanMap view={view} at={at} />
-      <span class="atlas-marks flex">
-        {held.slice(0, 3).map(({ name }) => (
-          <Mark key={name} shape={view.marks.get(name)} size={10} />
-        ))}
-      </span>
+      {kind !== "none" && (
+        <span class="tile-icon" style={{ "--kind": kindColor(kind, view.dark) }}>
+          <KindIcon kind={kind} />
+        </span>
+      )}
       {named && (
         <span class="atlas-name">
           {tile.layer}-{tile.head}

@@ -297,7 +297,7 @@ function LabelChanges({ view }: { view: ComparisonView }) {
                 <li key={`${number} ${name}`}>
                   <LabelChip
                     name={name}
-                    mark={view[of === "gained" ? "b" : "a"].marks.get(name)}
+                    dark={view.a.dark}
                     note={pairName(index, index.pairs[number])}
                     href={pairAddress(index, number)}
                   />

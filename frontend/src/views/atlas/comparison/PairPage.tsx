@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { signedByte, signedRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
-import { Mark } from "../../../parts/evidence";
+import { LabelIcon } from "../../../parts/legend";
 import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
 import {
   type ComparedSide,
@@ -48,12 +48,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
       >
         <span class="label-chips flex wrap">
           {[...pair.lost, ...pair.gained].map((name) => (
-            <LabelChip
-              key={name}
-              name={name}
-              mark={view.a.marks.get(name) ?? view.b.marks.get(name)}
-              note={pair.lost.includes(name) ? "lost" : "gained"}
-            />
+            <LabelChip key={name} name={name} dark={view.a.dark} note={pair.lost.includes(name) ? "lost" : "gained"} />
           ))}
         </span>
         <span class="facts muted">
@@ -358,7 +353,7 @@ function rowOf({ index, a }: ComparisonView, score: ComparedScore, alone: boolea
   const [number, pattern, before, after, low, high] = score;
   const name = (
     <span class="twin-pattern">
-      <Mark shape={a.marks.get(pattern)} /> <bdi>{pattern}</bdi>
+      <LabelIcon name={pattern} dark={a.dark} /> <bdi>{pattern}</bdi>
     </span>
   );
   const numbers = [
