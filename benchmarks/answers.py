@@ -212,20 +212,19 @@ def cost():
             do_sample=False,
             pad_token_id=0,
             eos_token_id=None,
+            return_dict_in_generate=True,
         )
 
-    ids = generate()[0].tolist()
+    made = generate()
+    ids = made.sequences[0].tolist()
     edges = np.linspace(10, length - 40, count + 1).astype(int)
     parts = [tuple(range(first, last - 5)) for first, last in itertools.pairwise(edges)]
     stack = hs.capture_encoded(model, None, torch.tensor([ids[:-1]]), keep="qk")[0]["self"]
+    forced = ForcedAnswer(model, tuple(ids), length, stack, cache=made.past_key_values)
     ways = {
         "a plain generation": generate,
-        "cut: each part, each alone, none": lambda: needed(
-            ForcedAnswer(model, tuple(ids), length, stack), parts
-        ),
-        "cut from the answer alone": lambda: needed(
-            ForcedAnswer(model, tuple(ids), length, stack), parts, "direct"
-        ),
+        "cut: each part, each alone, none": lambda: needed(forced, parts),
+        "cut from the answer alone": lambda: needed(forced, parts, "direct"),
     }
     best = dict.fromkeys(ways, np.inf)
     for _ in range(3):

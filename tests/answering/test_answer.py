@@ -341,6 +341,9 @@ def test_a_sampled_answer_is_told(readers):
         ({"prompt": QUESTION, "answer": "amber <|end|> falcon"}, TextError, "stopped after"),
         ({"prompt": ONE_WORD, "need": "replace"}, CaptureError, "'document 1' has no two"),
         ({"prompt": QUESTION, "heads": [9]}, RecordError, "no head 0-9"),
+        ({"prompt": QUESTION, "heads": [-1]}, RecordError, "a head such as .*, got -1"),
+        ({"prompt": QUESTION, "heads": [(1.5, 2)]}, RecordError, r"got \(1.5, 2\)"),
+        ({"prompt": QUESTION, "layers": "2-1"}, RecordError, "a layer such as 7, got '2-1'"),
         ({"prompt": QUESTION, "parts": "chapter"}, TextError, "chapter"),
     ],
 )

@@ -11,31 +11,35 @@ from headscope.testing import tiny_model
 
 PARTS = [tuple(range(3, 8)), tuple(range(8, 14)), tuple(range(16, 20))]
 START, COUNT = 24, 30
+HALF = 4
+"""Of the eight features of a head."""
 KEYS, CUT = "hidden keys", "Cut"
 
 
-def forced(name, **changes):
-    """An answer of six tokens behind 24 others, by a model whose weights are large enough that
+def forced(name, count=COUNT, **changes):
+    """An answer of six tokens behind others, by a model whose weights are large enough that
     what it looks at matters."""
     model = tiny_model(name, writes=True, **changes)
     with torch.no_grad():
         for weights in model.parameters():
             if weights.ndim > 1:
                 weights.normal_(std=0.3, generator=torch.Generator().manual_seed(0))
-    ids = np.random.default_rng(0).integers(1, 60, COUNT).tolist()
+    ids = np.random.default_rng(0).integers(1, 60, count).tolist()
     stack = hs.capture_encoded(model, None, torch.tensor([ids[:-1]]))[0]["self"]
-    return ForcedAnswer(model, tuple(ids), START, stack)
+    with torch.no_grad():
+        kept = model(input_ids=torch.tensor([ids[:-1]])).get("past_key_values")
+    return ForcedAnswer(model, tuple(ids), count - COUNT + START, stack, cache=kept)
 
 
 def by_hand(answer, hidden, *, direct=False):
     """The same as `needed`, by `Cut` in every layer."""
-    first = START - 1 if direct else hidden[0]
-    queries = [row for row in range(first, COUNT - 1) if row not in hidden]
+    first = answer.start - 1 if direct else hidden[0]
+    queries = [row for row in range(first, len(answer.ids) - 1) if row not in hidden]
     cuts = [hs.Cut(layer=each.layer, queries=queries, keys=hidden) for each in answer.stack]
     ids = torch.tensor([answer.ids])
     with torch.no_grad(), hs.intervene(answer.model, *cuts):
         logs = answer.model(input_ids=ids[:, :-1]).logits[0].log_softmax(-1)
-    return logs[START - 1 :].gather(1, ids[0, START:, None])[:, 0].numpy()
+    return logs[answer.start - 1 :].gather(1, ids[0, answer.start :, None])[:, 0].numpy()
 
 
 @pytest.mark.parametrize("first", [3, 0], ids=["behind the first token", "with the first token"])
@@ -58,16 +62,32 @@ def test_what_is_cut_off_is_what_cut_does_in_every_layer(name, changes, by, firs
     parts = [tuple(range(first, 8)), *PARTS[1:]]
     every = tuple(at for part in parts for at in part)
     found = needed(answer, parts)
-    assert found.by == by
-    for part, without, alone in zip(parts, found.without, found.alone, strict=True):
+    assert found["by"] == by
+    for part, without, alone in zip(parts, found["without"], found["alone"], strict=True):
         others = tuple(at for at in every if at not in part)
         np.testing.assert_allclose(without, by_hand(answer, part), atol=1e-4)
         np.testing.assert_allclose(alone, by_hand(answer, others), atol=1e-4)
-    np.testing.assert_allclose(found.none, by_hand(answer, every), atol=1e-4)
-    assert np.abs(found.without - found.whole).max() > 0.1
-    direct = needed(answer, parts, "direct").without
+    np.testing.assert_allclose(found["none"], by_hand(answer, every), atol=1e-4)
+    assert np.abs(found["without"] - found["whole"]).max() > 0.1
+    direct = needed(answer, parts, "direct")["without"]
     wanted = [by_hand(answer, part, direct=True) for part in parts]
     np.testing.assert_allclose(direct, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["with what was kept", "read again"])
+@pytest.mark.parametrize("rope", ["default", "longrope"])
+def test_a_long_text_is_cut_alike(rope, kept):
+    # Frequencies of these positions follow from the length of the text.
+    scaled = {"rope_type": rope, "rope_theta": 1e4, "original_max_position_embeddings": 600}
+    scaled |= {"factor": 2.0, "short_factor": [1.0] * HALF, "long_factor": [3.0] * HALF}
+    answer = forced("llama", 700, max_position_embeddings=1024, rope_parameters=scaled)
+    answer.cache = answer.cache if kept else None
+    parts = [tuple(range(first, first + 40)) for first in (20, 150, 640)]
+    found = needed(answer, parts)
+    assert found["by"] == KEYS
+    wanted = [by_hand(answer, part) for part in parts]
+    np.testing.assert_allclose(found["without"], wanted, atol=1e-3)
+    assert (np.abs(found["without"] - found["whole"]).max(axis=1) > 0.01).all()
 
 
 def test_deleted_tokens_are_not_there_and_replaced_ones_are_in_another_order():
@@ -82,14 +102,14 @@ def test_deleted_tokens_are_not_there_and_replaced_ones_are_in_another_order():
     prompt = answer.ids[:START]
     found = needed(answer, PARTS, "delete")
     wanted = [logs([n for at, n in enumerate(prompt) if at not in part]) for part in PARTS]
-    np.testing.assert_allclose(found.without, wanted, atol=1e-5)
+    np.testing.assert_allclose(found["without"], wanted, atol=1e-5)
     replaced = needed(answer, PARTS, "replace")
-    assert np.abs(replaced.without - found.whole).max() > 0.1
-    np.testing.assert_allclose(needed(answer, PARTS, "replace").without, replaced.without)
+    assert np.abs(replaced["without"] - found["whole"]).max() > 0.1
+    np.testing.assert_allclose(needed(answer, PARTS, "replace")["without"], replaced["without"])
     # Two tokens have one other order, which each pair gets.
     pairs = [(at, at + 1) for at in range(2, 18, 2)]
     swapped = [*prompt[:2], *[prompt[at + 1 - 2 * (at % 2)] for at in range(2, 18)], *prompt[18:]]
-    np.testing.assert_allclose(needed(answer, pairs, "replace").none, logs(swapped), atol=1e-5)
+    np.testing.assert_allclose(needed(answer, pairs, "replace")["none"], logs(swapped), atol=1e-5)
 
 
 def test_a_changed_model_is_cut_as_it_is_changed():
@@ -97,13 +117,13 @@ def test_a_changed_model_is_cut_as_it_is_changed():
     with hs.intervene(answer.model, hs.Zero(layer=0, heads=[1])):
         found = needed(answer, PARTS)
     plain = needed(answer, PARTS)
-    assert (found.by, plain.by) == (CUT, KEYS)
-    assert np.abs(found.whole - plain.whole).max() > 1e-3
-    assert np.abs(found.without - plain.without).max() > 1e-3
+    assert (found["by"], plain["by"]) == (CUT, KEYS)
+    assert np.abs(found["whole"] - plain["whole"]).max() > 1e-3
+    assert np.abs(found["without"] - plain["without"]).max() > 1e-3
 
 
 def test_a_model_that_cannot_be_cut_is_refused():
     answer = forced("jamba")
     with pytest.raises(CaptureError, match="need='delete' or 'replace'"):
         needed(answer, PARTS)
-    assert np.isfinite(needed(answer, PARTS, "delete").without).all()
+    assert np.isfinite(needed(answer, PARTS, "delete")["without"]).all()

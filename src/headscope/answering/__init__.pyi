@@ -4,7 +4,6 @@ from ._answer import answer as answer
 from ._looked import parse_choice as parse_choice
 from ._looked import sink_times as sink_times
 from ._needed import ForcedAnswer as ForcedAnswer
-from ._needed import Needed as Needed
 from ._needed import needed as needed
 from ._printed import BY as BY
 from ._printed import AnswerWord as AnswerWord

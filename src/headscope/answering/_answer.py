@@ -19,9 +19,9 @@ from headscope.answering._looked import (
     parse_choice,
     sinks,
 )
-from headscope.answering._needed import HOW, ForcedAnswer, needed
-from headscope.answering._printed import AnswerWord
-from headscope.answering._result import DEMO, NEEDS, Answer
+from headscope.answering._needed import ForcedAnswer, needed
+from headscope.answering._printed import BY, AnswerWord
+from headscope.answering._result import DEMO, Answer
 from headscope.capturing import (
     ParsedInput,
     check_not_loaded,
@@ -32,11 +32,11 @@ from headscope.capturing import (
     load_for,
     parse_call,
 )
-from headscope.capturing.device import one_at_a_time
 from headscope.capturing.facts import display_name
 from headscope.capturing.generating.about_pictures import prompt_about, written_about
+from headscope.capturing.observers import hook_after
 from headscope.capturing.options import LOADING
-from headscope.capturing.run import at_rest, unwrapped
+from headscope.capturing.run import unwrapped
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, RecordError, TextError
 from headscope.parts import Conversation, RenderedText, with_parts
@@ -124,7 +124,14 @@ def answer(
         options |= forced
     if facts["quantity"] != "weight":
         options["keep"] = ("qk", QUANTITIES[facts["quantity"]])
-    record, facts["prompt"], beside = _written((model, tokenizer), given, parts, options)
+    kept: list[Any] = [None]
+
+    def note(*seen: Any) -> None:
+        # Keys and values of the steps; the pass that is recorded has none.
+        kept[0] = getattr(seen[-1], "past_key_values", None) or kept[0]
+
+    with hook_after(unwrapped(model), note):
+        record, facts["prompt"], beside = _written((model, tokenizer), given, parts, options)
     if how["answer"] is not None and len(written_in(record)[0]) < forced["max_new_tokens"]:
         raise TextError(
             f"answer is {how['answer']!r}, and the model stopped after "
@@ -135,7 +142,8 @@ def answer(
     facts |= {"question": question or "", "model": display_name(model)}
     facts["given"] = len(given.pictures)
     facts["candidates"] = candidates_of(record, parts, of)
-    facts |= _needs(model, record, facts, beside, progress=bool(how["progress"]))
+    read = {"beside": beside, "cache": kept[0]}
+    facts |= _needs(model, record, facts, read, progress=bool(how["progress"]))
     return seen(record, choice, facts)
 
 
@@ -157,7 +165,7 @@ def _check(quantity: str, need: str, choice: tuple[Any, Any]) -> None:
     Raises:
         CaptureError: naming it.
     """
-    for name, value, known in (("quantity", quantity, QUANTITIES), ("need", need or None, HOW)):
+    for name, value, known in (("quantity", quantity, QUANTITIES), ("need", need or None, BY)):
         if value is not None and value not in known:
             raise CaptureError(f"{name} is {value!r}; it may be {', '.join(map(repr, known))}")
     if quantity == "alti" and choice[1] is not None:
@@ -292,16 +300,21 @@ def _kind_of(kinds: list[str], parts: Any, of: str | None) -> str:
 
 
 def _needs(
-    model: Any, record: Record, facts: dict[str, Any], beside: Mapping[str, Any], *, progress: bool
+    model: Any, record: Record, facts: dict[str, Any], read: Mapping[str, Any], *, progress: bool
 ) -> dict[str, Any]:
-    """The probability of the answer with parts cut off, by the names of `Answer`."""
+    """The probability of the answer with parts cut off, by the names of `Answer`.
+
+    Args:
+        model: that wrote it.
+        record: of prompt and answer.
+        facts: what was asked.
+        read: what else was read, and kept, as of `ForcedAnswer`.
+        progress: whether a bar is shown.
+    """
     generation, stack = written_in(record)
     count, some = len(generation), facts["candidates"]
-    ids = (*(stack.query.ids or ())[: generation.prompt], *(generation.tokens.ids or ()))
-    forced = ForcedAnswer(unwrapped(model), ids, generation.prompt, stack, beside)
     if not facts["need"] or not some:
-        with one_at_a_time(forced.model), at_rest(forced.model):
-            whole = forced.read()
+        whole = np.log(np.maximum(generation.probabilities, np.finfo(np.float32).tiny))
         missing = np.full((len(some), count), np.nan)
         cut = {"none": np.full(count, np.nan), "without": missing, "alone": missing}
         return {"whole": whole, **cut, "by": "", "checked": None}
@@ -310,14 +323,14 @@ def _needs(
             f"The answer has {count} tokens, and parts are cut for at most {MOST_TOKENS}; give "
             "max_new_tokens, or need=None"
         )
+    ids = (*(stack.query.ids or ())[: generation.prompt], *(generation.tokens.ids or ()))
     places = [tuple(stack.key.parts[number].tokens) for number in some]
     for number, place in zip(some, places, strict=True):
         if facts["need"] == "replace" and len({ids[at] for at in place}) < 2:
             name = stack.key.parts[number].name
             raise CaptureError(f"{name!r} has no two different tokens to replace; use need='cut'")
-    measured = needed(forced, places, facts["need"], progress=progress)
-    checked = None if np.isnan(measured.checked) else measured.checked
-    return {name: getattr(measured, name) for name in (*NEEDS, "by")} | {"checked": checked}
+    forced = ForcedAnswer(unwrapped(model), ids, generation.prompt, stack, **read)
+    return needed(forced, places, facts["need"], progress=progress)
 
 
 def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:

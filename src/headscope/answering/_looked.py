@@ -139,8 +139,8 @@ def parse_choice(layers: Any, heads: Any) -> tuple[list[int] | None, list[Sequen
     Raises:
         RecordError: where they are none of these, a list is empty, or pairs stand among layers.
     """
-    wanted = None if layers is None else [_numbers_of(layer)[-1] for layer in _listed(layers)]
-    given = None if heads is None else [_numbers_of(head) for head in _listed(heads)]
+    wanted = None if layers is None else [each[0] for each in _numbers_in(layers, 1)]
+    given = None if heads is None else _numbers_in(heads, 2)
     sizes = {len(head) for head in given or ()}
     if 2 in sizes and (wanted is not None or len(sizes) > 1):
         raise RecordError(
@@ -176,22 +176,17 @@ def cells_of(
     return tuple(dict.fromkeys(asked))
 
 
-def _listed(given: Any) -> list[Any]:
-    several = (
-        [given] if isinstance(given, int | str) else listed(given, "a list of heads or layers")
-    )
+def _numbers_in(given: Any, most: int) -> list[Sequence[int]]:
+    """Numbers of layers or heads, or pairs of them."""
+    what, wanted = ("layer", "7") if most == 1 else ("head", "7, (12, 7) or '12-7'")
+    one = isinstance(given, int | str)
+    several = [given] if one else listed(given, f"a list of {what}s")
     if not several:
-        raise RecordError("layers or heads is an empty list; give numbers, or leave it out for all")
-    return several
-
-
-def _numbers_of(head: Any) -> Sequence[int]:
-    """The number of a head, or layer and head."""
-    parts = head.split("-") if isinstance(head, str) else head
-    try:
-        numbers = [int(part) for part in ([parts] if isinstance(parts, int) else parts)]
-    except (TypeError, ValueError):
-        numbers = []
-    if len(numbers) in (1, 2):
-        return numbers
-    raise RecordError(f"Expected a head such as 7, (12, 7) or '12-7', got {head!r}")
+        raise RecordError(f"{what}s is an empty list; give numbers, or leave it out for all")
+    numbers: list[Sequence[int]] = []
+    for each in several:
+        parts = each if isinstance(each, list | tuple) else str(each).split("-")
+        if len(parts) not in range(1, most + 1) or not all(str(part).isdecimal() for part in parts):
+            raise RecordError(f"Expected a {what} such as {wanted}, got {each!r}")
+        numbers.append([int(part) for part in parts])
+    return numbers

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ from headscope.errors import CaptureError
 from headscope.interventions import Cut, intervene
 from headscope.record import Stack
 
-HOW = ("cut", "direct", "delete", "replace")
-"""Ways to take a part from an answer."""
-CHECKED = 96
+CHECKED = 48
 """Tokens of the text on which hidden keys are compared with `Cut`."""
+BLOCK = 256
+"""Tokens that are read at once, so that a mask has no more rows."""
 WITHIN, HALF_WITHIN = 1e-3, 0.25
 """How far logarithms of probabilities may be apart to count as equal, and in half precision; ours.
 """
@@ -32,28 +32,6 @@ HIDDEN_KEYS, BY_CUT = "hidden keys", "Cut"
 Places = tuple[int, ...]
 """Positions of tokens, rising."""
 Logs = Float[np.ndarray, " token"]
-
-
-@dataclass(frozen=True)
-class Needed:
-    """Logarithms of the probabilities of an answer's tokens, forced, with parts of the prompt cut.
-
-    Args:
-        whole: ``[token]``, with nothing cut.
-        none: ``[token]``, with all parts cut.
-        without: ``[part token]``, with one part cut.
-        alone: ``[part token]``, with all other parts cut.
-        by: how links were cut: ``"hidden keys"`` or ``"Cut"``; empty where tokens were changed.
-        checked: largest difference between hidden keys and `Cut` on a short text; NaN where they
-            were not compared.
-    """
-
-    whole: Logs
-    none: Logs
-    without: Float[np.ndarray, "part token"]
-    alone: Float[np.ndarray, "part token"]
-    by: str
-    checked: float
 
 
 @dataclass
@@ -66,6 +44,7 @@ class ForcedAnswer:
         start: how many of them are the prompt.
         stack: of a record of them: which layers have attention, and what they see.
         beside: arguments of the forward besides ids, such as pixels.
+        cache: what was kept of keys and values as the answer was written.
     """
 
     model: Any
@@ -73,10 +52,11 @@ class ForcedAnswer:
     start: int
     stack: Stack
     beside: Mapping[str, Any] = field(default_factory=dict)
+    cache: Any = None
 
     def read(self) -> Logs:
         """The logarithm of the probability of each token of the answer."""
-        own = {"attention_mask": torch.ones_like(self._ids)} | dict(self.beside)
+        own = {"attention_mask": torch.ones_like(self._ids), **self._last_rows(), **self.beside}
         if "use_cache" in arguments_of(self.model):
             own["use_cache"] = False
         return self._logs(self.model(input_ids=self._ids, **own).logits)
@@ -84,7 +64,7 @@ class ForcedAnswer:
     def after(self, prompt: Sequence[int]) -> Logs:
         """The same behind another prompt."""
         ids = (*prompt, *self.ids[self.start :])
-        return ForcedAnswer(self.model, ids, len(prompt), self.stack).read()
+        return replace(self, ids=ids, start=len(prompt)).read()
 
     def cut(self, hidden: Places, *, direct: bool = False) -> Logs:
         """The same with these tokens cut off by `Cut` in every layer: nobody behind them looks at
@@ -106,59 +86,75 @@ class ForcedAnswer:
         with intervene(self.model, *cuts):
             return self.read()
 
-    def hide(self, hidden: Places, *, direct: bool = False) -> Logs:
-        """The same as `cut`, from the keys and values of what comes before: tokens that nobody
+    def hidden(self, cases: Iterable[Places], *, direct: bool = False) -> Iterator[Logs]:
+        """The same as `cut` of each case, from keys and values that cases share: tokens that nobody
         looks at are not read, and the others keep their positions.
+
+        A case goes on where it leaves the one before, so in rising order of the tokens that are
+        read, which begins with none hidden, no token is read twice behind the same ones.
         """
-        if not hidden:
-            return self._whole[1]
-        gone, read = set(hidden), len(self.ids) - 1
-        first = self.start - 1 if direct else hidden[0]
-        before = [at for at in range(first) if at not in gone]
-        rest = [at for at in range(first, read) if at not in gone]
+        cache, rows = self._kept(), len(self.ids) - self.start
+        before = list(range(cache.get_seq_length()))
+        for case in cases:
+            gone = set(case)
+            places = [at for at in range(len(self.ids) - 1) if direct or at not in gone]
+            # The rows that write the answer are read in any case.
+            common = min(_alike(before, places), len(places) - rows)
+            if 8 * common < len(places):
+                common = 0  # from the beginning no mask of rows and keys is needed
+            cache.crop(common - len(before))
+            mask = torch.ones((1, len(places)), dtype=torch.long, device=self._ids.device)
+            mask[:, case if direct else ()] = 0
+            while common and len(places) - common > BLOCK + rows:
+                # The last token stands behind each block, and is taken back: frequencies of rotary
+                # positions may follow from the length of a text.
+                block = [*range(common, common + BLOCK), len(places) - 1]
+                self._read_on(cache, places, block, mask)
+                cache.crop(-1)
+                common += BLOCK
+            rest = list(range(common, len(places)))
+            yield self._logs(self._read_on(cache, places, rest, mask))
+            before = places
+
+    def _read_on(
+        self, cache: Any, places: list[int], some: list[int], mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits of the last of some places, behind those that are read."""
+        at = torch.tensor([[places[number] for number in some]], device=self._ids.device)
+        own = {"input_ids": self._ids[:, at[0]], "position_ids": at, **self._last_rows()}
+        own["attention_mask"] = torch.cat([mask[:, : some[0]], mask[:, some]], dim=1)
+        return self.model(past_key_values=cache, use_cache=True, **own).logits
+
+    def _kept(self) -> Any:
+        """Keys and values of all tokens, where the text was written with a cache of all, else of
+        none.
+        """
         from transformers import DynamicCache
 
-        cache = DynamicCache()
-        chosen = torch.tensor(before, dtype=torch.long, device=self._ids.device)
-        for number, layer in enumerate(self._whole[0].layers):
-            keys, values = (each.index_select(2, chosen) for each in (layer.keys, layer.values))
-            cache.update(keys, values, number)
-        return self._logs(self._read_on(cache, rest, len(before)))
+        cache, read = DynamicCache(), len(self.ids) - 1
+        given = isinstance(self.cache, DynamicCache) and not self.cache.offloading
+        layers = self.cache.layers if given else []
+        if all(layer.is_initialized and layer.keys.shape[::2] == (1, read) for layer in layers):
+            for number, layer in enumerate(layers):
+                cache.update(layer.keys, layer.values, number)
+        return cache
 
     @property
     def hides(self) -> bool:
-        """Whether `hide` may be tried: a decoder of texts whose every row sees all before it."""
-        named = arguments_of(self.model)
+        """Whether `hidden` may be tried: a decoder of texts whose every row sees all before it."""
         last = np.array([len(self.ids) - 2])
         sees_all = all(bool(layer.visible.rows(last).all()) for layer in self.stack)
-        known = {"position_ids", "past_key_values", "attention_mask"} <= set(named)
+        known = set(arguments_of(self.model)) >= {"position_ids", "past_key_values"}
         return not self.beside and not sessions() and known and sees_all
-
-    def shortened(self) -> ForcedAnswer:
-        """Its beginning, as if the last third were the answer."""
-        ids = self.ids[:CHECKED]
-        return ForcedAnswer(self.model, ids, 2 * len(ids) // 3, self.stack)
 
     @cached_property
     def _ids(self) -> torch.Tensor:
         return torch.tensor([self.ids[:-1]], device=device_of(self.model))
 
-    @cached_property
-    def _whole(self) -> tuple[Any, Logs]:
-        """Keys and values of all tokens, and what `read` gives."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        return cache, self._logs(self._read_on(cache, list(range(len(self.ids) - 1)), 0))
-
-    def _read_on(self, cache: Any, places: list[int], before: int) -> torch.Tensor:
-        at = torch.tensor([places], device=self._ids.device)
-        mask = torch.ones((1, before + len(places)), dtype=torch.long, device=at.device)
-        own: dict[str, Any] = {"attention_mask": mask, "position_ids": at}
-        if "logits_to_keep" in arguments_of(self.model):
-            own["logits_to_keep"] = len(self.ids) - self.start
-        read = self._ids[:, places]
-        return self.model(input_ids=read, past_key_values=cache, use_cache=True, **own).logits
+    def _last_rows(self) -> dict[str, Any]:
+        """What asks a model for no other logits than those of the answer, where it can be asked."""
+        rows = len(self.ids) - self.start
+        return {"logits_to_keep": rows} if "logits_to_keep" in arguments_of(self.model) else {}
 
     def _logs(self, logits: torch.Tensor) -> Logs:
         """Of the tokens of the answer, of the last rows of a pass."""
@@ -169,8 +165,9 @@ class ForcedAnswer:
 
 def needed(
     answer: ForcedAnswer, parts: Sequence[Places], how: str = "cut", *, progress: bool = False
-) -> Needed:
-    """The probability of an answer without each part, with each alone, and with none of them.
+) -> dict[str, Any]:
+    """Logarithms of the probabilities of an answer's tokens, forced: whole, without each part, with
+    each alone, and with none of them; and how links were cut. By the names of `Answer`.
 
     Cut: nobody behind a part looks at it, in any layer, and positions stay. Where every row sees
     all tokens before it, the tokens that are hidden are left out of a key/value cache, which costs
@@ -182,7 +179,7 @@ def needed(
     Args:
         answer: what is read.
         parts: positions of the tokens of each.
-        how: one of `HOW`.
+        how: one of `BY`.
         progress: whether a bar is shown.
 
     Raises:
@@ -191,64 +188,67 @@ def needed(
     """
     every = tuple(sorted({at for part in parts for at in part}))
     others = [tuple(at for at in every if at not in set(part)) for part in parts]
-    cases = [*parts, *others, every]
-    model = answer.model
-    with one_at_a_time(model), at_rest(model):
+    # In rising order of what is left, so that `hidden` reads least.
+    cases = {(), every, *parts, *others}
+    order = sorted(cases, key=lambda case: (*case, len(answer.ids)), reverse=True)
+    with one_at_a_time(answer.model), at_rest(answer.model):
         measure, by, checked = _way(answer, how, parts)
-        read: dict[Places, Logs] = {}
-        left = list(dict.fromkeys([(), *cases]))
-        for case in counted(left, "Cutting", "case", shows=progress):
-            read[case] = measure(case)
-    own, alone = ([read[case] for case in some] for some in (parts, others))
-    return Needed(read[()], read[every], np.array(own), np.array(alone), by, checked)
+        shown = counted(order, "Cutting", "case", shows=progress)
+        read = dict(zip(order, measure(shown), strict=True))
+    without, alone = (np.array([read[case] for case in some]) for some in (parts, others))
+    whole = {"whole": read[()], "none": read[every]}
+    return {**whole, "without": without, "alone": alone, "by": by, "checked": checked}
 
 
 def _way(
     answer: ForcedAnswer, how: str, parts: Sequence[Places]
-) -> tuple[Callable[[Places], Logs], str, float]:
-    """What measures a case, and how."""
+) -> tuple[Callable[[Iterable[Places]], Iterable[Logs]], str, float | None]:
+    """What measures cases, how links are cut, and how far hidden keys are from `Cut`."""
     if how in ("delete", "replace"):
         if answer.beside:
             raise CaptureError(
                 f"need={how!r} changes tokens of a text, and a picture is read whole; use "
                 "need='cut', or None"
             )
-        return (_deleted if how == "delete" else _replaced)(answer, parts), "", float("nan")
+        return partial(map, partial(_changed, answer, how, parts)), "", None
     if answer.stack.others:
         number, what = next(iter(answer.stack.others.items()))
         raise CaptureError(
             f"{type(answer.model).__name__} passes tokens on in layer {number} ({what}), which "
             "cannot be cut; use need='delete' or 'replace', or None"
         )
-    direct, apart = how == "direct", float("nan")
+    direct, apart = how == "direct", None
+    cut = partial(answer.cut, direct=direct)
     if answer.hides:
-        short = answer.shortened()
-        third = len(short.ids) // 3
+        # Its beginning, as if the last third were the answer.
+        ids = answer.ids[:CHECKED]
+        third = len(ids) // 3
+        short = replace(answer, ids=ids, start=2 * third, cache=None)
         some = tuple(range(third // 2, third))
-        both = (way(some, direct=direct) for way in (short.hide, short.cut))
-        apart = float(np.abs(np.subtract(*both)).max())
+        _, hidden = short.hidden([(), some], direct=direct)
+        apart = float(np.abs(hidden - short.cut(some, direct=direct)).max())
         weights = next(answer.model.parameters())
         if apart <= allowed_apart(weights, WITHIN, HALF_WITHIN):
-            return lambda case: answer.hide(case, direct=direct), HIDDEN_KEYS, apart
-    return lambda case: answer.cut(case, direct=direct), BY_CUT, apart
+            return partial(answer.hidden, direct=direct), HIDDEN_KEYS, apart
+    return partial(map, cut), BY_CUT, apart
 
 
-def _deleted(answer: ForcedAnswer, _: Sequence[Places]) -> Callable[[Places], Logs]:
-    prompt = answer.ids[: answer.start]
-    return lambda case: answer.after([n for at, n in enumerate(prompt) if at not in set(case)])
+def _alike(one: list[int], other: list[int]) -> int:
+    """How many numbers both lists begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _replaced(answer: ForcedAnswer, parts: Sequence[Places]) -> Callable[[Places], Logs]:
-    def measure(case: Places) -> Logs:
-        drawn, prompt = random.Random(0), list(answer.ids[: answer.start])
-        for part in parts:
-            own = [at for at in part if at in set(case)]
-            old = [answer.ids[at] for at in own]
-            new = list(old)
-            while new == old and len(set(old)) > 1:
-                new = drawn.sample(old, len(old))
-            for at, token in zip(own, new, strict=True):
-                prompt[at] = token
-        return answer.after(prompt)
-
-    return measure
+def _changed(answer: ForcedAnswer, how: str, parts: Sequence[Places], case: Places) -> Logs:
+    """What is read of the answer with tokens left out, or those of each part in another order."""
+    drawn, prompt, gone = random.Random(0), np.array(answer.ids[: answer.start]), set(case)
+    if how == "delete":
+        return answer.after(np.delete(prompt, case).tolist())
+    for part in parts:
+        own = [at for at in part if at in gone]
+        old = [answer.ids[at] for at in own]
+        new = list(old)
+        while new == old and len(set(old)) > 1:
+            new = drawn.sample(old, len(old))
+        prompt[own] = new
+    return answer.after(prompt.tolist())
