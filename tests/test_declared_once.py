@@ -103,7 +103,7 @@ def lengths(texts):
     "cli/_lengths.py": """
 def lengths(text: str, /) -> None:
     \"\"\"Measure texts.\"\"\"
-    from headscope.cli._run import say
+    from headscope.cli._files import say
     from headscope.studies import lengths as measured
     say(str(measured([text])))
 """,

@@ -45,7 +45,10 @@ def test_random_weights_stand_beside(translator, tmp_path):
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
     again = AlignmentStudy.load(found.save(tmp_path / "a.safetensors"))
     assert again.columns() == found.columns()
-    named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
+    named = [
+        dataclasses.replace(pair, name=f"pair {number}")
+        for number, pair in enumerate(PAIRS)
+    ]
     parts = [
         hs.alignment_study(model, tokenizer, part, random_weights=True)
         for part in (named[:3], named[3:])
@@ -132,7 +135,7 @@ def test_a_kept_study_says_the_same_and_goes_on(study, translator, tmp_path):
     assert list(kept.left_out) == ["000007"]
     pair = cipher_pairs(1, seed=8)[0]
     record = hs.capture(*translator, pair.source, target=pair.target, keep=("weights", "norms"))
-    kept.update("more", record, pair.sure)
+    kept.update(dataclasses.replace(pair, name="more"), record)
     assert kept.sentences == study.sentences + 1
     assert AlignmentStudy.load(AlignmentStudy().save(tmp_path / "none.safetensors")).sentences == 0
     with pytest.raises(FileError, match="holds no relations"):

@@ -17,8 +17,19 @@ from cyclopts import CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from headscope.cli import _files as files
-from headscope.cli._files import hs, left_out, quiet, say, status
-from headscope.cli._run import TEXT, check_model, load, parse_texts, say_where, text_or_chat
+from headscope.cli._files import (
+    TEXT,
+    check_model,
+    hs,
+    left_out,
+    load,
+    parse_texts,
+    quiet,
+    say,
+    say_where,
+    status,
+    text_or_chat,
+)
 from headscope.errors import FigureError, FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli import _files as files
-from headscope.cli import _run as run
 from headscope.cli._asked import FIT, INPUT, MODEL, RESULT, RUN, STUDY, Request
-from headscope.cli._files import hs, left_out, say
-from headscope.cli._run import alone_or_all, load, warnings_as_lines
+from headscope.cli._files import alone_or_all, hs, left_out, load, say, warnings_as_lines
 from headscope.cli._signature import hyphenated, made_from
 from headscope.errors import FileError, InterventionError, RecordError, RunError, TextError
 
@@ -61,10 +59,10 @@ def capture(asked: Request, **options: Any) -> None:
                 "--workers, --dask and --part-size are for the texts of a file: give --texts"
             )
         files.check_file("--out", asked.out, (files.RECORD,))
-        run.say_what(asked.captured(asked.parsed(), asked.out, **options))
+        files.say_what(asked.captured(asked.parsed(), asked.out, **options))
         files.say_written(asked.place)
         return
-    text = run.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
+    text = files.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
     beside: dict[str, Any] = {"--target": asked.target, "a text": text}
     beside |= {"--target-tokenizer": asked.target_tokenizer, "a picture or sound": asked.media}
     files.check_absent(beside, "Expected --texts alone, got {} with it; leave one out")
@@ -127,7 +125,7 @@ def _prompts_of(prompts: tuple[str, ...], asked: Request) -> list[Outcome]:
     """
     texts = asked.texts
     if asked.chat is not None:
-        prompts = (run.text_or_chat(None, asked.chat, prompts, texts),)
+        prompts = (files.text_or_chat(None, asked.chat, prompts, texts),)
     elif bool(prompts) == (texts is not None):
         raise TextError("Expected one or more prompts, or a file of them with --texts")
     if texts is not None:
@@ -146,7 +144,7 @@ def _write(record: Record, out: Path) -> None:
             f"{sum(written.probabilities) / count:.2g}, mean entropy "
             f"{sum(written.entropies) / count:.2g} nats"
         )
-    run.say_what(record)
+    files.say_what(record)
     files.say_written(out)
 
 
@@ -226,7 +224,7 @@ def _prompt_of(messages: Path | None, documents: tuple[Path, ...], question: str
     if messages is not None:
         if documents or question is not None:
             raise TextError("Expected a file of messages, or documents and a question, not both")
-        return run.messages_of(messages, "MESSAGES")
+        return files.messages_of(messages, "MESSAGES")
     if question is None:
         raise TextError("Expected a file of messages, or --question with --documents or --image")
     if not documents:
@@ -305,7 +303,7 @@ def effect(
         reads["controls"] = [[each] for each in changes("Zero" if zero else "Uniform", controls)]
         result = hs.studies.effect(asked.model, None, given, **reads)
     facts = result.comparison.a.model
-    run.ran.set(f"{facts.name} ran on {facts.ran}")
+    files.ran.set(f"{facts.name} ran on {facts.ran}")
     asked.tell(result)
 
 

@@ -23,15 +23,13 @@ from cyclopts import App, Parameter
 
 from headscope._missing_packages import missing_package
 from headscope._version import __version__
-from headscope.cli._files import left_out
-from headscope.cli._run import ran
+from headscope.cli._files import left_out, ran
 from headscope.errors import HeadscopeError
 
 COMMANDS = {
     "_page": "view figure",
     "_capture": "capture generate ask effect ablate",
-    "_records": "check export compare support",
-    "_serve": "serve",
+    "_records": "check export compare support serve",
     "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",
 }
 """The commands of each module: the function of that name, with its docstring as the help."""

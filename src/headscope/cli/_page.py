@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 from cyclopts import Parameter
 
 from headscope.cli import _files as files
-from headscope.cli import _run as run
 from headscope.cli._asked import FILES, INPUT, MODEL, PAGE_FILES, Request
 from headscope.cli._files import RECORD, hs, left_out, say
 from headscope.cli._signature import made_from, plain_help
@@ -226,7 +225,7 @@ def read_links(file: Path) -> list[Any]:
     Raises:
         FileError: where it cannot be read, or holds no list.
     """
-    links = run.read_json(file, "--links")
+    links = files.read_json(file, "--links")
     if not isinstance(links, list):
         raise FileError(
             f"--links is {file}; give a list of [tokens of a dependent, tokens of its head, label]"
@@ -281,7 +280,7 @@ def view(*, asked: Request, norms: bool = False, page: PageChoices | None = None
 
     check_files(asked)
     keep = "alti" if norms else "auto"
-    text = run.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
+    text = files.text_or_chat(asked.text, asked.chat, asked.text_b, asked.texts)
     if asked.texts is not None:
         if text is not None or asked.media or asked.open_:
             raise TextError("--texts replaces a text, a picture, a sound and --open; remove those")
@@ -306,7 +305,7 @@ def view(*, asked: Request, norms: bool = False, page: PageChoices | None = None
     options = beside_of(asked, record)
     with files.status("Writing the page"):
         path = shown_page(record, page or {}, options).save(out)
-    run.say_what(record)
+    files.say_what(record)
     files.say_written(path)
     if asked.open_:
         open_page(path.resolve().as_uri())
@@ -335,7 +334,7 @@ def _write_pages(asked: Request, keep: str, page: Mapping[str, Any]) -> None:
             known = options.get("evidence") if asked.evidence_of else None
             path = shown_page(record, page, options).save(folder / f"{next(numbers)}.html")
             files.say_written(path, f": {record.summary}")
-    run.say_where()
+    files.say_where()
 
 
 @made_from(takes=f"out! {FILES} {MODEL}")

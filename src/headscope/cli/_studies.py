@@ -13,8 +13,7 @@ from typing import Any
 
 from headscope.cli import _files as files
 from headscope.cli._asked import MODEL, ONE_TEXT, RUN, STUDY, Request
-from headscope.cli._files import hs, left_out, say
-from headscope.cli._run import warnings_as_lines
+from headscope.cli._files import hs, left_out, say, warnings_as_lines
 from headscope.cli._signature import made_from
 from headscope.errors import FigureError, ModelError, RecordError, TextError
 

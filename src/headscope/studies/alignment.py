@@ -16,7 +16,6 @@ from headscope.errors import RecordError
 from headscope.evidence import p_text, redrawn_interval, redrawn_ratios
 from headscope.evidence.choice import ERROR_SPLITS, SPLITS, chosen, halves_of
 from headscope.evidence.groups import group_of
-from headscope.measures.alignment import Link
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import array_of
@@ -37,14 +36,11 @@ from headscope.studies.word_alignment import (
     BY,
     STATES,
     BestLayerOrHead,
-    Gold,
     above_diagonal,
     chosen_cells,
     counts_of,
     rates_of,
     reach_of,
-    words_of,
-    written_words_of,
 )
 
 LEAST = 4
@@ -85,40 +81,21 @@ class AlignmentStudy(FoldResult):
     ) -> None:
         super().__init__({"stack": stack, "special": special}, {"confidence": confidence})
 
-    def update(
-        self,
-        name: str,
-        record: Record,
-        /,
-        sure: Iterable[Link] = frozenset(),
-        possible: Iterable[Link] = frozenset(),
-        *,
-        group: Any = None,
-    ) -> None:
+    def update(self, pair: AlignedPair, record: Record, /, *, group: Any = None) -> None:
         """Count one sentence; it goes to ``left_out`` where its words are unknown.
 
         Args:
-            name: its identifier.
+            pair: the sentence with its links, and a name of its own.
             record: captured with ``keep=("weights", "norms")``; without norms only weights are
                 counted.
-            sure: links that must be found.
-            possible: links that may be found.
-            group: the document that it is of, for intervals and splits; None for a sentence that
-                belongs to no other.
+            group: the document that it is of, for intervals and splits, where it does not say so
+                itself.
 
         Raises:
-            RecordError: where it was counted before, is of another model, or a link names a word
-                that does not exist.
+            RecordError: where it was counted before, or is of another model.
         """
-        try:
-            own = record[self.how["stack"]]
-            words_of(own.key), written_words_of(own)
-        except RecordError as error:
-            self.check_new(name)
-            self.left_out[name] = str(error)
-            return
-        gold = Gold(frozenset(sure), frozenset(possible))
-        self._add_text(Item(name, group_of(group), gold), record)
+        document = group_of(pair.group if group is None else group)
+        self._add_text(Item(pair.name, document, pair), record, or_leave_out=True)
 
     @property
     def sentences(self) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
@@ -204,13 +204,6 @@ def _by_space(tokens: Tokens, offsets: Sequence[tuple[int, int] | None]) -> Word
     return Words(names, *words_of_spans(tokens, spans))
 
 
-class Gold(NamedTuple):
-    """The true links of a sentence: those that must be found, and those that may be."""
-
-    sure: frozenset[Link]
-    possible: frozenset[Link]
-
-
 def counts_of(
     pair: Any, record: Record, *, stack: str = "cross", special: bool = True, **_: Any
 ) -> Counts:
@@ -218,7 +211,7 @@ def counts_of(
     the diagonal ``[2]``, and which layers have no norms.
 
     Args:
-        pair: a `Gold`, or an `AlignedPair`.
+        pair: an `AlignedPair`.
         record: captured with ``keep=("weights", "norms")``; without norms only weights are counted.
         stack: which stack of the record.
         special: see `headscope.word_alignment`.
