@@ -3,8 +3,6 @@ file.
 """
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +10,9 @@ import pytest
 
 import headscope as hs
 from headscope.cli import run
-from headscope.storage import CapturedArrays
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
-from .conftest import LONG, complaint, header_of, run_line
+from .conftest import LONG, complaint, run_line
 
 PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 
@@ -49,19 +46,6 @@ def mixture(saved):
     return saved("mixture", tiny_model("mixtral", writes=True), tiny_tokenizer())
 
 
-def test_a_record_is_written_layer_by_layer(here, folder, monkeypatch):
-    held, put = [], CapturedArrays.put
-
-    def counted(arrays, array):
-        held.append(array)
-        return put(arrays, array)
-
-    monkeypatch.setattr(CapturedArrays, "put", counted)
-    command = ["capture", "the cat", "--model", folder, "--out", "run.safetensors", "--keep", "qk"]
-    assert run(command) == 0
-    assert len(held) == 2 * len(hs.load("run.safetensors")["self"])
-
-
 @pytest.mark.parametrize(
     "asked", [["capture", "the cat sat"], ["generate", "the cat", "--max-new-tokens", "3"]]
 )
@@ -73,15 +57,6 @@ def test_router_scores_are_kept_where_asked_for(asked, here, mixture, capsys):
     assert run([*asked, *more]) == 0
     assert not hs.load("run.safetensors")["self"].routers
     assert capsys.readouterr().err == ""
-
-
-def test_router_scores_that_there_are_none_of_are_refused(here, folder, capsys):
-    assert run_line(f"capture 'a cat' --model {folder} --out run.safetensors --routers") == 1
-    assert (
-        "offers no router scores; capture without routers=True (--routers)"
-        in capsys.readouterr().err
-    )
-    assert not list(here.iterdir())
 
 
 def test_generate_keeps_a_record_that_view_shows(here, writer, capsys):
@@ -123,32 +98,6 @@ def test_generate_keeps_a_record_of_each_prompt(here, writer, capsys):
         one, two = hs.load(f"stories/{kept}.safetensors"), hs.load(f"alone/{alone}.safetensors")
         assert one.generation.tokens == two.generation.tokens
         np.testing.assert_allclose(one["self"].weights(), two["self"].weights(), atol=1e-5)
-
-
-def test_generate_says_why_prompts_are_run_one_at_a_time(here, writer, capsys):
-    asked = ["a", "a dog", "--model", writer, "--max-new-tokens", "2", "--out", "stories"]
-    assert run(["generate", *asked, "--batch-size", "2", "--sample", "--seed", "1"]) == 0
-    said = "headscope: Prompts are run one at a time: each is sampled with the seed"
-    assert said in capsys.readouterr().err
-    assert run(["generate", *asked, "--sample", "--seed", "1"]) == 0
-    assert "one at a time" not in capsys.readouterr().err
-
-
-def test_options_reach_the_page(here, folder):
-    first = shlex.split("--view neuron --heads 2 --query 0 --key 1 2 --quantity score")
-    chosen = [*first, "--include-layers", "1", "--theme", "dark"]
-    assert run(["view", "the cat", "--model", folder, *chosen, "--out", "a.html"]) == 0
-    header = header_of(here / "a.html")
-    assert [layer["layer"] for layer in header["stacks"][0]["layers"]] == [1]
-    wanted = {
-        "view": "neuron",
-        "stack": "self",
-        "layer": 1,
-        "heads": [2],
-        "query": [0],
-        "key": [1, 2],
-    }
-    assert header["selection"].items() >= (wanted | {"quantity": "score", "theme": "dark"}).items()
 
 
 def test_a_text_may_begin_with_a_hyphen(here, folder):
@@ -204,29 +153,6 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, line, here, 
     assert [entry.name for entry in here.iterdir()] == ["broken.safetensors"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="rights are other there")
-def test_a_folder_without_write_permission_is_said(tmp_path):
-    """As an ordinary user, in a process of its own: root may write everywhere."""
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o555)
-    own = [parent for parent in (tmp_path, *tmp_path.parents) if "pytest-of-" in str(parent)]
-    for parent in own:
-        parent.chmod(0o755)
-    code = f"""
-import os
-from pathlib import Path
-import headscope.storage  # while Python may still be read
-from headscope.cli._files import check_file
-if os.geteuid() == 0:
-    os.setuid(65534)
-check_file("--out", Path({str(closed)!r}) / "page.html", (".html",))
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert "no permission to write to" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -253,14 +179,6 @@ def test_a_fault_of_ours_is_one_line_too(here, capsys, monkeypatch):
     monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         run(["view", "a.safetensors"])
-
-
-def test_chosen_heads_of_a_text_that_is_written_alone_are_kept(here, writer):
-    asked = shlex.split(
-        f"generate 'the cat' --max-new-tokens 3 --model {writer} --out run.safetensors"
-    )
-    assert run([*asked, "--keep-heads", "1-2", "0-0"]) == 0
-    assert hs.load("run.safetensors")["self"].held_heads == ((0, 0), (1, 2))
 
 
 def test_chosen_heads_alone_are_kept(here, folder, capsys):

@@ -3,7 +3,6 @@
 import pytest
 
 from headscope.cli import run
-from headscope.testing import tiny_model, tiny_tokenizer
 
 from .conftest import run_line
 
@@ -69,21 +68,6 @@ def test_bad_options_are_one_line(texts, folder, capsys, more, code, said):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(
-    "command", [["norms"], ["mechanism", "--at", "0-1", "--pattern", "sep", "--random-weights"]]
-)
-def test_studies_of_texts_go_on_in_a_folder(texts, here, folder, capsys, command):
-    given = [*command, "--texts", texts, "--model", folder, "--out", "run", "--part-size", "8"]
-    assert run(given) == 3
-    out, err = capsys.readouterr()
-    assert "1 of 16 texts were left out: see run/failed.jsonl" in err
-    sorted((here / "run" / "parts").iterdir())[0].unlink()
-    assert run(given) == 3
-    again, err = capsys.readouterr()
-    assert again == out
-    assert "Going on: 1 parts are finished, 1 are left" in err
-
-
 def test_a_layer_alone_is_all_its_heads_in_a_run(texts, folder, capsys):
     given = ["mechanism", "--texts", texts, "--model", folder, "--out", "run"]
     assert run([*given, "--at", "1"]) == 3
@@ -114,15 +98,3 @@ def test_capture_says_what_does_not_go_with_a_file(texts, folder, capsys, given,
     assert said in capsys.readouterr().err
     assert run(["capture", "a text", "--out", "a.safetensors", "--workers", "2"]) == 1
     assert "are for the texts of a file: give --texts" in capsys.readouterr().err
-
-
-def test_ablate_goes_on_in_a_folder(texts, here, saved, capsys):
-    model = saved("tiny", tiny_model("gpt2", writes=True), tiny_tokenizer())
-    given = ["ablate", "--task", "next-word", "--no-whole-layers", "--data", texts]
-    given += ["--model", model, "--out", "run", "--limit", "3"]
-    assert run(given) == 0
-    out, _ = capsys.readouterr()
-    assert "3 examples" in out
-    (here / "run" / "result.safetensors").unlink()
-    assert run(given) == 0
-    assert capsys.readouterr().out == out

@@ -102,11 +102,6 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(here, arguments, line, 
     assert [entry.name for entry in here.iterdir()] == ["run.safetensors"]
 
 
-def test_a_file_that_is_not_there_is_said(here, capsys):
-    assert run(["figure", "gone.safetensors", "--out", "f.svg"]) == 1
-    assert capsys.readouterr().err.startswith("headscope: gone.safetensors does not exist")
-
-
 def test_an_unknown_view_is_wrong_usage(here, capsys):
     assert run(["figure", "run.safetensors", "--view", "heads", "--out", "f.svg"]) == 2
     assert capsys.readouterr().err.startswith("headscope: Invalid value")

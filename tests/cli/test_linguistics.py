@@ -88,18 +88,6 @@ def test_a_folder_keeps_a_run_and_the_same_command_goes_on(folder, here, capsys,
     assert 'rows "mean", now "max"' in capsys.readouterr().err
 
 
-def test_a_folder_keeps_what_a_probe_learns_from(folder, here, capsys):
-    given = ["probe", "--treebank", "bank.conllu", "--model", folder, "--epochs", "1"]
-    given += ["--out", "run", "--part-size", "2"]
-    assert run(given) == 0
-    out, _ = capsys.readouterr()
-    sorted((here / "run" / "parts").iterdir())[0].unlink()
-    assert run(given) == 0
-    again, err = capsys.readouterr()
-    assert again == out
-    assert "Going on: 1 parts are finished, 1 are left" in err
-
-
 def test_relations_are_evidence_of_a_view(folder, here, capsys):
     assert run(["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu"]) == 0
     evidence = header_of(here / "headscope.html")["evidence"]

@@ -79,18 +79,6 @@ def test_capture_keeps_what_python_captures(name, given, options, here, models, 
     same(hs.load("run.safetensors"), hs.capture(models[name], **options))
 
 
-def test_the_order_of_pictures_is_that_of_their_places(here, models):
-    """The values of the first layer depend on one patch each."""
-    first, second = (
-        hs.capture(models["llava"], text="<image> <image>", image=pair)["vision"].layer(0).values
-        for pair in (["cat.png", "dog.png"], ["dog.png", "cat.png"])
-    )
-    half = first.shape[1] // 2
-    assert not np.allclose(first[:, :half], first[:, half:])
-    np.testing.assert_allclose(first[:, :half], second[:, half:], atol=1e-5)
-    np.testing.assert_allclose(first[:, half:], second[:, :half], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "given", [["--image", "cat.png", "vit"], ["--sound", "speech.wav", "wav2vec2"]]
 )
@@ -221,16 +209,3 @@ def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
         "headscope: Expected a text, or a picture, video or sound with --image, --video or --sound"
     )
     assert capsys.readouterr().err == f"{wanted} (headscope --help)\n"
-
-
-def test_a_record_file_holds_what_was_read(here, models, capsys):
-    assert (
-        run(["capture", "--image", "cat.png", "--model", models["vit"], "--out", "run.safetensors"])
-        == 0
-    )
-    assert run(["view", "run.safetensors"]) == 0
-    capsys.readouterr()
-    assert run(["view", "run.safetensors", "--image", "cat.png"]) == 1
-    assert (
-        "run.safetensors is a record file, which already holds its input" in capsys.readouterr().err
-    )

@@ -1,7 +1,6 @@
 """The options of a page on the command line: all that `headscope.view` has, declared once."""
 
 import json
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from headscope.cli import run
 from headscope.cli._signature import plain_help
 from headscope.testing import random_record
 from headscope.views.figure_options import FigureOptions
-from headscope.views.options import Option, PageOptions, PageSelection, WrittenOptions, declared
+from headscope.views.options import PageOptions, PageSelection, WrittenOptions, declared
 
 from .conftest import header_of, run_line
 
@@ -111,23 +110,6 @@ def test_what_is_written_is_what_the_page_shows(record, here):
     assert header["selection"].items() >= values.items()
     assert header["title"] == "Mine"
     assert header["selection"] == hs.view(record, **values).header["selection"]
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        (int | Sequence[int], list[int]),
-        (int | str | Sequence[int | str], list[str]),
-        (Sequence[str | Mapping[str, int]], list[str]),
-        (Sequence[float] | None, list[float]),
-        (int | None, int),
-        (int | str, str),
-        (str, str),
-        (bool, bool),
-    ],
-)
-def test_types_are_those_of_python_as_they_are_written(given, wanted):
-    assert Option("any", given, "", None).written == wanted
 
 
 def test_quantities_come_from_a_file(record, here):

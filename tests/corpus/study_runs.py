@@ -146,28 +146,6 @@ def ablate(model, tokenizer, texts, **options):
     return hs.ablate(model, tasks.next_word(tokenizer, texts), **options)
 
 
-def row(number):
-    """A pair of texts, and how alike they are."""
-    one, other = (" ".join(words_of(seed)) for seed in (number, number + 500))
-    return {"sentence1": one, "sentence2": other, "label": (number * 7 % 10) / 2}
-
-
-def alike(model, tokenizer, rows, **options):
-    if tokenizer is None or options.keys() & {"out", "workers"}:
-        return hs.ablate(model, "likeness", texts=rows, **options)
-    pairs = [(row["sentence1"], row["sentence2"]) for row in rows]
-    return hs.ablate(
-        model, tasks.likeness(tokenizer, pairs, [row["label"] for row in rows]), **options
-    )
-
-
-def repeats(model, tokenizer, rows, **options):
-    if tokenizer is None or options.keys() & {"out", "workers"}:
-        return hs.ablate(model, "repeats", texts=rows, **options)
-    task = tasks.named_task("repeats", model, tokenizer, None, limit=len(rows), period=4)
-    return hs.ablate(model, task, **options)
-
-
 def changes_of(result):
     """What does not depend on the order of the examples."""
     return {"change": result.change, "intact": result.baseline} | dict(result.totals)
@@ -255,23 +233,6 @@ STUDIES = {
         needs="writer",
         bad=BAD,
         reason="index out of range",
-        numbers=changes_of,
-    ),
-    "ablate by likeness": StudyRun(
-        lambda count: [row(number) for number in range(count)],
-        alike,
-        {"heads": [(0, 1), (1, 2)], "layers": False},
-        bad={"sentence1": BAD, "sentence2": "the cat", "label": 0.5},
-        reason="expanded size",
-        numbers=changes_of,
-    ),
-    "ablate by repeats": StudyRun(
-        lambda count: tasks.repeated_runs(count // 2, period=4),
-        repeats,
-        {"heads": [(0, 1), (2, 3)], "layers": False},
-        needs="writer",
-        bad={"run": -1},
-        reason="repeated_runs",
         numbers=changes_of,
     ),
     "faithfulness": StudyRun(

@@ -169,33 +169,6 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, engine):
     assert not list((out / "under_way").iterdir())
 
 
-@pytest.mark.parametrize("when", ["opened", "removed"])
-def test_an_interruption_around_a_journal_leaves_none(corpus, tmp_path, monkeypatch, when):
-    """Ctrl-C comes just after the file was made, or before those of a finished part are removed."""
-
-    opened = Path.open
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    def made(path, *args, **kwargs):
-        file = opened(path, *args, **kwargs)
-        if path.parent.name != UNDER_WAY:
-            return file
-        file.close()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        if when == "removed":
-            patched.setattr(PartJournal, "remove_all", interrupted)
-        else:
-            patched.setattr(Path, "open", made)
-        with pytest.raises(KeyboardInterrupt):
-            done(corpus, out=tmp_path / "run", part_size=12)
-    assert not list((tmp_path / "run" / "under_way").iterdir())
-    assert done(corpus, out=tmp_path / "run", part_size=12) == done(corpus)
-
-
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     driver, out = begun(tmp_path)
     workers = [child for child in children(driver) if "spawn_main" in " ".join(child.cmdline())]
@@ -223,44 +196,3 @@ def test_a_full_disk_keeps_what_is_finished(corpus, tmp_path, monkeypatch):
     assert sorted(parts(tmp_path / "run")) == sorted(written)
     monkeypatch.setattr(_folder, "save_kept", write)
     assert done(corpus, out=tmp_path / "run") == done(corpus)
-
-
-def test_a_really_full_disk_is_one_error(tmp_path):
-    resource = pytest.importorskip("resource", reason="a system with limits of files")
-    script = tmp_path / "small.py"
-    script.write_text(DRIVER.format(here=str(HERE), out=str(tmp_path / "run"), engine="None"))
-    # No file may be larger than 3 kB, as on a disk with as much left.
-    ended = subprocess.run(
-        [sys.executable, str(script)],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 1
-    assert "FileError: Cannot write" in ended.stderr
-    assert parts(tmp_path / "run") == []
-
-
-class RunsTwice(Executor):
-    """An engine that runs each part again, as Dask does where it lost a result."""
-
-    def __init__(self, out):
-        self.under_way, self.left = out / "under_way", 0
-
-    def submit(self, function, /, *args, **options):
-        future = Future()
-        future.set_result(function(*args, **options))
-        if hasattr(args[0], "part"):
-            # What a worker leaves that dies when its file is written and its journal still there.
-            (self.under_way / f"{args[0].part}.000.1").write_bytes(b"")
-            self.left += 1
-            function(*args, **options)
-        return future
-
-
-def test_what_a_worker_left_of_a_finished_part_is_removed(corpus, tmp_path):
-    engine = RunsTwice(tmp_path / "run")
-    assert done(corpus, out=tmp_path / "run", part_size=10, engine=given(engine)) == done(corpus)
-    assert engine.left == len(parts(tmp_path / "run")) > 1
-    assert not list(engine.under_way.iterdir())

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from words_job import WordsJob, done, merged, ran
 
-from headscope.corpus import OPTIONS, CorpusText, RunOptions, engine_of, pool
+from headscope.corpus import CorpusText, engine_of, pool
 from headscope.errors import FileError, RunError, TextError
 
 
@@ -163,7 +163,3 @@ def test_what_is_measured_beside_the_texts(corpus):
 def test_bad_engines_are_refused(options, match):
     with pytest.raises(RunError, match=match):
         engine_of(**options)
-
-
-def test_options_are_declared_once():
-    assert set(OPTIONS) == set(RunOptions.__annotations__)

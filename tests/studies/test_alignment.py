@@ -195,19 +195,6 @@ def test_norms_see_through_weight_on_a_token_that_adds_nothing(pairs):
     assert hs.word_alignment(record, layer=0, by="norm").links == pairs[0].sure
 
 
-def test_intervals_hold_the_rate_and_differences_are_of_the_rates(pairs):
-    study = study_of(pairs, norms=True)
-    for by in ("weight", "norm"):
-        rates, ends = study.error_rates(by), study.intervals(by)
-        assert (ends[..., 0] <= rates).all()
-        assert (rates <= ends[..., 1]).all()
-        assert (ends[:, 0, 0] < ends[:, 0, 1]).all()
-    apart = study.difference()[..., 0]
-    np.testing.assert_allclose(apart, study.error_rates("norm") - study.error_rates("weight"))
-    one = study_of(pairs[:1])
-    assert np.isnan(one.intervals("weight")).all()
-
-
 def test_the_best_head_is_chosen_on_either_half_and_measured_on_the_other(pairs):
     study = study_of(pairs)
     best = study.best("weight", of_heads=True)
@@ -341,17 +328,6 @@ def test_the_diagonal_links_words_at_the_same_relative_place(pairs):
     assert study.baseline_interval[0] <= study.baseline <= study.baseline_interval[1]
     assert f"without any attention: {100 * study.baseline:.1f} [" in str(study)
     assert set(study.columns()["baseline"]) == {study.baseline}
-
-
-def test_the_table_has_every_rate(pairs):
-    columns = study_of(pairs, norms=True).columns()
-    assert {len(column) for column in columns.values()} == {2 * 2 * (HEADS + 1)}
-    place = next(
-        n
-        for n, cells in enumerate(zip(*columns.values(), strict=True))
-        if cells[:4] == ("input", "norm", 0, 1)
-    )
-    assert (columns["aer"][place], columns["sentences"][place]) == (0, PAIRS)
 
 
 def test_a_model_that_was_taught_the_cipher_aligns_it():

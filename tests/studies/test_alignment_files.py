@@ -45,10 +45,7 @@ def test_random_weights_stand_beside(translator, tmp_path):
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
     again = AlignmentStudy.load(found.save(tmp_path / "a.safetensors"))
     assert again.columns() == found.columns()
-    named = [
-        dataclasses.replace(pair, name=f"pair {number}")
-        for number, pair in enumerate(PAIRS)
-    ]
+    named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
     parts = [
         hs.alignment_study(model, tokenizer, part, random_weights=True)
         for part in (named[:3], named[3:])

@@ -5,7 +5,7 @@ left out.
 import pytest
 
 import headscope as hs
-from headscope.capturing import equal_lengths, many
+from headscope.capturing import equal_lengths
 from headscope.errors import HeadscopeError
 from headscope.linguistics import Sentence
 from headscope.tasks import next_word
@@ -51,18 +51,6 @@ def test_a_text_lost_after_a_full_batch_is_an_error(name, given, monkeypatch):
     lose_after_full_batches(monkeypatch)
     with pytest.raises(HeadscopeError, match=LOST):
         BATCHED[name](*given)
-
-
-def test_a_record_that_is_lost_is_an_error(given, monkeypatch):
-    run = many._Many._run
-
-    def lose(self, *given):
-        run(self, *given)
-        self.waiting.update({5: None} if 5 in self.waiting else {})
-
-    monkeypatch.setattr(many._Many, "_run", lose)
-    with pytest.raises(HeadscopeError, match=LOST):
-        list(hs.capture_many(*given, TEXTS))
 
 
 @pytest.mark.parametrize("study", [hs.heads, hs.norm_study, hs.mechanism])

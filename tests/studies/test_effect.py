@@ -72,16 +72,6 @@ def test_heads_below_the_change_do_not_move(writer):
         assert found.stack.changed == {(layer, 0)}
 
 
-def test_the_last_layer_moves_the_output_alone(writer):
-    model, tokenizer = writer
-    last = len(model.transformer.h) - 1
-    found = hs.effect(model, tokenizer, TEXT, interventions=[hs.Zero(layer=last)])
-    assert (found.moved[:last] < 1e-9).all()
-    assert found.output.mean > 0
-    assert found.moved[last] == pytest.approx(np.full(found.moved.shape[1], math.log(2)), abs=1e-6)
-    assert found.stack.count == 0
-
-
 def test_a_change_to_what_is_there_already_moves_nothing(writer):
     model, tokenizer = writer
     record = hs.capture(model, tokenizer, TEXT)
@@ -262,16 +252,6 @@ def test_the_table_says_which_heads_were_changed(writer):
     assert table[table.changed][["layer", "head"]].to_numpy().tolist() == [[0, 1]]
     assert "Changed: layer 0: output set to zero (heads 1)" in str(found)
     assert repr(found).startswith("<Effect of layer 0: output set to zero (heads 1): output 0.")
-
-
-def test_a_folder_is_loaded_with_the_head_it_was_kept_with(writer, tmp_path):
-    model, tokenizer = writer
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    change = [hs.Zero(layer=0, heads=[1])]
-    found = hs.effect(str(tmp_path), text=TEXT, interventions=change)
-    wanted = hs.effect(*writer, TEXT, interventions=change)
-    assert_close(found.output.values, wanted.output.values)
 
 
 def test_divergence_of_what_is_impossible_is_nothing():

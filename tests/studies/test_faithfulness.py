@@ -18,7 +18,7 @@ from headscope import (
 from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import CounterfactualAttention
-from headscope.studies._explainer import FLOWING, divergence
+from headscope.studies._explainer import FLOWING
 from headscope.studies.faithfulness import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -202,16 +202,6 @@ def test_the_adversary_is_free_where_nobody_reads(model, tokenizer):
     )
 
 
-def test_the_divergence_is_that_of_scipy(rng):
-    from scipy.spatial.distance import jensenshannon
-
-    first, second = (rng.dirichlet(np.ones(5), size=3) for _ in range(2))
-    wanted = np.mean([jensenshannon(*rows) ** 2 for rows in zip(first, second, strict=True)])
-    assert divergence(torch.tensor(first), torch.tensor(second)).item() == pytest.approx(
-        wanted, abs=1e-9
-    )
-
-
 def test_it_prints_what_it_found(found):
     table = str(found)
     for word in (
@@ -359,17 +349,6 @@ def test_agreement_is_that_of_scipy(found):
         assert min(wanted) - 1e-9 <= low <= mean <= high <= max(wanted) + 1e-9
 
 
-def test_its_table_has_a_row_for_each_number(found):
-    columns = found.columns()
-    assert {len(column) for column in columns.values()} == {
-        2 * 2 * (len(SIGNALS) - 1) + 2 * len(SIGNALS) + 1
-    }
-    rows = list(zip(*(columns[name] for name in ("measure", "signal", "against")), strict=True))
-    assert columns["mean"][rows.index(("kendall", "alti", "gradient"))] == pytest.approx(
-        found.agreement("alti")[:, 0].mean()
-    )
-
-
 def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer, tiny_bert):
     model = tiny_bert(layers=2)
     model.classifier.weight.data.zero_()
@@ -445,27 +424,3 @@ def test_the_command_says_the_same(folder, model, tokenizer, capsys):
     for name in (("spearman", "contribution", "leave_one_out"), ("sufficiency", "alti", "")):
         assert float(rows[name]["mean"]) == pytest.approx(wanted[name][0], abs=1e-5)
     assert rows.keys() - wanted.keys() == {("output moved, attention shuffled", "attention", "")}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["the cat sat"], "all-MiniLM-L6-v2 has no trained classifier: its files lack"),
-        (["the cat sat", "--model", "tiny", "--layer", "7"], "The model has layers 0 to 1, not 7"),
-        (["a", "--model", "tiny"], "'a' has 1 tokens that are not special; give at least two"),
-        (
-            ["--texts", "none.pdf", "--model", "tiny"],
-            "none.pdf is not a file of texts; expected .txt, .jsonl, .csv, .tsv, .parquet",
-        ),
-        (
-            ["the cat", "--model", "tiny", "--permutations", "-1"],
-            "permutations and adversary are numbers from 0 on",
-        ),
-    ],
-)
-def test_what_cannot_be_done_is_one_line(given, said, folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    assert run(["faithfulness", *given]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith(f"headscope: {said}")
-    assert err.count("\n") == 1

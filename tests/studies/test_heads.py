@@ -168,18 +168,6 @@ def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
         _ = hs.heads(model, tokenizer, TEXTS).map
 
 
-def test_torch_stays_unloaded_until_a_model_runs():
-    import subprocess
-    import sys
-
-    code = (
-        "import headscope as hs; hs.heads(hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ['a', "
-        "'b']))"
-    )
-    check = f"import sys; {code}; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
-
-
 def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch):
     """None is read here: what is told was told before."""
 

@@ -5,18 +5,16 @@ import pytest
 from scipy.stats import spearmanr
 
 import headscope as hs
-from headscope import FigureError, RecordError
+from headscope import RecordError
 from headscope.cli import run
 from headscope.record import Contributions
 from headscope.studies import NormStudy
 from headscope.studies.norm_study import (
     CLASSES,
     ROWS,
-    _agreement,
-    _within_heads,
     classes_of,
 )
-from headscope.testing import random_weights, tiny_model, tiny_tokenizer
+from headscope.testing import random_weights
 
 from ..close import assert_close, assert_same_numbers, numbers_before
 
@@ -64,29 +62,6 @@ def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
     columns = hs.norm_study(*minilm, texts, groups=groups, progress=False).columns()
     found = {name: column[::3] for name, column in columns.items()}
     assert_same_numbers(found, numbers_before("norm_study"))
-
-
-def test_a_run_says_what_the_same_texts_in_memory_say(tmp_path, monkeypatch):
-    """Of more documents than have rows of their own, too."""
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "."], 2 + n % 5)) for n in range(60)]
-    groups = [f"d{number % 25}" if number % 3 else None for number in range(60)]
-    given = {"texts": texts, "groups": groups, "random_weights": True, "progress": False}
-    held = hs.norm_study(model, tokenizer, **given)
-    ran = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "run", **given)
-    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 40)
-    hashed = hs.norm_study(model, tokenizer, part_size=20, out=tmp_path / "hashed", **given)
-    for study in (ran, hashed):
-        assert (study.texts, study.sums.documents) == (60, held.sums.documents)
-        np.testing.assert_allclose(study.means, held.means, atol=1e-6)
-        # Documents are drawn in another order, and in groups.
-        apart = np.abs(study.intervals - held.intervals).max(axis=-1)
-        wide = np.ptp(held.intervals, axis=-1)
-        assert np.nanmax(apart[wide > 1e-6] / wide[wide > 1e-6]) < 0.3
-        assert "95% interval over 42 documents]" in study.summary
-    assert len(hashed.sums.rows) <= 40
-    assert hs.load(tmp_path / "run").summary == ran.summary
 
 
 def test_every_token_is_in_one_class():
@@ -252,40 +227,3 @@ def test_the_command_prints_writes_and_draws(folder, tmp_path, capsys):
     drawn = plot.read_text()
     assert "[SEP]" in drawn
     assert "by norm" in drawn
-
-
-def test_one_text_gives_means_without_intervals(folder, capsys):
-    assert run(["norms", "the cat sat", "--model", str(folder)]) == 0
-    assert "[CLS]" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ([], "Expected a text (or a pair)"),
-        (["a", "--plot", "x.gif"], "Expected .svg, .pdf, .png for --plot, got x.gif"),
-        (["a", "--out", "x.txt"], "Expected .csv, .json, .parquet, .html for --out, got x.txt"),
-    ],
-)
-def test_bad_input_is_one_line(arguments, match, folder, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run(["norms", *arguments, "--model", str(folder)]) == 1
-    said = capsys.readouterr().err
-    assert match in said
-    assert len(said.splitlines()) == 1
-
-
-def test_a_plot_of_another_kind_is_refused(study, tmp_path):
-    with pytest.raises(FigureError, match=r"saved as \.svg, \.pdf or \.png"):
-        study.plot(tmp_path / "x.gif")
-
-
-def test_ranks_within_heads_do_not_see_that_heads_differ(rng):
-    # in each head weight and length go together; the head with long vectors is looked at less
-    lengths = np.stack([np.arange(1, 7), 100 + np.arange(1, 7)]).astype(float)
-    looked_at = np.stack([10 + np.arange(1, 7), np.arange(1, 7)]).astype(float)
-    keys = {"all": np.ones(6, bool)}
-    assert _within_heads((looked_at, lengths), keys)["spearman within heads: all"] == pytest.approx(
-        1
-    )
-    assert _agreement([(looked_at, lengths)], keys)["spearman: all"] < 0

@@ -36,12 +36,6 @@ def states_task(tokenizer, texts=TEXTS, batch=2):
     return Task([{name: one[name] for name in names} for one in inputs], score, "states", "sum")
 
 
-def ablated_places(model, task):
-    from headscope.interventions.session import plan_on
-
-    return plan_on(model, lambda: task.values(model, 0)).places
-
-
 @pytest.fixture(scope="module")
 def found(tokenizer):
     model = tiny_model("bart", encoder_layers=1, decoder_layers=2)

@@ -68,24 +68,6 @@ def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
     assert again.columns() == parts.columns()
 
 
-def test_intervals_and_tests_of_groups_of_documents_are_near_those_of_each(tokenizer, monkeypatch):
-    model = tiny_model("gpt2", writes=True)
-    rng = np.random.default_rng(1)
-    texts = [" ".join(rng.choice(["the", "cat", "sat", "on", "us"], 6 + n % 5)) for n in range(120)]
-    task = tasks.next_word(tokenizer, texts, batch=32)
-    each = hs.ablate(model, task)
-    monkeypatch.setattr("headscope.corpus._sums.GROUPS", 60)
-    few = hs.ablate(model, task)
-    assert len(few.sums.rows) < 60 < len(each.sums.rows) == 120
-    wide = np.ptp(each.intervals, axis=1)
-    assert (np.abs(few.intervals - each.intervals).max(axis=1) < 0.4 * wide).all()
-    np.testing.assert_allclose(few.change, each.change, atol=1e-12)
-    # Some heads matter and some do not, so that both ends of the test are compared.
-    assert each.p.min() < 0.01
-    assert each.p.max() > 0.2
-    assert (few.significant == each.significant).mean() > 0.8
-
-
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     texts = ["the cat sat on us", "it ran by me and all", "on us"]
     given = {"tokenizer": tokenizer, **FEW}

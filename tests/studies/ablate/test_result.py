@@ -1,13 +1,10 @@
 """What an ablation found: evidence, tables, print, files and figure."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from headscope import Cut, FileError, RecordError, Zero, ablate, intervene, interventions
+from headscope import Cut, RecordError, Zero, ablate, intervene, interventions
 from headscope.capturing import random_twin
 from headscope.evidence import holm, p_flipped
 from headscope.studies import Ablation
@@ -86,11 +83,6 @@ def test_it_is_kept_whole(found, tmp_path):
     again = Ablation.load(found.save(tmp_path / "a.safetensors"))
     assert str(again) == str(found)
     assert again.columns() == found.columns()
-    (tmp_path / "b.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-40])
-    with pytest.raises(FileError, match=r"b\.safetensors is cut or no \.safetensors"):
-        Ablation.load(tmp_path / "b.safetensors")
-    with pytest.raises(FileError, match=r"c\.safetensors does not exist"):
-        Ablation.load(tmp_path / "c.safetensors")
 
 
 def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
@@ -113,21 +105,6 @@ def test_random_weights_stand_beside(bert, tokenizer, tmp_path):
     assert largest in str(found)
     again = Ablation.load(found.save(tmp_path / "a.safetensors"))
     assert (str(again), again.columns()) == (str(found), found.columns())
-
-
-def test_loading_a_result_needs_no_torch(found, tmp_path):
-    path = found.save(tmp_path / "a.safetensors")
-    load = f"Ablation.load({str(path)!r})"
-    code = (
-        f"import sys; from headscope.studies import Ablation; print({load}); sys.exit('torch' in "
-        "sys.modules)"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL
-        ).returncode
-        == 0
-    )
 
 
 def test_the_figure_is_drawn(found, tmp_path):
@@ -199,11 +176,3 @@ def test_a_changed_model_is_said_in_words(tokenizer):
         "(changed: layer 1: output set to zero (heads 2); layer 0: links to keys 0 cut, the rest "
         "renormalised (key/value heads 1)): next word"
     ) in found.summary
-
-
-def test_one_example_says_nothing_of_others(bert, tokenizer):
-    found = ablate(bert, states_task(tokenizer, TEXTS[:1]), heads=False)
-    assert np.isnan(found.p).all()
-    assert not found.significant.any()
-    assert "self" in found.stacks
-    assert len(str(found)) > 50

@@ -54,17 +54,6 @@ def test_it_is_leaving_out_one_at_a_time(by, bert, tokenizer):
         np.testing.assert_allclose(found.changes, -wanted.values, atol=1e-4 if by in means else 0)
 
 
-def test_means_of_attention_and_of_outputs_are_told_apart(bert, tokenizer):
-    task = states_task(tokenizer)
-    of_attention = ablate(bert, task, by="mean attention", heads=[(0, 0)], layers=False)
-    of_outputs = ablate(bert, task, by="mean output", heads=[(0, 0)], layers=False)
-    assert (of_attention.by, of_outputs.by) == (
-        "attention made the mean over texts",
-        "output made the mean over texts",
-    )
-    assert (of_attention.scores != of_outputs.scores).any()
-
-
 def test_a_model_that_writes_comes_back_as_it_was(tokenizer):
     model = tiny_model("gpt2", writes=True).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}

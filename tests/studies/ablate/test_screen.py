@@ -64,16 +64,6 @@ def test_an_estimate_is_exact_where_the_score_is_linear(model):
         assert change / small == pytest.approx(estimates[cell], rel=0.02, abs=2e-3)
 
 
-def test_the_correction_counts_all_heads_that_were_screened(model, task):
-    screened = hs.ablate(model, task, layers=False, screen="gradient", top=3)
-    least = screened.p.argmin()
-    heads = len(screened.estimates)
-    assert heads == 15
-    assert screened.corrected[least] == pytest.approx(
-        min(1, screened.p[least] * len(screened.cells))
-    )
-
-
 def test_what_a_screen_left_out_is_said_and_kept(model, task, tmp_path):
     screened = hs.ablate(model, task, screen="gradient", top=3, random_weights=True)
     assert "disabled are the 3 of 15 heads with the largest change" in screened.summary

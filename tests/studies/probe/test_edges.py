@@ -61,9 +61,3 @@ def test_pieces_that_are_not_there_change_nothing(planted):
     assert module(states, there).tolist() == pytest.approx(
         np.array(module(other, there).tolist()), abs=1e-6
     )
-
-
-def test_without_layers_there_is_no_expected_layer(planted):
-    scores, facts = edge_scores(planted, Training(epochs=1, rate=0.01), layers=False, least=5)
-    assert f"expected layer, {TAGS}" not in facts
-    assert {score.of for score in scores if "layer" in score.of} == {"layer 0"}

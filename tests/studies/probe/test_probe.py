@@ -87,13 +87,6 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
             )
 
 
-def test_a_probe_of_a_changed_model_says_what_was_changed(tiny, sentences):
-    with hs.intervene(tiny[0], hs.Zero(layer=1, heads=[0])):
-        assert "changed: layer 1: output set to zero (heads 0)" in str(
-            hs.probe(*tiny, sentences[:30], kind="structural", **QUICK)
-        )
-
-
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
     given = sentences[:5]
@@ -239,13 +232,6 @@ def test_the_command_prints_writes_and_draws(folder, sentences, tmp_path, capsys
     ):
         assert text in drawn
     assert len(read_treebank(bank)) == 30
-
-
-def test_the_command_says_what_is_wrong(folder, tmp_path, capsys):
-    assert run(["probe", "--treebank", str(tmp_path / "none.conllu"), "--model", folder]) == 1
-    assert "none.conllu does not exist" in capsys.readouterr().err
-    assert run(["probe", "--treebank", "a.conllu", "--plot", str(tmp_path / "a.gif")]) == 1
-    assert "for --plot, got" in capsys.readouterr().err
 
 
 def test_a_sentence_that_a_model_cannot_take_costs_itself(tiny, sentences):

@@ -47,10 +47,6 @@ def test_selectivity_is_paired(hits):
     assert apart(0.5).interval(0.95) == pytest.approx(wanted)
 
 
-def test_one_sentence_has_no_interval():
-    assert np.isnan(score("probe", [(1, 2)]).interval(0.95)).all()
-
-
 @pytest.fixture
 def probing(hits):
     scores = (
