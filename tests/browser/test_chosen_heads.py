@@ -36,10 +36,10 @@ def test_heads_keep_their_numbers_in_every_view(shown):
     assert shown.state("layer") == "1"
     assert shown.state("heads") == "5"
     shown.token("query", 2).click()
-    page.locator('[data-pair-cell="1-5"]:not([title$="not in this page"])').wait_for()
-    page.locator('[data-pair-cell="0-1"]:not([title$="not in this page"])').wait_for()
+    page.locator('.all-heads [data-tile="1-5"]:not([title$="not in this page"])').wait_for()
+    page.locator('.all-heads [data-tile="0-1"]:not([title$="not in this page"])').wait_for()
     assert (
-        page.locator('[data-pair-cell="0-5"]').get_attribute("title").endswith("not in this page")
+        page.locator('.all-heads [data-tile="0-5"]').get_attribute("title").endswith("not in this page")
     )
     assert shown.errors == []
 

@@ -10,7 +10,7 @@ from headscope.testing import random_record
 
 CONTROLS = """() => {
   const root = document.querySelector("#headscope").shadowRoot;
-  const things = ".tile, .pair-cell, .clause, .word, .token, .plate-head, [data-listed], .tray-name, [data-guess] *";
+  const things = ".tile, .clause, .word, .token, .plate-head, [data-listed], .tray-name, [data-guess] *";
   const seen = (element) => {
     const box = element.getBoundingClientRect();
     const menu = element.parentElement.closest("details:not([open])");

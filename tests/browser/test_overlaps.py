@@ -144,7 +144,7 @@ def test_a_pair_in_many_heads_is_a_map_of_colours(show, rng):
     tokens = Tokens(pieces=tuple("abcdef"))
     record = hs.from_weights(list(rng.dirichlet([0.3] * size, size=(3, 32, size))), tokens)
     view = show(record, view="head", query=[1], key=[2], size=(390, 844))
-    cells = view.page.locator(".pair-cell")
+    cells = view.page.locator(".all-heads .tile")
     assert cells.count() == 96
     assert cells.nth(33).get_attribute("title").startswith("Head 1-1: ")
     assert view.page.evaluate("document.documentElement.scrollWidth") <= 390

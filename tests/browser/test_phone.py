@@ -7,7 +7,7 @@ import headscope as hs
 from headscope import Layer, Record, Stack, Tokens
 
 WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]", "six", "seven", "[SEP]")
-DATA = ("tile", "grid-cell", "pair-cell")
+DATA = ("tile", "grid-cell")
 """Heads of a map are as small as there are many, and can be walked with arrows."""
 
 pytestmark = pytest.mark.usefixtures("chromium_only")

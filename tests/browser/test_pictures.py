@@ -205,7 +205,7 @@ def test_pictures_are_drawn_once(show, deep, name, before):
     for number in (1, 2):
         step(view, number)
     view.token("query", 2).click()
-    view.page.locator('[data-pair-cell="2-1"]').click()
+    view.page.locator('.all-heads [data-tile="2-1"]').click()
     view.page.set_viewport_size({"width": 1000, "height": 500})
     assert set(drawn(view)) <= {"list"}
 

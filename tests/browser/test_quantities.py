@@ -240,7 +240,7 @@ def test_a_pair_has_a_cell_for_each_of_its_maps(quantity, opened, values):
     for layer, array in enumerate(arrays):
         most = most_of(array)
         for head, of in enumerate(array):
-            cell = page.page.locator(f'[data-pair-cell="{layer}-{head}"]')
+            cell = page.page.locator(f'.all-heads [data-tile="{layer}-{head}"]')
 
             def said(cell=cell):
                 return printed(cell.get_attribute("title").split(": ")[1])

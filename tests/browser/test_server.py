@@ -89,8 +89,8 @@ def test_heads_are_sent_when_they_are_looked_at(served, record):
 
 def test_a_pair_is_shown_from_rows_alone(served, record):
     with served(record, view="head", layer=0, heads=[2], query=5, key=3) as view:
-        view.page.locator('[data-pair-cell="5-3"]:not([title$="not in this page"])').wait_for()
-        titles = view.page.locator(".pair-cell").evaluate_all(
+        view.page.locator('.all-heads [data-tile="5-3"]:not([title$="not in this page"])').wait_for()
+        titles = view.page.locator(".all-heads .tile").evaluate_all(
             "cells => cells.map(cell => cell.title)"
         )
         shown = [title.split(": ")[1] for title in titles]

@@ -277,7 +277,7 @@ def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show_kept, scored
     of = scored["cross"].weights if quantity == "weight" else scored["cross"].scores
     for layer in range(LAYERS):
         for head in range(HEADS):
-            cell = view.page.locator(f'[data-pair-cell="{layer}-{head}"]')
+            cell = view.page.locator(f'.all-heads [data-tile="{layer}-{head}"]')
             said = cell.get_attribute("title").split(": ")[1]
             assert printed(said) == near(of(layer, head)[3, 5])
     values = np.array([of(layer)[:, 3, 5] for layer in range(LAYERS)])
@@ -285,7 +285,7 @@ def test_a_pair_is_shown_for_all_heads_of_all_layers(quantity, show_kept, scored
     assert f"{strongest[0]}-{strongest[1]}" in view.text("[data-strongest]").split(",")[0]
     view.token("key", 0).click()
     assert "key=0" in view.address()
-    view.page.locator('[data-pair-cell="1-1"]').click()
+    view.page.locator('.all-heads [data-tile="1-1"]').click()
     wait(view, "layer", "1")
     assert view.state("heads") == "1"
 

@@ -204,8 +204,8 @@ export function changeOf(kind: ModelChange["do"], subject: Subject, given: Chang
 /** The head or link that an element of a view stands for; null where it is none. */
 export function subjectAt(element: Element, store: Store): Subject | null {
   const now = subjectOf(store);
-  const cell = element.closest<HTMLElement>("[data-tile], [data-pair-cell]");
-  const name = cell?.dataset.tile ?? cell?.dataset.pairCell ?? "";
+  const cell = element.closest<HTMLElement>("[data-tile]");
+  const name = cell?.dataset.tile ?? "";
   const place = /^(\d+)-(\d+)$/.exec(name);
   const nowhere = { query: null, key: null };
   if (place) return { ...now, ...nowhere, layer: Number(place[1]), heads: [Number(place[2])] };

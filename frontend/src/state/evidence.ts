@@ -1,6 +1,5 @@
 import type { PageMoved, PageQuantity, PageShown, PageStack } from "../contract/page";
 import { kindOfLabel } from "../draw/kinds";
-import { arrayValues, type LayerValues } from "../draw/values";
 import { type Evidence, type LoadedKinds, NUMBERS } from "../source/heads";
 import { amount, counted, magnitude, shortWeight } from "./words";
 
@@ -124,12 +123,6 @@ export function measureNumber({ said }: Evidence, name: string, value: number): 
 /** How far heads moved, as a quantity of whole heads. */
 export function movedFacts({ label }: PageMoved): PageQuantity {
   return { name: "moved", label, explanation: label, signed: false, per: "head" };
-}
-
-/** How far heads moved, each a thumbnail of one value; 0 where it is not told. */
-export function movedThumbs({ values }: PageMoved): LayerValues {
-  const numbers = Float32Array.from(values.flat(), (value) => value ?? 0);
-  return arrayValues(numbers, { heads: numbers.length, queries: 1, keys: 1 }, false);
 }
 
 /** ".21", ".004", "3e-5" */

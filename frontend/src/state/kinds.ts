@@ -54,6 +54,11 @@ export function kindOf(kinds: LoadedKinds, head: number): KindName | null {
   return here && kinds.over ? (kinds.over.kinds[head] as KindName) : here;
 }
 
+/** The same, "none" where it is not known. */
+export function kindAt(kinds: LoadedKinds | null, head: number): KindName {
+  return (kinds && kindOf(kinds, head)) ?? "none";
+}
+
 /** The kind of a head on this text alone. */
 export function hereOf(kinds: LoadedKinds, head: number): KindName | null {
   return kinds.said.kinds[numbersOf(kinds, head)("kind")] ?? null;
@@ -350,7 +355,7 @@ export function headHeat(kinds: LoadedKinds, measure: Measure, dark: boolean): (
   if (measure === "kind") {
     const ramps = new Map<string, Ramp>();
     return (head) => {
-      const kind = kindOf(kinds, head) ?? "none";
+      const kind = kindAt(kinds, head);
       const ramp = ramps.get(kind) ?? kindRamp(kind, dark);
       ramps.set(kind, ramp);
       return ramp[heatByte(kind, numbersOf(kinds, head)("score") || 0)];

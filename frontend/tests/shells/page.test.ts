@@ -260,9 +260,9 @@ test.each([
 test("a pinned token turns the map into the pair in all heads", async () => {
   const root = await open(examplePage(), "v=2&view=head&query=2&key=3");
   await drawn(root);
-  await soon(() => expect(root.querySelectorAll("[data-pair-cell]")).toHaveLength(9));
+  await soon(() => expect(root.querySelectorAll(".all-heads [data-tile]")).toHaveLength(9));
   expect(one(root, "[data-pair]").textContent).toBe("went → .");
   await soon(() => expect(one(root, "[data-strongest]").textContent).toMatch(/^strongest in \d-\d \.\d+/));
-  one(root, '[data-pair-cell="5-1"]').click();
+  one(root, '.all-heads [data-tile="5-1"]').click();
   await soon(() => expect(location.hash).toMatch(/layer=5&heads=1/));
 });

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { PageMoved } from "../../src/contract/page";
-import { topOf } from "../../src/draw/values";
-import { distance, movedFacts, movedThumbs, movedWords } from "../../src/state/evidence";
+import { distance, movedFacts, movedWords } from "../../src/state/evidence";
 import { ticksOf } from "../../src/state/quantity";
 
 const MOVED: PageMoved = {
@@ -20,15 +19,6 @@ const MOVED: PageMoved = {
     [false, true, false],
   ],
 };
-
-test("a head is a thumbnail of one value, and heads without one are empty", () => {
-  const thumbs = movedThumbs(MOVED);
-  expect([thumbs.heads, thumbs.queries, thumbs.keys, topOf(thumbs, 0)]).toEqual([6, 1, 1, 0.5]);
-  const peaks = [0, 1, 2, 3, 4].map((head) => topOf(thumbs, head) * (thumbs.bytes(head)[0] / 255) ** 2);
-  expect(peaks[3]).toBe(0.5);
-  expect(peaks[1]).toBeCloseTo(0.25, 2);
-  expect([peaks[0], peaks[2], peaks[4]]).toEqual([0, 0, 0]);
-});
 
 test("words say how far a head moved, whether that says anything, and what was changed on purpose", () => {
   expect(movedWords(MOVED, 0, 1)).toBe("moved .25 nats");

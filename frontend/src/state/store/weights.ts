@@ -7,7 +7,7 @@ import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
 import { everyToken, type Focus, filterMask, type Mask, muteSpecial, type Side, withoutSinks } from "../../draw/tokens";
 import { evenReceived, type LayerValues, largest, received, tokenAttention } from "../../draw/values";
 import { type LayerWeights, toByte, withoutKeys } from "../../draw/weights";
-import { kindOf } from "../kinds";
+import { kindAt, kindOf } from "../kinds";
 import { isShare, numberPair, toldText, WEIGHT_FACTS } from "../quantity";
 import type { Chosen, Hover, TokenState } from "./chosen";
 import type { Opened } from "./heads";
@@ -26,8 +26,7 @@ export function looksState({ dark }: Chosen, { stack }: TokenState, { kinds, ful
     return !here || here.has(wanted) ? wanted : ([...here][0] ?? wanted);
   });
   const color = computed(() => {
-    const known = kinds.value;
-    return kindColor((known && kindOf(known, full.value)) ?? "none", dark.value);
+    return kindColor(kindAt(kinds.value, full.value), dark.value);
   });
   const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
   /** How a value is printed that even attention would make so large. */

@@ -4,7 +4,7 @@ import { kindColor } from "../../draw/kinds";
 import { putPixels } from "../../parts/canvas";
 import { animatedWebp, bytesOf, saveFile } from "../../parts/files";
 import { headName } from "../../state/evidence";
-import { clausesOf, KIND_NAMES, kindOf } from "../../state/kinds";
+import { clausesOf, KIND_NAMES, kindAt } from "../../state/kinds";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { paintTile, weightThumbs } from "../overview/Tiles";
@@ -143,11 +143,10 @@ function paint(canvas: HTMLCanvasElement, store: Store, { width, height, margin,
   const context = canvas.getContext("2d", { alpha: false });
   if (!thumbs || !context) return;
   const kinds = store.kinds.value;
-  const kindAt = (head: number) => (kinds && kindOf(kinds, head)) ?? "none";
   const picture = { pixels: new Uint32Array(width * height), width };
   for (const tile of tiles) {
     if (tile.head < thumbs.values.heads)
-      paintTile(picture, tile, { ...thumbs, style: tile.style }, { kind: kindAt(tile.head), dark: true });
+      paintTile(picture, tile, { ...thumbs, style: tile.style }, { kind: kindAt(kinds, tile.head), dark: true });
   }
   const layer = document.createElement("canvas");
   putPixels(layer, new Uint8ClampedArray(picture.pixels.buffer), { width, height });
@@ -162,7 +161,7 @@ function paint(canvas: HTMLCanvasElement, store: Store, { width, height, margin,
   for (const { head, left, top, size, named } of tiles) {
     if (!named) continue;
     context.font = font(Math.min(16, size / 9));
-    const kind = kindAt(head);
+    const kind = kindAt(kinds, head);
     write(
       `${headName({ stack: store.stack.value }, head)} ${KIND_NAMES[kind]}`,
       left,

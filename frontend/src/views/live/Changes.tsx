@@ -64,9 +64,7 @@ function Struck({ changes, store }: { changes: readonly ModelChange[]; store: St
   const here = (change: ModelChange) => change.do !== "cut" && (change.stack ?? stack.value.name) === stack.value.name;
   const named = (of: readonly ModelChange[]) =>
     of.flatMap(({ layer, heads }) =>
-      (heads ?? stack.value.head_numbers).flatMap((head) =>
-        ["tile", "pair-cell"].map((name) => `[data-${name}="${layer}-${head}"]`),
-      ),
+      (heads ?? stack.value.head_numbers).map((head) => `[data-tile="${layer}-${head}"]`),
     );
   const changed = named(changes.filter(here));
   const silent = named(changes.filter((change) => here(change) && change.do === "zero" && !change.queries));

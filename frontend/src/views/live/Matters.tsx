@@ -171,17 +171,16 @@ function rules(of: MattersValues, ramp: Ramp): string {
   const colored = of.values.map(([layer, head, value]) => {
     const byte = signedByte(value, most);
     const ink = rampColor(ramp, byte).reduce((sum, channel) => sum + channel, 0) / 3 < DARK_PAPER ? "#fff" : "#000";
-    const names = ["cell", "tile"].map((name) => `[data-${name}="${layer}-${head}"]`);
-    const numbers = names.map((name) => `${name}::after`).join();
-    return `${names.join()}{background-color:${rampCss(ramp, byte)};color:${ink}}${numbers}{content:"${effectText(of, value)}"/""}`;
+    const tile = `[data-tile="${layer}-${head}"]`;
+    return `${tile}{background-color:${rampCss(ramp, byte)};color:${ink}}${tile}::after{content:"${effectText(of, value)}"/""}`;
   });
   return `${colored.join("")}${HIDDEN}`;
 }
 
 /** What stands on a tile, and the scale of all tiles, are of the maps that are covered. */
-const HIDDEN = `[data-tile]>*,[data-cell]>*{display:none}.tiles-bar .scale,.all-heads .scale,.model-view .scale{visibility:hidden}[data-tile],[data-cell]{container-type:inline-size}
-[data-tile]::after,[data-cell]::after{display:none;font-size:10px;letter-spacing:-0.02em}
-@container (min-width:30px){[data-tile]::after,[data-cell]::after{display:block}}`;
+const HIDDEN = `[data-tile]>*{display:none}.tiles-bar .scale,.all-heads .scale{visibility:hidden}[data-tile]{container-type:inline-size}
+[data-tile]::after{display:none;font-size:10px;letter-spacing:-0.02em}
+@container (min-width:30px){[data-tile]::after{display:block}}`;
 
 function largest({ values }: Pick<MattersValues, "values">): number {
   return values.reduce((most, [, , value]) => Math.max(most, Math.abs(value)), 1e-12);

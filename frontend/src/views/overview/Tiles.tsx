@@ -13,7 +13,7 @@ import { reportDrawn } from "../../parts/mount";
 import type { LoadedKinds } from "../../source/heads";
 import { pooledLoader } from "../../state/byLayer";
 import { headName, headWords as labelWords, movedWords } from "../../state/evidence";
-import { headHeat, headWords, hereOf, kindOf } from "../../state/kinds";
+import { headHeat, headWords, hereOf, kindAt, kindOf } from "../../state/kinds";
 import { WEIGHT_FACTS } from "../../state/quantity";
 import { keepHead, type Selection, usualDrawing, type View } from "../../state/selection";
 import { addToTray, headLine, type Store } from "../../state/store";
@@ -25,10 +25,14 @@ const ICON = 34;
 /** Kinds whose tiles have an icon: those that a matrix of few pixels may not show. */
 const WITH_ICON: readonly KindName[] = ["next", "previous", "same", "own", "near"];
 
-interface TilesProps {
+export interface TilesProps {
   store: Store;
   places: ReadonlySignal<Places>;
-  thumbs: ReadonlySignal<GridThumbs | null>;
+  /** What is drawn of each head. */
+  thumbs?: ReadonlySignal<GridThumbs | null>;
+  /** The one colour of each head in place of a picture, and what is said of it. */
+  colors?: ReadonlySignal<(at: number) => number>;
+  words?: (at: number) => string;
   /** The view that a click on a head leads to; none for the one that is shown. */
   opens?: View;
   /** How far each head moved, where that is what the tiles show. */
@@ -36,12 +40,14 @@ interface TilesProps {
 }
 
 /** All heads as matrices on one scale: hue is the kind, lightness the weight. */
-export function Tiles({ store, places, thumbs, opens, moved }: TilesProps) {
+export function Tiles({ store, places, thumbs, colors, words, opens, moved }: TilesProps) {
   const root = useRef<HTMLDivElement>(null);
   useSignalEffect(() => {
     const canvas = root.current?.querySelector("canvas");
-    if (canvas && paintTiles(canvas, store, places.value, thumbs.value) && opens && store.shown.value)
-      reportDrawn(canvas, store, store.shown.value);
+    const painted =
+      canvas &&
+      paintTiles(canvas, store, places.value, thumbs?.value ?? null, colors?.value ?? heatOf(store, places.value));
+    if (painted && opens && store.shown.value) reportDrawn(canvas, store, store.shown.value);
   });
   const { cells, width, height } = places.value;
   return (
@@ -57,13 +63,21 @@ export function Tiles({ store, places, thumbs, opens, moved }: TilesProps) {
     >
       <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
       <TileRulers store={store} places={places.value} />
-      {places.value.heat ? (
+      {places.value.heat && !colors ? (
         <HeatCells store={store} places={places.value} opens={opens} />
       ) : (
         cells
-          .filter(({ at }) => isCaptured(store, at))
+          .filter(({ at }) => words || isCaptured(store, at))
           .map((cell) => (
-            <Tile key={cell.at} store={store} cell={cell} size={places.value.size} opens={opens} moved={moved} />
+            <Tile
+              key={cell.at}
+              store={store}
+              cell={cell}
+              size={places.value.size}
+              opens={opens}
+              moved={moved}
+              words={words?.(cell.at)}
+            />
           ))
       )}
       <Frame store={store} places={places.value} />
@@ -175,9 +189,10 @@ interface TileProps {
   size: number;
   opens: View | undefined;
   moved: PageMoved | undefined;
+  words: string | undefined;
 }
 
-function Tile({ store, cell, size, opens, moved }: TileProps) {
+function Tile({ store, cell, size, opens, moved, words }: TileProps) {
   const { at } = cell;
   const name = headName({ stack: store.stack.value }, at);
   const kinds = store.kinds.value;
@@ -186,7 +201,7 @@ function Tile({ store, cell, size, opens, moved }: TileProps) {
   const [said, icon] = kinds && kind ? tileWords(kinds, at, kind) : ["", null];
   const inTray = store.selection.value.tray.includes(headLine(store, at));
   const [row, column] = [Math.floor(at / store.stack.value.heads), at % store.stack.value.heads];
-  const label = tileLabel(store, at, said);
+  const label = words === undefined ? tileLabel(store, at, said) : `Head ${name}: ${words}`;
   return (
     <button
       class="tile"
@@ -247,23 +262,33 @@ function Frame({ store, places }: { store: Store; places: Places }) {
   return <span class="tile-frame" aria-hidden="true" style={{ left: `${cell.x}px`, top: `${cell.y}px` }} />;
 }
 
+/** The colour of each head where tiles are too small for a matrix. */
+function heatOf({ kinds, selection, dark }: Store, { heat }: Places): ((at: number) => number) | undefined {
+  return heat && kinds.value ? headHeat(kinds.value, selection.value.measure, dark.value) : undefined;
+}
+
 /** Draws all tiles that are known; false where there is nothing to draw yet. */
-function paintTiles(canvas: HTMLCanvasElement, store: Store, places: Places, of: GridThumbs | null): boolean {
+function paintTiles(
+  canvas: HTMLCanvasElement,
+  store: Store,
+  places: Places,
+  of: GridThumbs | null,
+  colors?: (at: number) => number,
+): boolean {
   // What is one map for all heads together has no tile for each.
   const own = of?.quantity.per === "head" ? of : weightThumbs(store, of?.style ?? "matrices");
-  if (!own) return false;
+  if (!own && !colors) return false;
   const scale = density();
   const size = { width: Math.round(places.width * scale), height: Math.round(places.height * scale) };
   const picture = { pixels: new Uint32Array(size.width * size.height), width: size.width };
   const side = Math.max(1, Math.min(Math.round(places.size * scale), size.width));
   const [kinds, dark] = [store.kinds.value, store.dark.value];
-  const color = kinds && headHeat(kinds, store.selection.value.measure, dark);
   for (const { at, x, y } of places.cells) {
     const [left, top] = [Math.round(x * scale), Math.round(y * scale)];
-    if (left + side > size.width || top + side > size.height || at >= own.values.heads) continue;
+    if (left + side > size.width || top + side > size.height) continue;
     const tile = { head: at, left, top, size: side };
-    if (!places.heat) paintTile(picture, tile, own, { kind: (kinds && kindOf(kinds, at)) ?? "none", dark });
-    else if (color) fillTile(picture, tile, color(at));
+    if (colors) fillTile(picture, tile, colors(at));
+    else if (own && at < own.values.heads) paintTile(picture, tile, own, { kind: kindAt(kinds, at), dark });
   }
   putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), size);
   return true;
