@@ -60,9 +60,7 @@ def main():
     )
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=4, help="texts of each model")
-    options.add_argument(
-        "--docs", action="store_true", help="write the tables into docs/views.md"
-    )
+    options.add_argument("--docs", action="store_true", help="write the tables into docs/views.md")
     options.add_argument("--book", type=Path, help="a plain text, for the tables of lengths")
     chosen = options.parse_args()
     torch.set_num_threads(1)

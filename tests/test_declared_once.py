@@ -61,14 +61,13 @@ EDITS = {
     ],
 }
 STUDY_EDITS = {
-    "studies/__init__.py": [
+    "studies/__init__.pyi": [
         (
-            "from headscope.studies.norm_study import",
-            "from headscope.studies.lengths._study import Lengths, lengths\n"
-            "from headscope.studies.norm_study import",
+            "from .mechanism import Mechanism",
+            "from .lengths import Lengths as Lengths\n"
+            "from .lengths import lengths as lengths\n"
+            "from .mechanism import Mechanism",
         ),
-        ('    "NormStudy",\n', '    "Lengths",\n    "NormStudy",\n'),
-        ('    "mechanism",\n', '    "lengths",\n    "mechanism",\n'),
     ],
     "__init__.pyi": [
         ("    mechanism as mechanism,\n", "    lengths as lengths,\n    mechanism as mechanism,\n")
@@ -76,8 +75,7 @@ STUDY_EDITS = {
     "cli/_main.py": [('    "_studies": ', '    "_lengths": "lengths",\n    "_studies": ')],
 }
 STUDY_FILES = {
-    "studies/lengths/__init__.py": '"""How long texts are."""\n',
-    "studies/lengths/_study.py": """
+    "studies/lengths.py": """
 from typing import ClassVar
 import numpy as np
 from headscope.results import Result, TextTable

@@ -3,40 +3,7 @@
 NumPy only; a model is run by `headscope.studies.atlas`.
 """
 
-from headscope.atlases._atlas import CONFIDENCE, Atlas, AtlasHead, Neighbour, atlas_of
-from headscope.atlases._comparison import PARTS, AtlasComparison, HeadPair, ScoreDifference
-from headscope.atlases._counts import (
-    ATLAS,
-    CLASSES,
-    RELATIONS,
-    SIDE,
-    STEP,
-    bin_names,
-    offset_bins,
-    text_counts,
-)
-from headscope.atlases._examples import Example, FrequentPair, SampledText, Stratum
+import lazy_loader
 
-__all__ = [
-    "ATLAS",
-    "CLASSES",
-    "CONFIDENCE",
-    "PARTS",
-    "RELATIONS",
-    "SIDE",
-    "STEP",
-    "Atlas",
-    "AtlasComparison",
-    "AtlasHead",
-    "Example",
-    "FrequentPair",
-    "HeadPair",
-    "Neighbour",
-    "SampledText",
-    "ScoreDifference",
-    "Stratum",
-    "atlas_of",
-    "bin_names",
-    "offset_bins",
-    "text_counts",
-]
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from headscope.corpus import REFUSED, Counts, asks_for_run, key_of
 from headscope.errors import HeadscopeError, RecordError
 from headscope.evidence import interval_of_sums
-from headscope.measures.erasure import SHARES
+from headscope.measures.erasure import SHARES, erasure  # noqa: F401 -- public as of studies
 from headscope.results import TextTable
 from headscope.storage import array_of
 from headscope.studies.shared._fold import Fold, FoldResult, Readers, Reading, one_by_one
@@ -267,7 +267,7 @@ def _tables(result: Faithfulness) -> list[TextTable | str]:
         (f"{measure}, {against}", measure, against)
         for against, measure in product(AGAINST, AGREEMENT)
     ]
-    erasure = [(measure, measure, "") for measure in ERASURE]
+    erased = [(measure, measure, "") for measure in ERASURE]
     lines = []
     for measure, unit in (
         (PERMUTED, "median total variation distance"),
@@ -277,7 +277,7 @@ def _tables(result: Faithfulness) -> list[TextTable | str]:
         if name in result.means:
             texts = result.means[name][-1]
             lines.append(f"{measure}: {_cell(result, name)} ({unit}; {texts} texts)")
-    tables = [_table(result, "signal", agreement), _table(result, "erasure by", erasure)]
+    tables = [_table(result, "signal", agreement), _table(result, "erasure by", erased)]
     return [*tables, "\n".join(lines)]
 
 

@@ -1,0 +1,30 @@
+"""The public names of `headscope.corpus`, each once; `lazy_loader` reads them from here."""
+
+from ._engines import Engine as Engine
+from ._engines import RayExecutor as RayExecutor
+from ._engines import dask_cluster as dask_cluster
+from ._engines import given as given
+from ._engines import pool as pool
+from ._engines import this_process as this_process
+from ._engines import worker_number as worker_number
+from ._folder import RunFolder as RunFolder
+from ._run import OPTIONS as OPTIONS
+from ._run import FinishedRun as FinishedRun
+from ._run import RunOptions as RunOptions
+from ._run import asks_for_run as asks_for_run
+from ._run import engine_of as engine_of
+from ._run import run as run
+from ._sums import EACH as EACH
+from ._sums import EXAMPLE as EXAMPLE
+from ._sums import FILE as FILE
+from ._sums import REFUSED as REFUSED
+from ._sums import WHOLE as WHOLE
+from ._sums import Counted as Counted
+from ._sums import Counts as Counts
+from ._sums import Sums as Sums
+from ._text import ALONE as ALONE
+from ._text import CorpusText as CorpusText
+from ._text import Kept as Kept
+from ._text import TextNames as TextNames
+from ._text import documents_of as documents_of
+from ._text import key_of as key_of

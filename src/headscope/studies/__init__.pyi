@@ -1,0 +1,34 @@
+"""The public names of `headscope.studies`, each once; `lazy_loader` reads them from here."""
+
+from ._aligned_pairs import AlignedPair as AlignedPair
+from ._aligned_pairs import read_aligned_pairs as read_aligned_pairs
+from ._explainer import CounterfactualAttention as CounterfactualAttention
+from ._explainer import ExplainedText as ExplainedText
+from .ablate._ablate import AblationOptions as AblationOptions
+from .ablate._ablate import ablate as ablate
+from .ablate._result import Ablation as Ablation
+from .alignment import AlignmentStudy as AlignmentStudy
+from .alignment import alignment_study as alignment_study
+from .answers import Answers as Answers
+from .answers import answers as answers
+from .atlas import atlas as atlas
+from .coref import AntecedentHead as AntecedentHead
+from .coref import Coreference as Coreference
+from .coref import coref as coref
+from .faithfulness import Faithfulness as Faithfulness
+from .faithfulness import erasure as erasure
+from .faithfulness import faithfulness as faithfulness
+from .heads import heads as heads
+from .mechanism import Mechanism as Mechanism
+from .mechanism import mechanism as mechanism
+from .norm_study import NormStudy as NormStudy
+from .norm_study import norm_study as norm_study
+from .probe import probe as probe
+from .probe._result import Probing as Probing
+from .relations import RelationHead as RelationHead
+from .relations import Relations as Relations
+from .relations import relations as relations
+from .runs import effect as effect
+from .word_alignment import BestLayerOrHead as BestLayerOrHead
+from .word_alignment import WordAlignment as WordAlignment
+from .word_alignment import word_alignment as word_alignment
