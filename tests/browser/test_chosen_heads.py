@@ -39,7 +39,9 @@ def test_heads_keep_their_numbers_in_every_view(shown):
     page.locator('.all-heads [data-tile="1-5"]:not([title$="not in this page"])').wait_for()
     page.locator('.all-heads [data-tile="0-1"]:not([title$="not in this page"])').wait_for()
     assert (
-        page.locator('.all-heads [data-tile="0-5"]').get_attribute("title").endswith("not in this page")
+        page.locator('.all-heads [data-tile="0-5"]')
+        .get_attribute("title")
+        .endswith("not in this page")
     )
     assert shown.errors == []
 

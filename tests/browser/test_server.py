@@ -89,7 +89,9 @@ def test_heads_are_sent_when_they_are_looked_at(served, record):
 
 def test_a_pair_is_shown_from_rows_alone(served, record):
     with served(record, view="head", layer=0, heads=[2], query=5, key=3) as view:
-        view.page.locator('.all-heads [data-tile="5-3"]:not([title$="not in this page"])').wait_for()
+        view.page.locator(
+            '.all-heads [data-tile="5-3"]:not([title$="not in this page"])'
+        ).wait_for()
         titles = view.page.locator(".all-heads .tile").evaluate_all(
             "cells => cells.map(cell => cell.title)"
         )

@@ -332,12 +332,44 @@ STUDIES = {
 }
 
 
+def marked_tokenizer():
+    """As that of T5 and XLM-R: a mark stands before every word, also before an unknown one."""
+    pieces = ["<unk>", "<s>", "\u2581", "\u2581the", "\u2581cat", "t", "h", "e", "c", "a"]
+    backend = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], unk_id=0))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", unk_token="<unk>")
+
+
+READERS = {
+    "words": (lambda: words_tokenizer("<s>", True, bos_token="<s>"), UNREADABLE),
+    "marked": (marked_tokenizer, "\u0440\u0443\u043a\u0438 \u043c\u043e\u0438 \u0434\u043e\u043c"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", STUDIES)
-def test_studies_refuse_what_a_model_cannot_read(name):
-    tokenizer = words_tokenizer("<s>", True, bos_token="<s>")
+def test_studies_refuse_what_a_model_cannot_read(name, reader):
+    made, unreadable = READERS[reader]
+    tokenizer = made()
     model = tiny_model("gpt2", writes=True, vocab_size=len(tokenizer))
     with pytest.raises(TextError, match="no words that the tokenizer knows"):
-        STUDIES[name](model, tokenizer, [UNREADABLE, UNREADABLE + " wide"])
+        STUDIES[name](model, tokenizer, [unreadable, unreadable + " w"])
+
+
+def test_captures_say_so_of_a_target_too():
+    tokenizer, unreadable = marked_tokenizer(), READERS["marked"][1]
+    assert share_unknown(tokenizer, tokenizer("the cat heath")["input_ids"])[0] == 0
+    model = tiny_model("t5", vocab_size=len(tokenizer))
+    with pytest.warns(UserWarning, match="100% of the tokens of the target are <unk>"):
+        hs.capture(model, tokenizer, "the cat", target=unreadable)
+    with pytest.raises(TextError, match="100% of the tokens of the target are <unk>"):
+        hs.effect(
+            model,
+            tokenizer,
+            "the cat",
+            target=unreadable,
+            interventions=[Zero(layer=0, heads=[0], stack="encoder")],
+        )
 
 
 def test_one_unreadable_text_of_many_is_left_out_of_an_encoder_decoder_too():

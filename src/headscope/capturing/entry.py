@@ -26,8 +26,8 @@ from headscope.capturing.inputs.inputs import (
     with_target,
 )
 from headscope.capturing.inputs.parse import (
-    are_several_inputs,
     check_reader,
+    is_conversation,
     parse_call,
     parse_texts,
 )
@@ -153,7 +153,7 @@ def budget(
         >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
         keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
     """
-    if are_several_inputs(text):
+    if isinstance(text, list) and not is_conversation(text):
         given = []
         for number, outcome in enumerate(parse_texts(text)):
             if isinstance(outcome, HeadscopeError):
@@ -468,4 +468,6 @@ def _inputs_of_text(
     inputs.arguments.pop("token_type_ids", None)
     other = target_tokenizer or tokenizer
     arguments, target = with_target(model, inputs.arguments, given.decoder_text(), other)
+    if given.decoder_text() is not None:  # the model's own may be anything; the first one starts it
+        check_known(other, (target.ids or ())[1:], "the target", max_unknown)
     return Inputs(arguments, (source,), (target,))

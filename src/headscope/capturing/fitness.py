@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
@@ -166,8 +166,7 @@ def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
     """
     first = [int(number) for number in ids[:TRIED]]
     # Where all are the same token, a neighbour in the vocabulary is another one.
-    others = [number for number in first if number != first[-1]]
-    other = others[0] if others else abs(first[-1] - 1)
+    other = next((number for number in first if number != first[-1]), abs(first[-1] - 1))
     given = torch.tensor([first, [*first[:-1], other]], device=device_of(model))
     with at_rest(model), uncompiled(model):
         arguments: dict[str, Any] = {"input_ids": given}
@@ -237,15 +236,16 @@ def check_known(
 
 def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> tuple[float, list[int]]:
     """Share of the text's own tokens that stand for words which the tokenizer does not know, or of
-    several words on one special token, such as that of padding; and these tokens.
+    several words on one special token, such as that of padding; and these tokens. A mark of a space
+    alone is no word: those before unknown words would hide them.
 
     Args:
         tokenizer: of the model.
         ids: tokens of the text, or of several, with those that the tokenizer adds.
         texts: how many texts they are of.
     """
-    unknown, special, added = _vocabulary(tokenizer)
-    own = Counter(number for number in ids if number in unknown or number not in added)
+    unknown, special, passed, added = _vocabulary(tokenizer)
+    own = Counter(number for number in ids if number in unknown or number not in passed)
     # A token that is added to every text may be the one that unknown words become, too.
     there = texts * sum(number in unknown for number in added)
     whole = own.total() - there
@@ -260,32 +260,34 @@ def share_unknown(tokenizer: Any, ids: Iterable[int], texts: int = 1) -> tuple[f
 
 
 @lru_cache(maxsize=8)
-def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], tuple[int, ...]]:
-    """The ids that words become which a tokenizer does not know, whatever it calls these tokens,
-    its other special tokens but the mask, and the ids that it adds to every text.
+def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], Set[int], list[int]]:
+    """The ids that words become which a tokenizer does not know, whatever it calls these tokens;
+    its other special tokens but the mask; those of no word, marks of spaces and what it adds; and
+    the ids that it adds to every text.
 
     A word is unknown in this sense if another one becomes the same token. Tokenizers that fall back
     on bytes or letters have no such id.
     """
-    one, two = (set(tokenizer(word, add_special_tokens=False)["input_ids"]) for word in STRANGE)
-    special = set(tokenizer.all_special_ids)
-    unknown = set()
+    # Written twice, as the mark of a space may be a token only between two words.
+    both = (f"{word} {word}" for word in STRANGE)
+    one, two = (set(tokenizer(words, add_special_tokens=False)["input_ids"]) for words in both)
+    special, added = set(tokenizer.all_special_ids), list(tokenizer("")["input_ids"])
+    unknown, passed = set(), set(added)
     for number in one & two:
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
         # An alphabet, of single letters but for the special tokens, may have no token for what is
         # unknown, and use a letter.
-        is_letter = (
-            len(piece) == 1
-            and piece.isalnum()
-            and all(
-                len(each) == 1 for each, at in tokenizer.get_vocab().items() if at not in special
-            )
-        )
+        is_letter = len(piece) == 1 and piece.isalnum()
+        if is_letter:
+            words = (each for each, at in tokenizer.get_vocab().items() if at not in special)
+            is_letter = set(map(len, words)) == {1}
         if number in special or (piece and not is_letter):
             unknown.add(number)
+        elif not piece:
+            passed.add(number)
     others = special - unknown - {getattr(tokenizer, "mask_token_id", None)}
-    return frozenset(unknown), frozenset(others), tuple(tokenizer("")["input_ids"])
+    return frozenset(unknown), frozenset(others), passed, added
 
 
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:

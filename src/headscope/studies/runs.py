@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from headscope._progress import warn_left_out
-from headscope.capturing import MOST_UNKNOWN, check_known
+from headscope.capturing import MOST_UNKNOWN
 from headscope.capturing.entry import prepared
 from headscope.capturing.fitness import check_fit
 from headscope.capturing.inputs.inputs import Inputs
@@ -99,13 +99,15 @@ class Runs:
         given: what is read.
         options: of `headscope.capture`.
         top: how many guesses to keep.
+        most: see `check_known`.
     """
 
-    def __init__(self, loaded: tuple[Any, Any], given: ParsedInput, options: Any, top: int) -> None:
+    def __init__(
+        self, loaded: tuple[Any, Any], given: ParsedInput, options: Any, *, top: int, most: float
+    ) -> None:
         self.model: Any
         self.inputs: Inputs
-        # Whoever asks for runs has checked, or allowed, unknown tokens.
-        self.model, self.inputs = prepared(*loaded, given, options, max_unknown=1.0)
+        self.model, self.inputs = prepared(*loaded, given, options, max_unknown=most)
         self.tokenizer: Any = getattr(loaded[1], "tokenizer", loaded[1])
         self.keeping: KeepChoice = keeping_of(options)
         self.top: int = top
@@ -331,10 +333,8 @@ def effect(
 
     def read(_: int, given: ParsedInput) -> Runs:
         """An input as it is and under each change."""
-        own = Runs((model, tokenizer), given, options, top)
-        ids = own.inputs.arguments.get("input_ids")
-        if ids is not None and own.tokenizer is not None and not anyway:
-            check_known(own.tokenizer, ids.reshape(-1).tolist(), "the text", MOST_UNKNOWN)
+        most = 1.0 if anyway else MOST_UNKNOWN
+        own = Runs((model, tokenizer), given, options, top=top, most=most)
         for change in (interventions, *controls):
             own.run(change)
         return own
