@@ -29,68 +29,21 @@ export function kindOfLabel(label: string): KindName | undefined {
 
 interface KindLook {
   /** Hue in degrees and factor of the chroma of the ramp, light and dark, in OKLCH. */
-  readonly ramp: readonly [light: readonly [number, number], dark: readonly [number, number]];
+  readonly hues: readonly [light: number, dark: number];
+  readonly chromas: readonly [light: number, dark: number];
   /** A picture of the pattern, 12 x 12: colour is never alone. */
   readonly icon: string;
 }
 
 export const KIND_LOOKS: Readonly<Record<KindName, KindLook>> = {
-  next: {
-    ramp: [
-      [270, 1.1],
-      [248, 1.1],
-    ],
-    icon: "M2 1h3v3H2zM5 4h3v3H5zM8 7h3v3H8z",
-  },
-  previous: {
-    ramp: [
-      [55, 1],
-      [57, 0.75],
-    ],
-    icon: "M1 2h3v3H1zM4 5h3v3H4zM7 8h3v3H7z",
-  },
-  same: {
-    ramp: [
-      [10, 1.15],
-      [21, 1.2],
-    ],
-    icon: "M7 1h3v3H7zM4 4h3v3H4zM1 7h3v3H1z",
-  },
-  own: {
-    ramp: [
-      [142, 1],
-      [121, 1],
-    ],
-    icon: "M1 1h5v5H1zM6 6h5v5H6z",
-  },
-  near: {
-    ramp: [
-      [225, 0.7],
-      [188, 0.9],
-    ],
-    icon: "M1 1h3l7 7v3H8L1 4z",
-  },
-  broad: {
-    ramp: [
-      [320, 0.95],
-      [328, 1.15],
-    ],
-    icon: "M1 1h10v10H1z",
-  },
-  resting: {
-    ramp: [
-      [255, 0.22],
-      [255, 0.22],
-    ],
-    icon: "M2 1h2.5v10H2zM8.5 1H10v10H8.5z",
-  },
-  none: {
-    ramp: [
-      [85, 0.2],
-      [85, 0.2],
-    ],
-    icon: "M1 4h2v2H1zM5 1h2v2H5zM8 6h2v2H8zM4 8h2v2H4z",
-  },
+  next: { hues: [270, 248], chromas: [1.1, 1.1], icon: "M2 1h3v3H2zM5 4h3v3H5zM8 7h3v3H8z" },
+  previous: { hues: [55, 57], chromas: [1, 0.75], icon: "M1 2h3v3H1zM4 5h3v3H4zM7 8h3v3H7z" },
+  same: { hues: [10, 21], chromas: [1.15, 1.2], icon: "M7 1h3v3H7zM4 4h3v3H4zM1 7h3v3H1z" },
+  own: { hues: [142, 121], chromas: [1, 1], icon: "M1 1h5v5H1zM6 6h5v5H6z" },
+  near: { hues: [225, 188], chromas: [0.7, 0.9], icon: "M1 1h3l7 7v3H8L1 4z" },
+  broad: { hues: [320, 328], chromas: [0.95, 1.15], icon: "M1 1h10v10H1z" },
+  resting: { hues: [255, 255], chromas: [0.22, 0.22], icon: "M2 1h2.5v10H2zM8.5 1H10v10H8.5z" },
+  none: { hues: [85, 85], chromas: [0.2, 0.2], icon: "M1 4h2v2H1zM5 1h2v2H5zM8 6h2v2H8zM4 8h2v2H4z" },
 };
 
 /** Six stops over the square root of the weight. The ends keep some chroma: black and white ones take the sharpest
@@ -116,12 +69,12 @@ export function kindRamp(kind: KindName, dark: boolean): Ramp {
   const known = made.get(name);
   if (known) return known;
   const theme = dark ? 1 : 0;
-  const [hue, factor] = KIND_LOOKS[kind].ramp[theme];
+  const { hues, chromas } = KIND_LOOKS[kind];
   const ramp = Uint32Array.from({ length: 256 }, (_, byte) => {
     const at = (byte / 255) * 5;
     const below = Math.min(4, Math.floor(at));
     const mix = (stops: readonly number[]) => stops[below] + (at - below) * (stops[below + 1] - stops[below]);
-    return pixelOf(fromOklch(mix(LIGHTNESS[theme]), factor * mix(CHROMA[theme]), hue));
+    return pixelOf(fromOklch(mix(LIGHTNESS[theme]), chromas[theme] * mix(CHROMA[theme]), hues[theme]));
   });
   made.set(name, ramp);
   return ramp;

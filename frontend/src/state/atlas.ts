@@ -14,6 +14,7 @@ import type {
 } from "../source/atlas";
 import { fromBase64 } from "../source/source";
 import { clauseTexts } from "./kinds";
+import { decoded } from "./words";
 
 // What an atlas says of heads, found by a word or by a drawing.
 
@@ -37,7 +38,7 @@ export function readPlace(fragment: string): AtlasPlace {
     return { side, find: "", head: [Number(head[1]), Number(head[2])], text: head[3] ? Number(head[3]) : null };
   }
   const find = /^find\/(.+)$/.exec(path);
-  return { side, find: find ? unescaped(find[1]) : "", head: null, text: null };
+  return { side, find: find ? decoded(find[1]) : "", head: null, text: null };
 }
 
 export function headAddress(layer: number, head: number, text?: number, side: Side = ""): string {
@@ -51,14 +52,6 @@ export function findAddress(find: string, side: Side = ""): string {
 /** The map of all heads. */
 export function mapAddress(side: Side = ""): string {
   return side ? `#/${side}/` : "#/";
-}
-
-function unescaped(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 /** One link of a head on a text. */

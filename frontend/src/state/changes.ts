@@ -6,7 +6,7 @@ import { literal } from "./call";
 import { headPlace } from "./evidence";
 import { follower } from "./selection";
 import type { Store } from "./store";
-import { quoted, readable } from "./words";
+import { decoded, quoted, readable } from "./words";
 
 // What is done to heads: as switches that a reader sees, as a request, in an address, and in words.
 
@@ -124,14 +124,6 @@ function readChange(word: string): ModelChange | null {
     ...(keys && { keys: list(keys) }),
     ...(from && { from: decoded(from) }),
   };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** The line of Python that makes the shown record. */

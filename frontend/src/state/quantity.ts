@@ -54,16 +54,15 @@ export function valueText({ name, signed }: PageQuantity): (value: number) => st
   return name === "weight" ? shortWeight : name === "difference" ? signedWeight : signed ? signedNumber : amount;
 }
 
+/** Marks that stand evenly. */
+export function evenly(texts: readonly string[]): (readonly [part: number, text: string])[] {
+  return texts.map((text, at) => [at / (texts.length - 1), text]);
+}
+
 /** Marks of a scale that ends at `top`: for both signs in the middle and at the ends, else on square roots. */
 export function ticksOf(facts: PageQuantity, top: number): (readonly [part: number, text: string])[] {
   const text = valueText(facts);
-  if (facts.signed) {
-    return [
-      [0, text(-top)],
-      [0.5, "0"],
-      [1, text(top)],
-    ];
-  }
+  if (facts.signed) return evenly([text(-top), "0", text(top)]);
   return [0, 0.05, 0.25, 0.5, 1].map((part) => [Math.sqrt(part), part === 0 ? "0" : text(part * top)]);
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../contract/values";
 import { isPair, type Place, type Side } from "../draw/tokens";
 import { quantitiesOf } from "./quantity";
+import { decoded } from "./words";
 
 // Three places: all heads, one head in one of four drawings, and several heads side by side.
 
@@ -272,10 +273,9 @@ export function writeEntry(selection: Selection, { stacks }: Page, record = ""):
   const { layer, heads } = selection;
   const place = heads ? `${layer}-${heads.join()}` : String(layer);
   const given = { ...selection, stack: selection.stack === stacks[0].name ? "" : selection.stack };
-  const rest = NAMES.filter((name) => textOf(given[name]) !== textOf(LEFT_OUT[name] as Selection[Name]));
-  return [place, ...(record ? [`record=${record}`] : []), ...rest.map((name) => `${name}=${textOf(given[name])}`)].join(
-    " ",
-  );
+  const rest = NAMES.filter((name) => written(name, given[name]) !== written(name, LEFT_OUT[name]));
+  const words = rest.map((name) => `${name}=${written(name, given[name])}`);
+  return [place, ...(record ? [`record=${record}`] : []), ...words].join(" ");
 }
 
 /** What a line shows; null where it is none. Nonsense in it is left out, and what the page has not is fitted later. */
@@ -287,7 +287,8 @@ export function readEntry(line: string, page: Page): Partial<Selection> | null {
   const entry: Record<string, unknown> = { ...LEFT_OUT, stack: of.stacks[0].name };
   for (const word of words) {
     const [name, text] = word.split("=");
-    if (text !== undefined && Object.hasOwn(LEFT_OUT, name)) entry[name] = valueIn(name as Name, text);
+    const value = Object.hasOwn(LEFT_OUT, name) ? PARTS[name].read(decoded(text ?? "")) : undefined;
+    if (value !== undefined) entry[name] = value;
   }
   if (!VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
   return { ...entry, layer: Number(found[1]), heads: found[2]?.split(",").map(Number) ?? null };
@@ -311,21 +312,9 @@ export function movedTo(tray: readonly string[], from: number, to: number): read
   return [...rest.slice(0, place), tray[from], ...rest.slice(place)];
 }
 
-function textOf(value: Selection[Name]): string {
-  if (typeof value === "boolean") return value ? "1" : "0";
-  return typeof value === "object" ? (value?.join() ?? "") : encodeURIComponent(value).replaceAll("~", "%7E");
-}
-
-function valueIn(name: Name, text: string): unknown {
-  const usual = LEFT_OUT[name];
-  if (typeof usual === "boolean") return text === "1";
-  if (Array.isArray(usual)) return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : usual;
-  if ((NUMBERS as readonly string[]).includes(name)) return /^\d+$/.test(text) ? Number(text) : null;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return usual;
-  }
+/** What stands behind the name of an option: no line has a space or a tilde of its own. */
+function written(name: Name, value: unknown): string {
+  return encodeURIComponent(PARTS[name].write(value)).replaceAll("%2C", ",").replaceAll("~", "%7E");
 }
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.

@@ -149,3 +149,12 @@ export function directionOf({ labels, special }: Labelled): "rtl" | "ltr" {
 export function isUpright({ labels, special }: Labelled): boolean {
   return mostly(labels, special, UPRIGHT);
 }
+
+/** A part of an address without its escapes; as it is where they are none. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Side } from "../../draw/tokens";
 import { bytesOf, saveFile } from "../../parts/files";
-import { Save } from "../../parts/legend";
+import { Icon } from "../../parts/legend";
 import { type FigureKind, PageError } from "../../source/source";
 import { figureCall, figureCommand, figureOptions } from "../../state/call";
 import { isDrawing, keepHead } from "../../state/selection";
@@ -59,7 +59,7 @@ export function FigureMenu({ store }: { store: Store }) {
       }}
     >
       <summary class="quiet muted" data-figure-menu>
-        <Save /> Save as a figure
+        <Icon of="save" /> Save as a figure
       </summary>
       <div class="figure-choices stack">
         {figure && (
@@ -231,17 +231,7 @@ function scrolled({ scrollTop }: Element, to: HTMLElement): void {
 }
 
 /** What makes a canvas stand where it does: rules for canvases do not hold for the picture in its place. */
-const PLACE = [
-  "position",
-  "inset",
-  "margin",
-  "z-index",
-  "grid-area",
-  "display",
-  "opacity",
-  "transform",
-  "border-radius",
-];
+const PLACE = "position inset margin z-index grid-area display opacity transform border-radius".split(" ");
 
 function pixels(canvas: HTMLCanvasElement): HTMLImageElement {
   const image = document.createElement("img");

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { CHOICES, VIEWS_WITH } from "../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
 import { Check, Choice, Segmented } from "../../parts/controls";
-import { Moon, Sun } from "../../parts/legend";
+import { Icon } from "../../parts/legend";
 import { WordsChoice } from "../../parts/notes";
 import { chooseStack, isDrawing, recordWords, usualDrawing } from "../../state/selection";
 import { compareClearest, openDrawing, type Store } from "../../state/store";
@@ -127,7 +127,7 @@ function ThemeButton({ store }: { store: Store }) {
   };
   return (
     <button class="quiet muted" data-theme-toggle onClick={toggle}>
-      {dark ? <Sun /> : <Moon />} {name}
+      <Icon of={dark ? "sun" : "moon"} /> {name}
     </button>
   );
 }

@@ -25,6 +25,12 @@ export function Answering({ live, store }: LiveParts) {
   const ask = () => void state.ask(count.value, { ...readHeads(heads.peek()), keep_sinks: sinks.peek() });
   /** The same answer with other heads. */
   const again = () => state.answered.peek() && readHeads(heads.peek()) && ask();
+  const take = (text: string) => {
+    heads.value = text;
+    again();
+  };
+  // What is typed stays until it is complete, whatever is drawn meanwhile.
+  const field = useRef<HTMLInputElement>(null);
   if (!live.asked.value.input.image)
     return <p class="live-note muted">Choose a picture above; the text is the question about it.</p>;
   return (
@@ -37,27 +43,26 @@ export function Answering({ live, store }: LiveParts) {
         }}
       >
         <TokenCount count={count} lengths={LENGTHS} />
-        <TypedField
-          mark={{ "data-answer-heads": "" }}
-          label="heads"
-          title={`The heat is the mean over these heads. ${WRONG}`}
-          placeholder="all"
-          value={heads.value}
-          wrong={of === null}
-          onTake={(text) => {
-            heads.value = text;
-            again();
-            return true;
-          }}
-        />
+        <label class="choice row muted" title={`The heat is the mean over these heads. ${WRONG}`}>
+          <span>heads</span>
+          <input
+            ref={field}
+            type="text"
+            class="numbers-field"
+            data-answer-heads
+            placeholder="all"
+            aria-invalid={of === null}
+            onChange={(event) => take(event.currentTarget.value)}
+          />
+        </label>
         {answered && store.page.generation?.stack === store.pieceStack.value.name && (
           <button
             type="button"
             class="quiet muted"
             data-answer-shown
             onClick={() => {
-              heads.value = headLookedAt(store);
-              again();
+              take(headLookedAt(store));
+              if (field.current) field.current.value = heads.peek();
             }}
           >
             the heads shown below
@@ -166,39 +171,4 @@ export function answeringState(live: Live, store: Store) {
     }),
     ask,
   };
-}
-
-interface TypedFieldProps {
-  /** The attribute by which it is found, and its value. */
-  mark: Readonly<Record<string, string>>;
-  label: string;
-  title: string;
-  placeholder: string;
-  /** What was taken last. */
-  value: string;
-  wrong: boolean;
-  /** Takes what was typed, on Enter or when the field is left; false where it stays to be mended. */
-  onTake: (text: string) => boolean;
-}
-
-/** A line of text that is taken once it is complete. What is typed stays until then, whatever is drawn meanwhile. */
-export function TypedField({ mark, label, title, placeholder, value, wrong, onTake }: TypedFieldProps) {
-  const typed = useSignal<string | null>(null);
-  return (
-    <label class="choice row muted" title={title}>
-      <span>{label}</span>
-      <input
-        type="text"
-        class="numbers-field"
-        {...mark}
-        placeholder={placeholder}
-        value={typed.value ?? value}
-        aria-invalid={wrong}
-        onInput={(event) => (typed.value = event.currentTarget.value)}
-        onChange={(event) => {
-          if (onTake(event.currentTarget.value)) typed.value = null;
-        }}
-      />
-    </label>
-  );
 }

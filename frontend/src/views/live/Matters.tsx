@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LivePlace, MattersValues } from "../../contract/live";
 import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../draw/color";
-import { Check, Segmented, walkTiles } from "../../parts/controls";
+import { Check, Choice, Segmented, walkTiles } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { distance } from "../../state/evidence";
@@ -31,18 +31,13 @@ export function Matters({ live, store }: LiveParts) {
         {choices.length === 0 ? (
           <span>What matters to {STATES.words}?</span>
         ) : (
-          <label class="choice row muted">
-            <span>What matters to</span>
-            <select
-              data-matters-to
-              value={target.words}
-              onChange={(event) => (chosen.value = event.currentTarget.value)}
-            >
-              {choices.map(({ words }) => (
-                <option key={words}>{words}</option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="What matters to"
+            name="data-matters-to"
+            options={choices.map(({ words }) => words)}
+            chosen={target.words}
+            onChoose={(words) => (chosen.value = words)}
+          />
         )}
         <button
           class="live-go"

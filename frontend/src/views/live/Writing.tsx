@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LensLayer, WriteEnd, WrittenToken } from "../../contract/live";
-import { Check } from "../../parts/controls";
+import { Check, Choice } from "../../parts/controls";
 import { type Guess, type Live, newestQuestion } from "../../state/live";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
@@ -129,18 +129,13 @@ export function LensLayers({ layers }: { layers: readonly LensLayer[] }) {
 /** How many tokens are written at most. */
 export function TokenCount({ count, lengths }: { count: Signal<number>; lengths: readonly number[] }) {
   return (
-    <label class="choice row muted">
-      <span>tokens</span>
-      <select
-        data-token-count
-        value={count.value}
-        onChange={(event) => (count.value = Number(event.currentTarget.value))}
-      >
-        {lengths.map((length) => (
-          <option key={length}>{length}</option>
-        ))}
-      </select>
-    </label>
+    <Choice
+      label="tokens"
+      name="data-token-count"
+      options={lengths.map(String)}
+      chosen={String(count.value)}
+      onChoose={(chosen) => (count.value = Number(chosen))}
+    />
   );
 }
 

@@ -10,6 +10,7 @@ import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { steppedToken, TokenColumn, tokenEvents } from "../../parts/tokens";
 import { NO_PICTURES } from "../../source/heads";
+import { evenly } from "../../state/quantity";
 import type { Store } from "../../state/store";
 import { percent, readable, shortWeight, signedNumber } from "../../state/words";
 import { Picture } from "../head/Picture";
@@ -61,11 +62,7 @@ export function NeuronView({ store, room }: ViewParts) {
         {open && (
           <Scale
             ramp={signedRamp(store.dark.value)}
-            ticks={[
-              [0, "negative"],
-              [0.5, "0"],
-              [1, "positive"],
-            ]}
+            ticks={evenly(["negative", "0", "positive"])}
             label="scaled by column"
           />
         )}

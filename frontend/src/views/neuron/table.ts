@@ -17,40 +17,7 @@ import { wordParts } from "../../state/store/chosen";
 export type Order = Selection["neurons"];
 
 /** What the neurons of one head make of one query. */
-export interface NeuronTable {
-  readonly head: number;
-  /** Queries and keys, and which head of them is looked at. */
-  readonly parts: ScoreParts;
-  readonly part: number;
-  readonly query: number;
-  readonly features: number;
-  readonly q: Float32Array;
-  /** The features as they stand beside each other. */
-  readonly order: readonly number[];
-  keyAt(key: number): Float32Array;
-  /** q × k × scale: what each neuron adds to the score of a key. */
-  productAt(key: number): Float32Array;
-  /** q . k of each key, before anything else. */
-  readonly dots: Float32Array;
-  /** After scale, cap and bias; -Infinity where the query may not look. */
-  readonly scores: Float32Array;
-  readonly weights: Float32Array;
-  /** What is shown in place of the weights, of each key; null for weights. */
-  readonly further: Float32Array | null;
-  /** Largest sizes, for the scales of the columns. */
-  readonly most: {
-    readonly q: number;
-    readonly k: number;
-    readonly product: number;
-    readonly dot: number;
-    readonly score: number;
-    readonly further: number;
-  };
-  /** What each neuron adds to what sets the attended keys apart. */
-  readonly overall: Float32Array;
-  /** For each count m: the part that the first m neurons by size carry. */
-  readonly carried: readonly number[];
-}
+export type NeuronTable = NonNullable<ReturnType<typeof neuronTable>>;
 
 /** The query that is looked at where none is pinned or pointed at: of the two words that are joined most. */
 export function queryShown({ pair, words }: Store): number {
@@ -64,7 +31,7 @@ function partsOf({ scores, pieces }: Shown, head: number): readonly [parts: Scor
 }
 
 /** The table of the shown head and a query; null where the page holds no neurons. */
-export function neuronTable(store: Store, order: Order, wanted: number): NeuronTable | null {
+export function neuronTable(store: Store, order: Order, wanted: number) {
   const [shown, head] = [store.shown.value, store.head.value];
   const [parts, part] = (shown && partsOf(shown, head)) ?? [];
   if (!shown || !parts || part === undefined) return null;
@@ -95,20 +62,29 @@ export function neuronTable(store: Store, order: Order, wanted: number): NeuronT
   };
   return {
     head,
+    /** Queries and keys, and which head of them is looked at. */
     parts,
     part,
     query,
     features: parts.features,
     q,
+    /** The features as they stand beside each other. */
     order: ordered,
-    keyAt: (key) => keyOf(parts, part, key),
+    keyAt: (key: number) => keyOf(parts, part, key),
+    /** q × k × scale: what each neuron adds to the score of a key. */
     productAt,
+    /** q . k of each key, before anything else. */
     dots,
+    /** After scale, cap and bias; -Infinity where the query may not look. */
     scores,
     weights,
+    /** What is shown in place of the weights, of each key; null for weights. */
     further,
+    /** Largest sizes, for the scales of the columns. */
     most,
+    /** What each neuron adds to what sets the attended keys apart. */
     overall,
+    /** For each count m: the part that the first m neurons by size carry. */
     carried: carried(overall, biggest),
   };
 }
