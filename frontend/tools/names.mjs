@@ -3,13 +3,13 @@ import { readdir, readFile } from "node:fs/promises";
 
 /** No name of a browser, of a library, of a message or of a word that is shown: `shortNames` refuses most of these. */
 const NAMES = [
-  ...["shownStack", "onChoose", "choose", "preview", "layerNumber", "cutoffs", "room", "hoverHead", "ramp", "starts"],
-  ...["geometry", "levels", "ticks", "lineArea", "palette", "searching", "pins", "onOpen", "systemDark", "softCap"],
-  ...["byHead", "wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "elsewhere", "hasPieces"],
-  ...["bounds", "onStep", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mapColors", "mutedPart"],
-  ...["onEnlarge", "productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "sharesOf", "loadHead"],
-  ...["onRemove", "onSolo", "onMove", "keyAt", "inks", "pieceStack", "nowStack", "wantedHeads", "wantedKey", "meanKey"],
-  ...["wordsAt", "isRecord", "colors", "rank", "past", "ahead", "fail", "rises", "strength", "hollow", "ground"],
+  ...["shownStack", "onChoose", "choose", "preview", "layerNumber", "cutoffs", "room", "ramp", "starts"],
+  ...["geometry", "levels", "ticks", "lineArea", "searching", "pins", "systemDark", "softCap"],
+  ...["wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "elsewhere", "hasPieces"],
+  ...["bounds", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mutedPart"],
+  ...["productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "loadHead"],
+  ...["onRemove", "onMove", "keyAt", "pieceStack", "nowStack"],
+  ...["wordsAt", "isRecord", "colors", "rank", "past", "ahead", "fail", "rises", "strength", "ground"],
   ...["pointed", "scales", "sums", "sameTop", "pitch", "standIn", "ofPieces", "loadedKinds"],
   ...["besides", "asShown", "store", "valueNorms", "further", "evenAttention", "patchRows", "pinnedPair"],
   ...["receivedOfAll", "evens", "lifts", "raised", "colorOf", "opens", "cells"],

@@ -348,23 +348,18 @@ function fromRows(like: LayerValues, made: Made): LayerValues {
   };
 }
 
-/** How far two quantities agree. */
-export interface Agreement {
-  /** Rows that were compared. */
-  readonly rows: number;
-  /** Part of them whose strongest key is the same. */
-  readonly sameTop: number;
-  /** Mean of their rank correlations (Spearman), of those rows where it is defined; NaN where there is none. */
-  readonly rank: number;
-}
-
 const MOST_ROWS = 192;
 const MOST_PAIRS = 60_000;
 
 type Row = (row: number) => Float32Array;
 
-/** Compares two quantities over evenly spaced rows; pairs where one is not finite do not count. */
-export function agreement(one: Row, other: Row, rows: number): Agreement | null {
+/**
+ * Compares two quantities over evenly spaced rows, so many of `rows`; pairs where one is not finite do not count.
+ *
+ * The part of them whose strongest key is the same, and the mean of their rank correlations (Spearman), of those rows
+ * where it is defined; NaN where there is none.
+ */
+export function agreement(one: Row, other: Row, rows: number) {
   const count = Math.min(rows, MOST_ROWS);
   let [compared, same, ranked, sum] = [0, 0, 0, 0];
   for (let at = 0; at < count; at++) {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { PagePair, PageShown } from "../contract/page";
 import { kindColor, kindOfLabel } from "../draw/kinds";
+import type { AtlasEvidence } from "../source/atlas";
 import type { Evidence } from "../source/heads";
 import {
   CANDIDATE,
@@ -23,27 +24,11 @@ export function HeadCard({ store }: { store: Store }) {
   const evidence = store.evidence.value;
   if (!evidence) return null;
   const head = store.peeked.value ?? store.full.value;
-  return (
-    <aside class="card head-card slim" aria-label="Evidence" data-head-card={headName(evidence, head)}>
-      <OneHead store={store} evidence={evidence} head={head} />
-      <p class="fine">{method(evidence)}</p>
-    </aside>
-  );
-}
-
-function method({ said }: Evidence): string {
-  const length = said.tokens === null ? "" : ` of ${Math.round(said.tokens)} tokens`;
-  if (said.texts === 1) return `Measured on one text${length}: more texts give intervals, and labels that hold.`;
-  const interval = `${Math.round(100 * said.confidence)} % intervals over ${counted(said.texts, "text")}${length}`;
-  return `${interval}; corrected for trying all heads and patterns (${said.correction}).`;
-}
-
-function OneHead({ store, evidence, head }: { store: Store; evidence: Evidence; head: number }) {
   const labels = labelsOf(evidence, head);
   const told = labels.filter(({ status }) => status !== "none");
   const rest = labels.filter(({ status }) => status === "none");
   return (
-    <>
+    <aside class="card head-card slim" aria-label="Evidence" data-head-card={headName(evidence, head)}>
       <div class="heading stack">
         <small>head</small>
         <strong>{headName(evidence, head)}</strong>
@@ -62,8 +47,16 @@ function OneHead({ store, evidence, head }: { store: Store; evidence: Evidence; 
       ))}
       {rest.length > 0 && <Rest evidence={evidence} labels={rest} />}
       <Measures evidence={evidence} head={head} />
-    </>
+      <p class="fine">{method(evidence)}</p>
+    </aside>
   );
+}
+
+function method({ said }: Evidence): string {
+  const length = said.tokens === null ? "" : ` of ${Math.round(said.tokens)} tokens`;
+  if (said.texts === 1) return `Measured on one text${length}: more texts give intervals, and labels that hold.`;
+  const interval = `${Math.round(100 * said.confidence)} % intervals over ${counted(said.texts, "text")}${length}`;
+  return `${interval}; corrected for trying all heads and patterns (${said.correction}).`;
 }
 
 /** Patterns that the head does not follow, or not enough. */
@@ -197,16 +190,7 @@ function Texts({ texts, shown }: { texts: readonly string[]; shown: PageShown })
 }
 
 /** A pattern of a head with its numbers; null or NaN is not known. */
-interface Told {
-  readonly name: string;
-  readonly score: number;
-  readonly low: number | null;
-  readonly high: number | null;
-  readonly baseline: number | null;
-  readonly threshold: number;
-  readonly effect: number | null;
-  readonly corrected: number | null;
-}
+type Told = Pick<AtlasEvidence, "name" | "score" | "low" | "high" | "baseline" | "threshold" | "effect" | "corrected">;
 
 interface LabelSectionProps {
   label: Told;

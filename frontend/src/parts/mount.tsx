@@ -23,10 +23,7 @@ interface ViewProps {
   undo?: (forward: boolean) => void;
 }
 
-export interface MountedView {
-  update(props: Pick<ViewProps, "selection" | "height">): void;
-  destroy(): void;
-}
+export type MountedView = ReturnType<ReturnType<typeof mounting>>;
 
 /** What every view is given. */
 export interface ViewParts {
@@ -43,7 +40,7 @@ const HEIGHT = 560;
 
 /** Makes the `mount` of a view: into a shadow root of the element, with a state of its own. */
 export function mounting(View: ComponentType<ViewParts>, styles: string) {
-  return (element: HTMLElement, props: ViewProps): MountedView => {
+  return (element: HTMLElement, props: ViewProps) => {
     const root = styledRoot(element, styles);
     const room = signal(props.height ?? HEIGHT);
     const steps = { past: [], ahead: [] };
@@ -82,7 +79,7 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
     const onKey = (event: Event) => viewKey(event as KeyboardEvent, shown.store, props.undo);
     keys.addEventListener("keydown", onKey);
     return {
-      update({ selection, height }) {
+      update({ selection, height }: Pick<ViewProps, "selection" | "height">): void {
         if (height !== undefined) room.value = height;
         if (selection) shown.store.select((now) => ({ ...now, ...selection }));
       },

@@ -12,21 +12,19 @@ import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
 import { HeadPage } from "../views/atlas/HeadPage";
 import { TreeHeadPage, TreeMap } from "../views/atlas/headvis/TreePages";
 import { MapPage } from "../views/atlas/MapPage";
-import { viewOf } from "../views/atlas/parts";
+import { useLoaded, viewOf } from "../views/atlas/parts";
 
 /** The page of an atlas: the map of all heads, or one head, as the address says. */
 function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) {
-  const [index, setIndex] = useState<AnyIndex | null>(null);
-  const [failure, setFailure] = useState("");
+  const [index, failure] = useLoaded(() => source.index(), [source]);
   const [fragment, setFragment] = useState(location.hash);
   const place = useMemo(() => readPlace(fragment), [fragment]);
   const dark = useDark(host);
   useEffect(() => {
-    source.index().then(setIndex, (error: Error) => setFailure(error.message));
     const follow = () => setFragment(location.hash);
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
-  }, [source]);
+  }, []);
   const root = useRef<HTMLElement>(null);
   const where = place.head?.join("-") ?? /^#?\/pair\/(.+)$/.exec(fragment)?.[1] ?? "";
   useEffect(() => {

@@ -20,7 +20,7 @@ import type {
   WriteQuestion,
   WrittenToken,
 } from "../contract/live";
-import { checkHeader, encoded, PageError, readingAt, type Source } from "./source";
+import { answering, checkHeader, encoded, type Fetch, ModelError, PageError, readingAt, type Source } from "./source";
 
 /** What a model is asked: something to read, and changes of its heads. */
 export interface Asked {
@@ -40,19 +40,6 @@ export type Model = ReturnType<typeof httpModel>;
 
 /** The status of a record that the server no longer keeps. */
 export const GONE = 410;
-
-/** What the server said in place of an answer. */
-export class ModelError extends PageError {
-  readonly status: number;
-
-  constructor(message: string, status: number) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** Sends a request: `fetch`, or what asks a kernel instead. */
-export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
 
 /**
  * The model of a server: what it is asked goes there as JSON, with the token in a header.
@@ -144,32 +131,6 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       return (await get(`${base}record/${encoded(id)}/page?selection=${words}`)).blob();
     },
   };
-}
-
-function answering(send: Fetch): Fetch {
-  return async (address, options) => {
-    let response: Response;
-    try {
-      response = await send(address, options);
-    } catch (cause) {
-      if (options.signal?.aborted) throw cause;
-      throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
-    }
-    if (response.ok) return response;
-    throw new ModelError(messageOf(await response.text(), response.status), response.status);
-  };
-}
-
-/** What an answer without success says, as JSON or as text. */
-function messageOf(text: string, status: number): string {
-  try {
-    const { error } = JSON.parse(text) as { error?: string };
-    if (error) return error;
-  } catch {
-    // A server between here and ours answers in its own words.
-  }
-  if (status === 403) return "The server does not know this page: open the address that `headscope serve` printed.";
-  return text.length > 0 && text.length < 300 ? text : `The server answered ${status}.`;
 }
 
 interface Unpacked {

@@ -175,15 +175,13 @@ function scriptText(root: ParentNode, selector: string, name: string): string {
 
 const DOTS = /(?:^|\/)\.\.?(?:\/|$)/;
 
-/** Statuses whose text says what is wrong. */
-const SAID = [400, 503];
-
 /**
  * The source of a page that a server of ours shows: header and chunks are asked for when they are needed. The token
  * that the server knows its page by travels in a header, which no other page can send.
  */
 export async function httpSource(base: string, token: string): Promise<Source> {
-  const answer = (address: string) => ask(address, { "X-Headscope-Token": token });
+  const asked = answering((...request) => fetch(...request));
+  const answer = (address: string) => asked(address, { headers: { "X-Headscope-Token": token } });
   const header = await (await answer(`${base}header.json`)).json();
   checkHeader(header);
   return { header, ...readingAt(base, answer) };
@@ -200,20 +198,44 @@ export function readingAt(base: string, answer: (address: string) => Promise<Res
   } satisfies Omit<Source, "header">;
 }
 
-async function ask(address: string, headers: Readonly<Record<string, string>>): Promise<Response> {
-  let response: Response;
+/** What the server said in place of an answer. */
+export class ModelError extends PageError {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Sends a request: `fetch`, or what asks a kernel instead. */
+export type Fetch = (address: string, options: RequestInit) => Promise<Response>;
+
+/** The answers of a server of ours; what it says in place of one is thrown. */
+export function answering(send: Fetch): Fetch {
+  return async (address, options) => {
+    let response: Response;
+    try {
+      response = await send(address, options);
+    } catch (cause) {
+      if (options.signal?.aborted) throw cause;
+      throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
+    }
+    if (response.ok) return response;
+    throw new ModelError(refusal(await response.text(), response.status, address), response.status);
+  };
+}
+
+/** What an answer without success says, as JSON or as text. */
+function refusal(text: string, status: number, address: string): string {
   try {
-    response = await fetch(address, { headers });
-  } catch (cause) {
-    throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
+    const { error } = JSON.parse(text) as { error?: string };
+    if (error) return error;
+  } catch {
+    // A server between here and ours answers in its own words.
   }
-  if (response.ok) return response;
-  const { status } = response;
-  if (status === 403) {
-    throw new PageError("The server does not know this page: open the address that `headscope serve` printed.");
-  }
-  if (SAID.includes(status)) throw new PageError(await response.text());
-  throw new PageError(`The server answered ${status} when asked for “${address}”.`);
+  if (status === 403) return "The server does not know this page: open the address that `headscope serve` printed.";
+  return text.length > 0 && text.length < 300 ? text : `The server answered ${status} when asked for “${address}”.`;
 }
 
 /** What is used of the model that anywidget gives. */

@@ -134,19 +134,11 @@ export function pythonLine({ text = "", text_b, messages }: LiveInput, python: s
   return `effect = hs.effect(model, tokenizer, ${texts}, ${python})`;
 }
 
-/** What a change would be of: heads of one layer, and tokens where some are chosen. */
-export interface Subject {
-  readonly stack: string;
-  readonly layer: number;
-  /** Null stands for all heads of the layer. */
-  readonly heads: readonly number[] | null;
-  /** Pieces; null where none is chosen. */
-  readonly query: readonly number[] | null;
-  readonly key: readonly number[] | null;
-}
+/** What a change would be of: heads of one layer, null for all of them, and the pieces that are chosen, null for none. */
+export type Subject = ReturnType<typeof subjectOf>;
 
 /** The heads and tokens that are looked at: what stands under the pointer goes before what is chosen. */
-export function subjectOf(store: Store): Subject {
+export function subjectOf(store: Store) {
   const stack = store.pieceStack.value;
   const pointed = store.peeked.value;
   const at =

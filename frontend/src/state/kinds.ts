@@ -267,13 +267,6 @@ function percentText(value: number): string {
   return `${Math.round(100 * value)} %`;
 }
 
-/** A part of the sentence about all heads. */
-export interface Clause {
-  readonly kind: KindName;
-  readonly count: number;
-  readonly text: string;
-}
-
 const CLAUSES: Readonly<Record<KindName, readonly [one: string, many: string]>> = {
   next: ["looks at the next token", "look at the next token"],
   previous: ["at the previous", "at the previous"],
@@ -302,7 +295,7 @@ export function clauseTexts(groups: readonly { readonly kind: KindName; readonly
 }
 
 /** The sentence about all heads, a clause for each kind that there is: "7 look at the next token", "6 at the previous". */
-export function clausesOf(kinds: LoadedKinds): Clause[] {
+export function clausesOf(kinds: LoadedKinds) {
   const groups = headsByKind(kinds).map(({ kind, heads }) => ({ kind, heads, count: heads.length }));
   return clauseTexts(groups).map((words, at) => {
     const { kind, heads, count } = groups[at];

@@ -1,7 +1,7 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
-import { type Answered, type Asked, type Model, ModelError } from "../source/model";
-import { messageOf } from "../source/source";
+import type { Answered, Asked, Model } from "../source/model";
+import { ModelError, messageOf } from "../source/source";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
 import { mattersState } from "./ranking";
 import { movedPins, type Selection } from "./selection";

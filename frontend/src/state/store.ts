@@ -192,12 +192,9 @@ export async function replaceRecord(
 }
 
 /** What is looked at. */
-interface Aim {
-  readonly selection: Selection;
-  readonly peeked: number | null;
-}
+type Aim = ReturnType<typeof aimOf>;
 
-function aimOf({ selection, peeked }: Store): Aim {
+function aimOf({ selection, peeked }: Store) {
   return { selection: selection.peek(), peeked: peeked.peek() };
 }
 

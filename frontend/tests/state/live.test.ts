@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { type Answered, type Asked, type Model, ModelError } from "../../src/source/model";
+import type { Answered, Asked, Model } from "../../src/source/model";
+import { ModelError } from "../../src/source/source";
 import { liveState, wrongWith } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
 import { answered, FACTS } from "../liveModel";

@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { WriteEnd, WrittenToken } from "../../src/contract/live";
-import { type Asked, type Model, ModelError } from "../../src/source/model";
+import type { Asked, Model } from "../../src/source/model";
+import { ModelError } from "../../src/source/source";
 import { liveState } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
 import { writingState } from "../../src/views/live/Writing";

@@ -101,16 +101,9 @@ export function weightState({ part }: Chosen, { shown }: Loading, { head, quanti
   return { keepSinks, overall, sinks, weights, even, words, values, valueNorms };
 }
 
-interface Sink {
-  readonly key: number;
-  /** Part of all attention that it receives. */
-  readonly part: number;
-}
-
 /** Keys that take most of the mass, whatever they are called; the strongest first. */
-export function findSinks(mean: Float32Array): Sink[] {
-  const total = mean.reduce((sum, weight) => sum + weight, 0);
-  if (total === 0) return [];
+export function findSinks(mean: Float32Array) {
+  const total = mean.reduce((sum, weight) => sum + weight, 0) || 1;
   const least = Math.max(SINK_PART, SINK_TIMES / mean.length);
   return Array.from(mean, (weight, key) => ({ key, part: weight / total }))
     .filter(({ part }) => part >= least)

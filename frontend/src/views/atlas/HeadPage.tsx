@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
 import { Check } from "../../parts/controls";
 import { LabelSection } from "../../parts/evidence";
@@ -17,7 +17,19 @@ import {
   WORD_LINKS,
 } from "../../state/atlas";
 import { count, counted } from "../../state/words";
-import { type AtlasView, Bars, Card, Heading, HeadNav, LabelChip, MeanMap, placeOf, Table, Tile } from "./parts";
+import {
+  type AtlasView,
+  Bars,
+  Card,
+  Heading,
+  HeadNav,
+  LabelChip,
+  MeanMap,
+  placeOf,
+  Table,
+  Tile,
+  useLoaded,
+} from "./parts";
 import { Strata, TextPage } from "./Texts";
 
 /** Everything that is known of one head; or one text as it sees it. */
@@ -168,15 +180,9 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
 }
 
 export function useHead({ source }: AtlasView, layer: number, head: number) {
-  const [said, setSaid] = useState<AtlasHead | null>(null);
-  const [texts, setTexts] = useState<readonly AtlasText[] | null>(null);
-  const [failure, setFailure] = useState("");
-  useEffect(() => {
-    const fail = (error: Error) => setFailure(error.message);
-    source.head(layer, head).then(setSaid, fail);
-    source.texts().then(setTexts, fail);
-  }, [source, layer, head]);
-  return useMemo(() => ({ said, texts, failure }), [said, texts, failure]);
+  const [said, failure] = useLoaded(() => source.head(layer, head), [source, layer, head]);
+  const [texts, noTexts] = useLoaded(() => source.texts(), [source]);
+  return { said, texts, failure: failure || noTexts };
 }
 
 const NAMES = ["lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth"];

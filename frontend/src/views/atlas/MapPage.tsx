@@ -46,7 +46,15 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
               ? found(order, find, drawn)
               : "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text."}
           </p>
-          {looking ? <Ranked view={view} hits={order} /> : <Layers view={view} />}
+          {looking ? (
+            <Ranked view={view} hits={order} />
+          ) : (
+            <HeadGrid
+              grid={rowsOf(index.heads)}
+              numbered
+              tile={(head, tabbed) => <Tile key={head} view={view} at={head} tabbed={tabbed} />}
+            />
+          )}
         </section>
         <section class="card atlas-sketch" aria-label="Sketch">
           <h2>Sketch a pattern</h2>
@@ -148,22 +156,6 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
           />
         ))}
     </nav>
-  );
-}
-
-/** All heads, a row for each layer. */
-function Layers({ view }: { view: AtlasView }) {
-  const { layers, rows } = rowsOf(view.index.heads);
-  const columns = Math.max(...rows.map((row) => row.length));
-  const first = rows[0]?.[0];
-  return (
-    <HeadGrid
-      layers={layers}
-      rows={rows}
-      columns={columns}
-      heads={[...Array(columns).keys()]}
-      tile={(head) => <Tile key={head} view={view} at={head} tabbed={head === first} />}
-    />
   );
 }
 

@@ -1,11 +1,20 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { walkTiles } from "../../parts/controls";
 import { KindIcon, LabelIcon } from "../../parts/legend";
 import type { AtlasIndex, AtlasSource, AtlasTile, TreePlot } from "../../source/atlas";
 import { fromBase64 } from "../../source/source";
-import { type AtlasPlace, digits, headAddress, kindOfTile, mapAddress, type Side, shortShare } from "../../state/atlas";
+import {
+  type AtlasPlace,
+  digits,
+  type GridRows,
+  headAddress,
+  kindOfTile,
+  mapAddress,
+  type Side,
+  shortShare,
+} from "../../state/atlas";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -240,18 +249,17 @@ export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
 }
 
 interface HeadGridProps {
-  /** Numbers of the layers, from top to bottom. */
-  layers: readonly number[];
-  /** Of each layer the heads that have a tile, by their place among all. */
-  rows: readonly (readonly number[])[];
-  columns: number;
-  /** Numbers of the heads, over their columns. */
-  heads?: readonly number[];
-  tile: (at: number, place: number) => ComponentChildren;
+  grid: GridRows;
+  columns?: number;
+  /** Whether the numbers of the heads stand over their columns. */
+  numbered?: boolean;
+  /** A head by its place among all and in its row; one of them is reached by Tab. */
+  tile: (at: number, tabbed: boolean, place: number) => ComponentChildren;
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
-export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) {
+export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadGridProps) {
+  const first = grid.rows.flat().find((at) => at >= 0);
   return (
     <div
       class="atlas-grid stack"
@@ -261,24 +269,38 @@ export function HeadGrid({ layers, rows, columns, heads, tile }: HeadGridProps) 
       style={{ "--columns": columns }}
       onKeyDown={(event) => walkTiles(event, columns)}
     >
-      {heads && (
+      {numbered && (
         <div class="atlas-row atlas-columns-named stack muted" aria-hidden="true">
           <span />
-          {heads.map((head) => (
-            <span key={head}>{heads.length > 16 && head % 4 ? "" : head}</span>
+          {Array.from({ length: columns }, (_, head) => (
+            <span key={head}>{columns > 16 && head % 4 ? "" : head}</span>
           ))}
         </div>
       )}
-      {rows.map((row, at) => (
-        <div class="atlas-row stack" key={layers[at]}>
+      {grid.rows.map((row, at) => (
+        <div class="atlas-row stack" key={grid.layers[at]}>
           <span class="atlas-layer muted" aria-hidden="true">
-            {layers[at]}
+            {grid.layers[at]}
           </span>
-          {row.map(tile)}
+          {row.map((head, place) => tile(head, head === first, place))}
         </div>
       ))}
     </div>
   );
+}
+
+function widest({ rows }: GridRows): number {
+  return Math.max(...rows.map((row) => row.length));
+}
+
+/** What comes later, and why it did not. */
+export function useLoaded<Value>(load: () => Promise<Value>, of: readonly unknown[]): [Value | null, string] {
+  const [value, setValue] = useState<Value | null>(null);
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    load().then(setValue, (error: Error) => setFailure(error.message));
+  }, of);
+  return [value, failure];
 }
 
 interface HeadNavProps {

@@ -1,30 +1,17 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
 import { signColors } from "../../draw/color";
 import { collectLines, everyLine, exposure, ink, type LineOptions } from "../../draw/lines";
-import {
-  type Column,
-  columnTop,
-  type Focus,
-  type Mask,
-  otherSide,
-  pitchFor,
-  type Side,
-  visibleTokens,
-} from "../../draw/tokens";
+import { type Column, columnTop, type Focus, otherSide, pitchFor, type Side, visibleTokens } from "../../draw/tokens";
 import { codeOf, largest, topOf } from "../../draw/values";
 import { putPixels } from "../../parts/canvas";
 import { FEW_QUERIES } from "../../state/selection";
 import type { Store } from "../../state/store";
 
-/** Sizes of the picture in CSS pixels. */
-export interface Geometry {
-  /** Height of the part that can be seen. */
+/** Sizes of the picture in CSS pixels: the height is that of what can be seen. */
+interface Geometry extends Readonly<Record<Side, Column>> {
   readonly height: number;
-  /** Height of the longer column. */
   readonly longest: number;
   readonly pitch: number;
-  readonly query: Column;
-  readonly key: Column;
 }
 
 /** Height of a token that a finger can hit. */
@@ -66,12 +53,6 @@ const AIM = { light: 0.68, dark: 0.55 };
 /** Lines of a token that are fainter than one step of a screen are not drawn. */
 const FAINTEST = 1 / 255;
 
-interface Pen {
-  readonly lineWidth: number;
-  readonly gain: number;
-  readonly gamma: number;
-}
-
 /** Draws all chosen lines; false where there is nothing to draw on or from yet. */
 export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout): boolean {
   const [values, mask] = [store.values.value, store.mask.value];
@@ -88,7 +69,7 @@ export function paintAll(canvas: HTMLCanvasElement, store: Store, layout: Layout
   // So many lines at once are one grey surface: then those of a token alone.
   const many = values.queries >= FEW_QUERIES;
   const cutoffs = many ? everyLine(mask, 256) : store.cutoffs.value;
-  paint(canvas, store, layout, { lineWidth, gain, gamma: 1 }, { mask, cutoffs });
+  paint(canvas, store, layout, { lineWidth, gain, gamma: 1, mask, cutoffs });
   return true;
 }
 
@@ -101,40 +82,23 @@ export function paintToken(canvas: HTMLCanvasElement, store: Store, layout: Layo
   const gain = Math.min(12, 2.2 / most ** gamma);
   const visible = codeOf(values).sizes.findIndex((size) => gain * size ** gamma >= FAINTEST);
   const cutoffs = store.cutoffs.value.map((least) => Math.max(least, visible));
-  paint(canvas, store, layout, { lineWidth: 2, gain, gamma }, { mask, cutoffs, only });
+  paint(canvas, store, layout, { lineWidth: 2, gain, gamma, mask, cutoffs, only });
 }
 
-interface Choice {
-  readonly mask: Mask;
-  readonly cutoffs: Uint16Array;
-  readonly only?: Focus;
-}
+type Pen = Omit<LineOptions, "height" | Side | "reach"> & { readonly lineWidth: number };
 
-function paint(canvas: HTMLCanvasElement, store: Store, layout: Layout, pen: Pen, choice: Choice): void {
+/** All in device pixels. */
+function paint(canvas: HTMLCanvasElement, store: Store, layout: Layout, { lineWidth, ...pen }: Pen): void {
   const { width, density } = layout.lineArea.value;
+  const { height, query, key } = layout.geometry.value;
   const values = store.values.value;
   if (!values) return;
-  const options = lineOptions(layout, pen, choice);
+  const scaled = (column: Column) => ({ ...column, pitch: column.pitch * density, top: column.top * density });
+  const size = { width: Math.round(width * density), height: Math.round(height * density) };
+  const [wide, high] = [lineWidth * density, height * density];
+  const options = { ...pen, height: high, query: scaled(query), key: scaled(key), reach: wide };
   const lines = collectLines(values, store.map.value, options);
-  const size = { width: Math.round(width * density), height: Math.round(options.height) };
-  const pixels = ink(lines, store.lineInks.value, { ...size, lineWidth: pen.lineWidth * density });
-  putPixels(canvas, pixels, size);
-}
-
-/** Everything in device pixels. */
-function lineOptions(layout: Layout, pen: Pen, choice: Choice): LineOptions {
-  const { density } = layout.lineArea.value;
-  const { height, query, key } = layout.geometry.value;
-  const scaled = (column: typeof query) => ({ ...column, pitch: column.pitch * density, top: column.top * density });
-  return {
-    ...choice,
-    height: height * density,
-    query: scaled(query),
-    key: scaled(key),
-    reach: pen.lineWidth * density,
-    gain: pen.gain,
-    gamma: pen.gamma,
-  };
+  putPixels(canvas, ink(lines, store.lineInks.value, { ...size, lineWidth: wide }), size);
 }
 
 // What a hover changes at the tokens is written here, straight to the elements: with hundreds of tokens the virtual

@@ -16,15 +16,7 @@ const ASKED: Readonly<Record<Direction, string>> = {
 };
 
 /** What the parts of the panel share. */
-interface LinkParts {
-  readonly store: Store;
-  readonly links: PageLinks;
-  /** Shows a word and its gold head in all views while the pointer is there. */
-  readonly preview: (word: number) => void;
-  /** Pins them. */
-  readonly pin: (word: number) => void;
-  readonly pinned: (word: number) => boolean;
-}
+type LinkParts = ReturnType<typeof linkParts>;
 
 /** Gold links over the words beside what the chosen heads look at most, and both as a list. */
 export function LinksPanel({ store, links }: { store: Store; links: PageLinks }) {
@@ -83,14 +75,16 @@ export function LinksPanel({ store, links }: { store: Store; links: PageLinks })
   );
 }
 
-function linkParts(store: Store, links: PageLinks, direction: Direction): LinkParts {
+function linkParts(store: Store, links: PageLinks, direction: Direction) {
   return {
     store,
     links,
-    preview: (word) => store.preview(pairOf(links, word, direction)),
+    /** Shows a word and its gold head in all views while the pointer is there. */
+    preview: (word: number) => store.preview(pairOf(links, word, direction)),
     // A token -1 is fit away.
-    pin: (word) => store.select((now) => pinPair(now, { query: -1, key: -1, ...pairOf(links, word, direction) })),
-    pinned: (word) => {
+    pin: (word: number) =>
+      store.select((now) => pinPair(now, { query: -1, key: -1, ...pairOf(links, word, direction) })),
+    pinned: (word: number) => {
       const { query, key } = pairOf(links, word, direction);
       return store.pins.value.query[0] === query && store.pins.value.key[0] === key;
     },
@@ -288,17 +282,8 @@ export function arcPath(head: number, dependent: number, height: number, base: n
 /** Which word looks at the other, as in Python's `predicted_heads`. */
 export type Direction = PageSelection["link_direction"];
 
-/** What a head chooses for one word that has gold heads. */
-export interface Choice {
-  readonly word: number;
-  /** Mostly one: mentions may have several antecedents. */
-  readonly gold: readonly number[];
-  readonly label: string;
-  /** The word that is chosen as head; -1 where nothing is looked at. */
-  readonly chosen: number;
-  readonly weight: number;
-  readonly hit: boolean;
-}
+/** What a head chooses for one word that has gold heads; mentions may have several, -1 is chosen where none is looked at. */
+export type Choice = ReturnType<typeof choicesOf>[number];
 
 /**
  * Attention between words, axes word, word: the sum over the tokens of the word that is looked at, the mean over those
@@ -331,7 +316,7 @@ export function predictedHeads(map: Float64Array, direction: Direction): { chose
 }
 
 /** What is chosen for each word that has a gold head, in the order of the text. */
-export function choicesOf({ words, arcs }: PageLinks, map: Float64Array, direction: Direction): Choice[] {
+export function choicesOf({ words, arcs }: PageLinks, map: Float64Array, direction: Direction) {
   const predicted = predictedHeads(map, direction);
   return [...words.keys()].flatMap((word) => {
     const links = arcs.filter(({ dependent }) => dependent === word);

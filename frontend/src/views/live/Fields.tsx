@@ -13,6 +13,8 @@ const PLACEHOLDERS = {
 } as const;
 const FURTHER = { text_b: "+ second text", target: "+ target text" } as const;
 
+const TEXTS = ["text", "text_b", "target"] as const;
+
 /** The fields of what the model reads. */
 export function Fields({ live }: { live: Live }) {
   const { input } = live.asked.value;
@@ -20,12 +22,17 @@ export function Fields({ live }: { live: Live }) {
   if (input.messages) return <Messages live={live} messages={input.messages} />;
   return (
     <div class="live-fields stack">
-      {fields.includes("text") && <TextField live={live} name="text" value={input.text ?? ""} />}
-      {(["text_b", "target"] as const).map(
-        (name) =>
-          fields.includes(name) &&
-          input[name] !== undefined && <TextField key={name} live={live} name={name} value={input[name]} />,
-      )}
+      {TEXTS.filter((name) => fields.includes(name) && (name === "text" || input[name] !== undefined)).map((name) => (
+        <TypedText
+          key={name}
+          live={live}
+          name={name}
+          label={LABELS[name]}
+          placeholder={PLACEHOLDERS[name]}
+          value={input[name] ?? ""}
+          onText={(text) => live.type({ ...live.asked.peek().input, [name]: text })}
+        />
+      ))}
       <Files live={live} />
     </div>
   );
@@ -78,19 +85,6 @@ function Files({ live }: { live: Live }) {
       onProblem={(problem) => (live.problem.value = problem)}
     />
   ));
-}
-
-function TextField({ live, name, value }: { live: Live; name: keyof typeof LABELS; value: string }) {
-  return (
-    <TypedText
-      live={live}
-      name={name}
-      label={LABELS[name]}
-      placeholder={PLACEHOLDERS[name]}
-      value={value}
-      onText={(text) => live.type({ ...live.asked.peek().input, [name]: text })}
-    />
-  );
 }
 
 interface TypedTextProps {

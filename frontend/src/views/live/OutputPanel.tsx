@@ -148,14 +148,8 @@ function ByLayer({ at, live }: { at: number; live: Live }) {
   );
 }
 
-interface Both {
-  readonly guess: LiveGuess;
-  readonly was: number | undefined;
-  readonly is: number | undefined;
-}
-
 /** What is guessed after a change or before it, the likeliest of now first. */
-function both(before: readonly LiveGuess[], after: readonly LiveGuess[] | undefined): Both[] {
+function both(before: readonly LiveGuess[], after: readonly LiveGuess[] | undefined) {
   if (!after) return before.map((guess) => ({ guess, was: guess.probability, is: undefined }));
   const was = new Map(before.map((guess) => [guess.id, guess.probability]));
   const is = new Map(after.map((guess) => [guess.id, guess.probability]));

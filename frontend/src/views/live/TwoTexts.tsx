@@ -3,7 +3,8 @@ import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LiveLooking, LiveOutput } from "../../contract/live";
 import type { PageTokens } from "../../contract/page";
-import { type Answered, GONE, ModelError } from "../../source/model";
+import { type Answered, GONE } from "../../source/model";
+import { ModelError } from "../../source/source";
 import { type Live, newestQuestion } from "../../state/live";
 import type { Selection } from "../../state/selection";
 import { headLine, replaceRecord } from "../../state/store";
@@ -102,14 +103,8 @@ function said(output: LiveOutput | null): string {
 /** What the page of a comparison calls the weights of its first record. */
 const OF_A = "other";
 
-/** Tokens of a text that the other has not, as places. */
-export interface Edit {
-  readonly first: readonly number[];
-  readonly second: readonly number[];
-}
-
 /** Which tokens of two texts the other has not: as few as can be. */
-export function editOf({ pieces: first }: PageTokens, { pieces: second }: PageTokens): Edit {
+export function editOf({ pieces: first }: PageTokens, { pieces: second }: PageTokens) {
   const common = commonTokens(first, second);
   const edit = { first: [] as number[], second: [] as number[] };
   let [a, b] = [0, 0];

@@ -2,19 +2,7 @@ import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signa
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../contract/page";
 import { parseHex, pixelOf, stretched } from "../../draw/color";
-import {
-  type HeatColors,
-  heat,
-  keyLooks,
-  type Level,
-  type Look,
-  type LookRules,
-  levelFor,
-  looksOf,
-  paddedTokens,
-  pyramid,
-  tileOf,
-} from "../../draw/heat";
+import { heat, keyLooks, type LookRules, levelFor, looksOf, paddedTokens, pyramid, tileOf } from "../../draw/heat";
 import { scoreAt } from "../../draw/scores";
 import type { Side } from "../../draw/tokens";
 import { liftTile } from "../../draw/values";
@@ -33,7 +21,7 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
   const width = useWidth(root, ".matrix");
   // Names would leave no room for the matrix of a small picture, as on a phone.
   const named = useComputed(() => (names === "none" || (names && width.value < 2 * 104) ? 0 : 104));
-  const picture = useComputed((): Picture | null => createPicture(store));
+  const picture = useComputed(() => createPicture(store));
   const size = useComputed((): Room => {
     const { query, key } = store.shownStack.value ?? store.stack.value;
     const [rows, columns] = [query.labels.length, key.labels.length];
@@ -279,19 +267,11 @@ function Status({ store }: { store: Store }) {
 }
 
 /** All that a matrix is drawn from. */
-export interface Picture {
-  readonly levels: readonly Level[];
-  readonly colors: HeatColors;
-  readonly rules: LookRules;
-  /** The looks without colour that occur. */
-  readonly looks: readonly Look[];
-  /** The value that has the last colour. */
-  readonly top: number;
-}
+export type Picture = NonNullable<ReturnType<typeof createPicture>>;
 
 const EMPTY = { light: ["#eceff3", "#b9c0ca"], dark: ["#1a1e25", "#454d59"] };
 
-export function createPicture(store: Store): Picture | null {
+export function createPicture(store: Store) {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
   const dark = store.dark.value;
@@ -312,9 +292,9 @@ export function createPicture(store: Store): Picture | null {
   const own = tileOf(values, store.map.value);
   const tile = share ? liftTile(own, even) : own;
   const levels = pyramid(tile, signed ? "signed" : "plain");
-  if (signed || share) return { levels, colors: { ramp: store.ramp.value, ground, ink }, rules, looks, top: tile.top };
-  const last = levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
+  const last = signed || share ? 255 : levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
   const ramp = stretched(store.ramp.value, last);
+  // The last colour stands for `top`.
   return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
 }
 

@@ -61,7 +61,7 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
       onPointerLeave={() => (store.peeked.value = null)}
       onKeyDown={(event) => walk(event, store, places.value)}
     >
-      <canvas data-canvas="tiles" style={{ width: `${width}px`, height: `${height}px` }} />
+      <canvas data-canvas="tiles" aria-hidden="true" style={{ width: `${width}px`, height: `${height}px` }} />
       <TileRulers store={store} places={places.value} />
       {places.value.heat && !colors ? (
         <HeatCells store={store} places={places.value} opens={opens} />

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { PageQuantity, PageTokens } from "../../contract/page";
 import { CHOICES } from "../../contract/values";
-import { type Ramp, rampColor, rampCss, signedByte, textOn, wordRamp } from "../../draw/color";
+import { rampColor, rampCss, signedByte, textOn, wordRamp } from "../../draw/color";
 import {
   boxOf,
   contrastPatch,
@@ -32,21 +32,7 @@ type Direction = Selection["direction"];
 const PINNED = "pinned";
 
 /** How strongly each token of one side is coloured. */
-export interface Heat {
-  readonly side: Side;
-  readonly values: Float32Array;
-  /** The place of each token in the ramp. */
-  readonly bytes: Uint8Array;
-  /** The number of a token. */
-  readonly text: (token: number) => string;
-  readonly ticks: ReturnType<typeof ticksOf>;
-  readonly label: string;
-  readonly ramp: Ramp;
-  /** The byte of the ramp that stands for nothing. */
-  readonly none: number;
-  /** The tokens whose attention it is. */
-  readonly focus: Focus | null;
-}
+export type Heat = NonNullable<ReturnType<typeof heatOf>>;
 
 /** The words themselves, with heat by the attention that they receive or give. */
 export function TextView({ store, room, plain = false }: ViewParts) {
@@ -173,7 +159,7 @@ function pinnedName({ pins, shownStack, stack }: Store): string | null {
 }
 
 /** Without anything chosen, `plain` pictures show what the patch with most contrast looks at. */
-export function heatOf(store: Store, direction: Direction, plain = false): Heat | null {
+export function heatOf(store: Store, direction: Direction, plain = false) {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
   const patch =
@@ -181,17 +167,19 @@ export function heatOf(store: Store, direction: Direction, plain = false): Heat 
   const focus: Focus | null = store.focus.value ?? (patch === null ? null : { side: "query", tokens: [patch] });
   const { side, heat, even } = heatAndEven(store, focus, direction, values, mask);
   const facts = store.quantity.value;
-  const none = facts.signed ? 128 : 0;
   const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
   const ramp = facts.signed || over ? store.ramp.value : wordRamp(store.ramp.value);
   return {
     ...scaleOf(facts, heat, even, over ? Math.min(PICTURE_TOP, topLift(values.keys)) : topLift(values.keys)),
     side,
     values: heat,
-    text: (token) => store.told.value(heat[token], even[token]),
+    /** The number of a token. */
+    text: (token: number) => store.told.value(heat[token], even[token]),
     ramp,
+    /** The tokens whose attention it is. */
     focus,
-    none,
+    /** The byte of the ramp that stands for nothing. */
+    none: facts.signed ? 128 : 0,
   };
 }
 

@@ -137,12 +137,11 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
   const { index } = view;
   const { model, heads, texts } = index[side];
   const pairs = useMemo(() => pairsOf(index, side), [index, side]);
-  const first = rows.rows.flat().find((at) => at >= 0);
-  const tile = (at: number, place: number) =>
+  const tile = (at: number, tabbed: boolean, place: number) =>
     at < 0 ? (
       <span key={`empty ${place}`} class="twin-empty" />
     ) : (
-      <MatchedTile key={at} view={view} side={side} at={at} pair={pairs[at]} tabbed={at === first} />
+      <MatchedTile key={at} view={view} side={side} at={at} pair={pairs[at]} tabbed={tabbed} />
     );
   return (
     <section class="twin-side" data-side={side} aria-label={index.names[side === "a" ? 0 : 1]}>
@@ -152,12 +151,7 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
         </a>{" "}
         <small>{[model, counted(heads.length, "head"), counted(texts, "text")].filter(Boolean).join(", ")}</small>
       </h2>
-      <HeadGrid
-        layers={rows.layers}
-        rows={rows.rows}
-        columns={Math.max(...rows.rows.map((row) => row.length))}
-        tile={tile}
-      />
+      <HeadGrid grid={rows} tile={tile} />
       {left.length > 0 && (
         <>
           <h3>Without a partner</h3>

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { rampCss, weightRamp, wordRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
 import { Scale } from "../../../parts/legend";
@@ -21,7 +21,7 @@ import {
   treeText,
 } from "../../../state/atlas";
 import { counted } from "../../../state/words";
-import { Bars, Card, HeadGrid, Heading, HeadNav, Table } from "../parts";
+import { Bars, Card, HeadGrid, Heading, HeadNav, Table, useLoaded } from "../parts";
 import { Strata, TextPage } from "../Texts";
 
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
@@ -69,11 +69,10 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
 function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
   const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const { heads } = view.index;
-  const { layers, rows } = rowsOf(heads.map(([layer, head]) => ({ layer, head })));
+  const grid = rowsOf(heads.map(([layer, head]) => ({ layer, head })));
   const columns = 1 + Math.max(...heads.map(([, head]) => head));
   const range = rangeOf(metric?.values ?? []);
-  const first = rows[0]?.[0];
-  const tile = (at: number) => {
+  const tile = (at: number, tabbed: boolean) => {
     const [layer, head] = heads[at];
     const value = metric?.values[at] ?? null;
     const byte = value === null ? 0 : byteOf(partOf(value, range));
@@ -84,7 +83,7 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
         href={headAddress(layer, head)}
         data-tile={`${layer}-${head}`}
         data-unknown={value === null || undefined}
-        tabIndex={at === first ? 0 : -1}
+        tabIndex={tabbed ? 0 : -1}
         aria-label={`Head ${layer}-${head}${metric ? `: ${metricWords(metric.name)} ${digits(value)}` : ""}`}
         title={`Head ${layer}-${head}${metric ? `\n${metricWords(metric.name)} ${digits(value)}` : ""}`}
         style={{
@@ -96,7 +95,7 @@ function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | unde
       </a>
     );
   };
-  return <HeadGrid layers={layers} rows={rows} columns={columns} tile={tile} />;
+  return <HeadGrid grid={grid} columns={columns} tile={tile} />;
 }
 
 /** The byte of a ramp for a part: even the smallest value is coloured a little, since it is known. */
@@ -120,11 +119,7 @@ export interface TreeView {
 /** Everything that a tree says of one head; or one text as it sees it. */
 export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
   const [layer, number] = place.head ?? [0, 0];
-  const [said, setSaid] = useState<TreeHead | null>(null);
-  const [failure, setFailure] = useState("");
-  useEffect(() => {
-    view.head(layer, number).then(setSaid, (error: Error) => setFailure(error.message));
-  }, [view, layer, number]);
+  const [said, failure] = useLoaded(() => view.head(layer, number), [view, layer, number]);
   const { heads, model } = view.index;
   const at = heads.findIndex(([one, other]) => one === layer && other === number);
   const sequence = place.text === null ? undefined : said?.sequences[place.text];
