@@ -26,8 +26,8 @@ from headscope.capturing.inputs.inputs import (
     with_target,
 )
 from headscope.capturing.inputs.parse import (
+    are_several_inputs,
     check_reader,
-    is_conversation,
     parse_call,
     parse_texts,
 )
@@ -153,7 +153,7 @@ def budget(
         >>> print(budget(model, tokenizer, "The cat sat.", keep="qk"))
         keeps 18 kB: queries and keys 18 kB; not values 9.2 kB, weights 3.6 kB, statistics 9.4 kB
     """
-    if isinstance(text, list) and not is_conversation(text):
+    if are_several_inputs(text):
         given = []
         for number, outcome in enumerate(parse_texts(text)):
             if isinstance(outcome, HeadscopeError):

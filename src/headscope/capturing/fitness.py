@@ -143,14 +143,8 @@ def new_weights(model: nn.Module) -> tuple[str, ...]:
     if len(new) == len(named) or not there:
         return ()
     width = getattr(getattr(model, "config", None), "initializer_range", None)
-    for weight in there:
-        # A single trained weight shows that the model was trained after it was loaded.
-        is_made = _drawn(weight, width)
-        if weight.ndim == 1:
-            is_made = bool((weight == 0).all()) or bool((weight == 1).all())
-        if not is_made:
-            return ()
-    return tuple(new)
+    # A single trained weight shows that the model was trained after it was loaded.
+    return tuple(new) if all(_drawn(weight, width) for weight in there) else ()
 
 
 def looks_ahead(model: nn.Module, ids: Sequence[int], asks: str = NEXT) -> bool:
@@ -276,12 +270,8 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], Set[int
     for number in one & two:
         # The mark of a space comes before unknown words, too.
         piece = str(tokenizer.convert_ids_to_tokens(number)).strip("\u2581\u0120 ")
-        # An alphabet, of single letters but for the special tokens, may have no token for what is
-        # unknown, and use a letter.
-        is_letter = len(piece) == 1 and piece.isalnum()
-        if is_letter:
-            words = (each for each, at in tokenizer.get_vocab().items() if at not in special)
-            is_letter = set(map(len, words)) == {1}
+        # An alphabet may have no token for what is unknown, and use a letter.
+        is_letter = len(piece) == 1 and piece.isalnum() and _is_alphabet(tokenizer)
         if number in special or (piece and not is_letter):
             unknown.add(number)
         elif not piece:
@@ -290,10 +280,19 @@ def _vocabulary(tokenizer: Any) -> tuple[frozenset[int], frozenset[int], Set[int
     return frozenset(unknown), frozenset(others), passed, added
 
 
+def _is_alphabet(tokenizer: Any) -> bool:
+    """Whether a vocabulary is of single letters, but for its special tokens."""
+    own = set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+    return set(map(len, own)) == {1}
+
+
 def _drawn(matrix: torch.Tensor, width: float | None) -> bool:
-    """Whether a matrix still holds the normal numbers that it was initialised with: it was written
-    once, and mean, variance and fourth moment are those of such numbers.
+    """Whether a bias or a norm still is of zeros or ones, or a matrix still holds the normal
+    numbers that it was initialised with: it was written once, and mean, variance and fourth moment
+    are those of such numbers.
     """
+    if matrix.ndim == 1:
+        return bool((matrix == 0).all() or (matrix == 1).all())
     # torch counts how often a tensor is written (`_version`), except for tensors of inference mode,
     # which cannot be trained.
     if not width or not (matrix.is_inference() or matrix._version == 1):

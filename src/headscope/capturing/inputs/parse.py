@@ -174,6 +174,11 @@ def _several(given: Any, call: str, advice: str) -> Any:
     return rows
 
 
+def are_several_inputs(given: Any) -> bool:
+    """Whether `budget` was given a list of inputs, and not one."""
+    return isinstance(given, list) and not is_conversation(given)
+
+
 def parse_prompts(prompts: Any) -> tuple[Outcome, ...]:
     """The prompts of one `generate_many`.
 
