@@ -247,9 +247,9 @@ class Heads(Result):
         return cells
 
     def _kept(self) -> Kept:
-        from headscope.patterns._heads_file import kept_of
+        from headscope.patterns._heads_file import kept_of_heads
 
-        return kept_of(self)
+        return kept_of_heads(self)
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:

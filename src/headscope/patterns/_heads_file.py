@@ -19,7 +19,7 @@ from headscope.storage import array_of, check_document
 OPTIONS = ("confidence", "alpha", "correction", "margin")
 
 
-def kept_of(heads: Heads) -> Kept:
+def kept_of_heads(heads: Heads) -> Kept:
     """The fields and arrays of a file: what was counted, and the options of the labels."""
     tally = heads.tally
     sums, arrays = tally.sums.kept()
@@ -64,7 +64,7 @@ def load_tally(path: str | os.PathLike[str], patterns: tuple[Pattern, ...] | Non
 
 
 def heads_of_kept(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Heads:
-    """Heads from the fields and arrays of `kept_of`. To be called inside `reading`.
+    """Heads from the fields and arrays of `kept_of_heads`. To be called inside `reading`.
 
     Raises:
         TypeError: where something has a wrong type.
