@@ -2,11 +2,9 @@ import type { Ramp } from "./color";
 import { eachRun, type Visible } from "./scores";
 import { type LayerValues, topOf } from "./values";
 
-/** The part of a matrix that is seen, in device pixels. */
-interface Viewport {
-  readonly width: number;
-  readonly height: number;
-  /** First column and row at the left and upper edge; fractions allowed. */
+/** Which part of a matrix is seen, in pixels. */
+export interface View {
+  /** First column and row at the edges; fractions allowed. */
   readonly left: number;
   readonly top: number;
   /** Pixels of one cell. */
@@ -23,7 +21,7 @@ export interface HeatColors {
 /** RGBA pixels: each looks its cell up, in the level whose cells are about as large as a pixel. */
 export function heat(
   levels: readonly Level[],
-  view: Viewport,
+  view: View & { readonly width: number; readonly height: number },
   { ramp, ground, ink }: HeatColors,
   rules: LookRules,
 ): Uint8ClampedArray<ArrayBuffer> {

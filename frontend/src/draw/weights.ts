@@ -14,11 +14,7 @@ export interface LayerWeights {
 /** The weight that each byte stands for. */
 export const WEIGHT = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
 
-export interface WeightShape {
-  readonly heads: number;
-  readonly queries: number;
-  readonly keys: number;
-}
+export type WeightShape = Pick<LayerWeights, "heads" | "queries" | "keys">;
 
 /** Weights of which the bytes of each head are an array of their own, axes query, key. */
 export function headWeights(

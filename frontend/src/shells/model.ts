@@ -1,5 +1,5 @@
 import { effect } from "@preact/signals-core";
-import type { LiveFacts, LiveInput, LiveLooking } from "../contract/live";
+import type { LiveFacts, LiveInput } from "../contract/live";
 import { DEFAULTS } from "../contract/values";
 import { mountChoice, mountFailure, mounting, mountMessage } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
@@ -98,18 +98,8 @@ export async function firstAnswer(
     if (asked.changes.length > 0) return model.ask({ ...asked, changes: [] }, looking);
     if (!alone || !(fields.includes("image") || fields.includes("audio"))) throw error;
     // A model such as CLIP reads no text without a picture; a link never holds one.
-    return askWithFile(model, facts, element, { asked, looking });
+    return model.ask({ ...asked, input: { ...input, ...(await chosenInput(facts, element)) } }, looking);
   }
-}
-
-interface FirstQuestion {
-  readonly asked: Asked;
-  readonly looking: LiveLooking;
-}
-
-async function askWithFile(model: Model, facts: LiveFacts, element: HTMLElement, { asked, looking }: FirstQuestion) {
-  const input = { ...asked.input, ...(await chosenInput(facts, element)) };
-  return model.ask({ ...asked, input }, looking);
 }
 
 /** What is read first where the address says nothing; a model of pictures or sounds is given one. */

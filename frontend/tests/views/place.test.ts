@@ -6,6 +6,10 @@ import { type Places, placeByLayer, placeByNumber } from "../../src/views/overvi
 import { examplePage } from "../examples/page";
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
+const grid = (layers: number, heads: number) =>
+  ({ layers: range(layers).map((layer) => ({ layer })), head_numbers: range(heads) }) as Parameters<
+    typeof placeByLayer
+  >[0];
 const ROOM = { width: 640, height: 596, most: 120 };
 
 /** No tile lies on another or outside. */
@@ -19,7 +23,7 @@ function expectApart({ cells, size, width, height }: Places) {
 }
 
 test("tiles of 12 x 12 heads have 44 pixels where a window of 1280 x 800 leaves that room", () => {
-  const places = placeByLayer({ layers: range(12), numbers: range(12) }, ROOM);
+  const places = placeByLayer(grid(12, 12), ROOM);
   expect(places.size).toBeGreaterThanOrEqual(44);
   expect([places.rows.length, places.columns.length, places.heat]).toEqual([12, 12, false]);
   expectApart(places);
@@ -31,7 +35,7 @@ test.each([
   [80, 64],
   [126, 128],
 ])("%i x %i heads fit into the room, labels stand apart", (layers, heads) => {
-  const places = placeByLayer({ layers: range(layers), numbers: range(heads) }, ROOM);
+  const places = placeByLayer(grid(layers, heads), ROOM);
   expect(places.width).toBeLessThanOrEqual(ROOM.width);
   expect(places.height).toBeLessThanOrEqual(ROOM.height);
   const gaps = (values: number[]) => values.slice(1).map((value, at) => value - values[at]);

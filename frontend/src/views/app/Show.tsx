@@ -1,6 +1,7 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
+import type { MatrixTile } from "../../draw/thumbs";
 import { putPixels } from "../../parts/canvas";
 import { animatedWebp, bytesOf, saveFile } from "../../parts/files";
 import { headName } from "../../state/evidence";
@@ -17,11 +18,7 @@ const FILM = { width: 1280, height: 720, margin: 40, half: 580, right: 660 };
 const [STAYS, LAST_STAYS] = [900, 2500];
 
 /** A head in a frame; its name where it has one. */
-interface Placed {
-  readonly head: number;
-  readonly left: number;
-  readonly top: number;
-  readonly size: number;
+interface Placed extends MatrixTile {
   readonly style: "lines" | "matrices";
   readonly named?: boolean;
 }

@@ -2,7 +2,17 @@ import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signa
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../contract/page";
 import { parseHex, pixelOf, stretched } from "../../draw/color";
-import { heat, keyLooks, type LookRules, levelFor, looksOf, paddedTokens, pyramid, tileOf } from "../../draw/heat";
+import {
+  heat,
+  keyLooks,
+  type LookRules,
+  levelFor,
+  looksOf,
+  paddedTokens,
+  pyramid,
+  tileOf,
+  type View,
+} from "../../draw/heat";
 import { scoreAt } from "../../draw/scores";
 import type { Side } from "../../draw/tokens";
 import { liftTile } from "../../draw/values";
@@ -13,7 +23,7 @@ import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "
 import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { readable, signedNumber } from "../../state/words";
-import { clamped, fitted, gestures, labelled, type Room, type View, withCell, zoomed } from "./viewport";
+import { clamped, fitted, gestures, labelled, type Room, withCell, zoomed } from "./viewport";
 
 /** One head as a matrix of queries and keys. */
 export function MatrixView({ store, room, plain = false, names }: ViewParts) {
@@ -103,8 +113,7 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
           <div aria-hidden="true">
             <canvas data-canvas="matrix" />
           </div>
-          <WrittenRules stack={stack} view={view.value} />
-          <Cross store={store} view={view} size={size} />
+          <Marks store={store} stack={stack} view={view} />
         </div>
       </div>
       {!plain && <Legend store={store} picture={picture.value} view={view} />}
@@ -118,53 +127,21 @@ function axisSize({ labels }: PageTokens, most: number): number {
   return Math.min(most, 18 + 7 * longest);
 }
 
-/** Lines between the prompt and what the model wrote after it. */
-function WrittenRules({ stack: { query, key }, view: { left, top, cell } }: { stack: PageStack; view: View }) {
-  return (
-    <>
-      {query.written !== undefined && (
-        <span class="written-rule" style={{ inset: `${(query.written - top) * cell}px 0 auto`, height: "2px" }} />
-      )}
-      {key.written !== undefined && (
-        <span class="written-rule" style={{ inset: `0 auto 0 ${(key.written - left) * cell}px`, width: "2px" }} />
-      )}
-    </>
-  );
-}
-
-interface CrossProps {
-  store: Store;
-  view: { readonly value: View };
-  size: { readonly value: Room };
-}
-
-/** Marks the row and the column of the pair that is looked at. */
-function Cross({ store, view, size }: CrossProps) {
+/** Lines between the prompt and what the model wrote after it, and around the row and column that are looked at. */
+function Marks({ store, stack, view }: { store: Store; stack: PageStack; view: ReadonlySignal<View> }) {
   const { query, key } = store.pair.value;
   const { left, top, cell } = view.value;
-  const { rows, columns } = size.value;
   const side = Math.max(2, cell);
-  return (
-    <>
-      {query !== null && (
-        <span
-          class="cross"
-          style={{
-            top: `${(query - top) * cell}px`,
-            left: 0,
-            width: `${(columns - left) * cell}px`,
-            height: `${side}px`,
-          }}
-        />
-      )}
-      {key !== null && (
-        <span
-          class="cross"
-          style={{ left: `${(key - left) * cell}px`, top: 0, height: `${(rows - top) * cell}px`, width: `${side}px` }}
-        />
-      )}
-    </>
-  );
+  const marks = [
+    ["written-rule", stack.query.written, stack.key.written, 2],
+    ["cross", query, key, side],
+  ] as const;
+  return marks.map(([name, row, column, size]) => [
+    row != null && <span class={name} style={{ inset: `${(row - top) * cell}px 0 auto`, height: `${size}px` }} />,
+    column != null && (
+      <span class={name} style={{ inset: `0 auto 0 ${(column - left) * cell}px`, width: `${size}px` }} />
+    ),
+  ]);
 }
 
 interface AxisProps {

@@ -1,15 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
+import type { View } from "../../draw/heat";
 import { ARROWS } from "../../parts/controls";
 import type { Store } from "../../state/store";
-
-/** Which part of a matrix is seen, in CSS pixels. */
-export interface View {
-  /** First column and row at the edges; fractions allowed. */
-  readonly left: number;
-  readonly top: number;
-  /** Pixels of one cell. */
-  readonly cell: number;
-}
 
 export interface Room {
   readonly width: number;

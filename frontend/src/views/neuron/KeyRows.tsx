@@ -1,7 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { type Ramp, signedRamp } from "../../draw/color";
+import { signedRamp } from "../../draw/color";
 import { density, putPixels, useWidth } from "../../parts/canvas";
 import { reportDrawn } from "../../parts/mount";
 import { valueText } from "../../state/quantity";
@@ -206,63 +206,35 @@ function layoutOf(width: number, features: number): Pick<Sizes, "cell" | "bands"
   return { cell, bands: [NAME, NAME + cell * features + GAP], gap: GAP, width };
 }
 
-interface Band {
-  readonly left: number;
-  readonly top: number;
-  readonly height: number;
-  readonly values: Float32Array;
-  readonly most: number;
-}
+/** Faint numbers stay visible: a colour is as strong as this power of a number's part of the maximum. */
+const POWER = 0.7;
 
 /** The rows of neurons that are seen, with the query above them. */
 function neuronPixels(table: NeuronTable, sizes: Sizes, scale: number, dark: boolean, heading: number) {
-  const width = Math.round((sizes.bands[1] + sizes.cell * table.features) * scale);
-  const height = Math.round((sizes.height + heading) * scale);
-  const pixels = new Uint32Array(Math.max(1, width) * Math.max(1, height));
+  const width = Math.max(1, Math.round((sizes.bands[1] + sizes.cell * table.features) * scale));
+  const height = Math.max(1, Math.round((sizes.height + heading) * scale));
+  const pixels = new Uint32Array(width * height);
   const ramp = signedRamp(dark);
-  const draw = (band: Band) => drawBand(pixels, { width, height }, band, table.order, sizes.cell, scale, ramp, heading);
+  const line = sizes.cell > 3 ? 1 : 0;
+  /** A band of neurons as high as a row, below `clip`. */
+  const draw = (band: number, top: number, values: Float32Array, most: number, clip = heading) => {
+    const from = Math.max(Math.round(clip * scale), Math.round((top + 1) * scale));
+    const to = Math.min(height, Math.round((top + PITCH - 1) * scale));
+    table.order.forEach((feature, place) => {
+      const part = most > 0 ? Math.min(1, Math.abs(values[feature]) / most) : 0;
+      const byte = Math.round(128 + 127 * Math.sign(values[feature]) * part ** POWER);
+      const left = Math.round((band + place * sizes.cell) * scale);
+      const right = Math.round((band + (place + 1) * sizes.cell - line) * scale);
+      for (let y = from; y < to; y++) pixels.fill(ramp[Math.max(1, byte)], y * width + left, y * width + right);
+    });
+  };
   const [keys, products] = sizes.bands;
   for (let key = sizes.first; key < sizes.end; key++) {
     const top = heading + key * PITCH - sizes.offset;
     const weaker = table.scores[key] === Number.NEGATIVE_INFINITY ? MASKED : 1;
-    draw({ left: keys, top, height: PITCH, values: table.keyAt(key), most: weaker * table.most.k });
-    draw({ left: products, top, height: PITCH, values: table.productAt(key), most: weaker * table.most.product });
+    draw(keys, top, table.keyAt(key), weaker * table.most.k);
+    draw(products, top, table.productAt(key), weaker * table.most.product);
   }
-  drawBand(
-    pixels,
-    { width, height },
-    { left: keys, top: heading - PITCH - 6, height: PITCH, values: table.q, most: table.most.q },
-    table.order,
-    sizes.cell,
-    scale,
-    ramp,
-    0,
-  );
-  return { pixels: new Uint8ClampedArray(pixels.buffer), width: Math.max(1, width), height: Math.max(1, height) };
-}
-
-/** Faint numbers stay visible: a colour is as strong as this power of a number's part of the maximum. */
-const POWER = 0.7;
-
-function drawBand(
-  pixels: Uint32Array,
-  { width, height }: { width: number; height: number },
-  band: Band,
-  order: readonly number[],
-  cell: number,
-  scale: number,
-  ramp: Ramp,
-  clip: number,
-): void {
-  const from = Math.max(Math.round(clip * scale), Math.round((band.top + 1) * scale));
-  const to = Math.min(height, Math.round((band.top + band.height - 1) * scale));
-  const line = cell > 3 ? 1 : 0;
-  order.forEach((feature, place) => {
-    const part = band.most > 0 ? Math.min(1, Math.abs(band.values[feature]) / band.most) : 0;
-    const byte = Math.round(128 + 127 * Math.sign(band.values[feature]) * part ** POWER);
-    const color = ramp[Math.max(1, byte)];
-    const left = Math.round((band.left + place * cell) * scale);
-    const right = Math.round((band.left + (place + 1) * cell - line) * scale);
-    for (let y = from; y < to; y++) pixels.fill(color, y * width + left, y * width + right);
-  });
+  draw(keys, heading - PITCH - 6, table.q, table.most.q, 0);
+  return { pixels: new Uint8ClampedArray(pixels.buffer), width, height };
 }

@@ -41,9 +41,8 @@ function SmallTiles(given: Omit<TilesProps, "places">) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
   const places = useComputed(() => {
-    const { layers, head_numbers: numbers, absent = [] } = given.store.stack.value;
     const room = { width: width.value || WIDTH, height: HIGHEST, most: MOST };
-    return placeByLayer({ layers: layers.map(({ layer }) => layer), numbers, absent }, room);
+    return placeByLayer(given.store.stack.value, room);
   });
   return (
     <div ref={root}>

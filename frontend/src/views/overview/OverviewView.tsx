@@ -47,25 +47,17 @@ const MOST_OF_LINES = 16;
 /** Height of the picture in one column. */
 const STACKED_PICTURE = 460;
 
-interface Around {
-  readonly layers: number;
-  readonly heads: number;
-  readonly width: number;
-  readonly room: number;
-}
-
 /** The room of the tiles: beside a head, or in one column; lines scroll down rather than become smaller. */
-function spaceOf(
-  { layers, heads, width, room }: Around,
-  how: { stacked: boolean; lines: boolean; wide: boolean },
-): Room {
-  const part = how.stacked || how.wide ? 1 : heads > 1.4 * layers ? 0.6 : 0.55;
-  const inner = part * width - PADDING;
-  const most = how.stacked ? MOST_STACKED : MOST;
+function spaceOf({ stack, selection }: Store, width: number, room: number, stacked: boolean, wide: boolean): Room {
+  const { layers, head_numbers: numbers } = stack.value;
+  const lines = selection.value.tiles === "lines" && numbers.length <= MOST_OF_LINES;
+  const part = numbers.length > 1.4 * layers.length ? 0.6 : 0.55;
+  const inner = (stacked || wide ? 1 : part) * width - PADDING;
+  const most = stacked ? MOST_STACKED : MOST;
   return {
     width: inner,
-    height: how.stacked || how.lines ? 1e4 : room + MORE,
-    most: how.lines ? Math.max(LEAST_LINES + 4, Math.floor((inner - PADDING) / heads)) : most,
+    height: stacked || lines ? 1e4 : room + MORE,
+    most: lines ? Math.max(LEAST_LINES + 4, Math.floor((inner - PADDING) / numbers.length)) : most,
   };
 }
 
@@ -91,20 +83,10 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
     return tiles === "lines" && count <= MOST_OF_LINES && (LEAST_LINES + 4) * count > 0.55 * width.value;
   });
   const places = useComputed(() => {
-    const { layers, head_numbers: numbers, absent = [] } = store.stack.value;
-    const space = spaceOf(
-      { layers: layers.length, heads: numbers.length, width: width.value, room: room.value },
-      {
-        stacked: stacked.value,
-        lines: store.selection.value.tiles === "lines" && numbers.length <= MOST_OF_LINES,
-        wide: wide.value,
-      },
-    );
+    const space = spaceOf(store, width.value, room.value, stacked.value, wide.value);
     const { order } = store.selection.value;
     const kinds = store.kinds.value;
-    const numbered = layers.map(({ layer }) => layer);
-    if (order === "layer" || !kinds || kinds.left > 0)
-      return placeByLayer({ layers: numbered, numbers, absent }, space);
+    if (order === "layer" || !kinds || kinds.left > 0) return placeByLayer(store.stack.value, space);
     return placeByNumber(kinds, order, space);
   });
   const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));

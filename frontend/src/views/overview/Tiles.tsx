@@ -61,8 +61,7 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
       onPointerLeave={() => (store.peeked.value = null)}
       onKeyDown={(event) => walk(event, store, places.value)}
     >
-      <canvas data-canvas="tiles" aria-hidden="true" style={{ width: `${width}px`, height: `${height}px` }} />
-      <TileRulers store={store} places={places.value} />
+      <Drawn store={store} places={places.value} />
       {places.value.heat && !colors ? (
         <HeatCells store={store} places={places.value} opens={opens} />
       ) : (
@@ -129,10 +128,11 @@ function chooseTile(store: Store, at: number, opens: View | undefined, add: bool
   else store.select((now) => ({ ...keepHead(now, at, store.stack.value), ...(opens && { view: opens }) }));
 }
 
-/** Numbers of layers and heads; how many are of a kind; heads that share keys and values. */
-function TileRulers({ store, places }: { store: Store; places: Places }) {
+/** The pictures, under numbers of layers and heads; how many are of a kind; heads that share keys and values. */
+function Drawn({ store, places }: { store: Store; places: Places }) {
   return (
     <div aria-hidden="true">
+      <canvas data-canvas="tiles" style={{ width: `${places.width}px`, height: `${places.height}px` }} />
       {places.rows.map(({ y, text, kind }) => (
         <span
           key={`${y}`}

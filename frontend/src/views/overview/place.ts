@@ -1,3 +1,4 @@
+import type { PageStack } from "../../contract/page";
 import type { KindName } from "../../draw/kinds";
 import type { LoadedKinds } from "../../source/heads";
 import { byNumber, headsByKind, numbersOf, shareText } from "../../state/kinds";
@@ -51,15 +52,10 @@ const [ROW_LABEL, COLUMN_LABEL] = [15, 20];
 const TOP = 16;
 const BETWEEN_KINDS = 7;
 
-interface Grid {
-  readonly layers: readonly number[];
-  readonly numbers: readonly number[];
-  /** Layers without attention. */
-  readonly absent?: readonly { readonly layer: number; readonly why: string }[];
-}
-
 /** Tiles by layer and head: the grid that fits. */
-export function placeByLayer({ layers, numbers, absent = [] }: Grid, room: Room): Places {
+export function placeByLayer(stack: Pick<PageStack, "layers" | "head_numbers" | "absent">, room: Room): Places {
+  const { head_numbers: numbers, absent = [] } = stack;
+  const layers = stack.layers.map(({ layer }) => layer);
   const all = [...layers, ...absent.map(({ layer }) => layer)].sort((a, b) => a - b);
   const lineOf = (layer: number) => all.indexOf(layer);
   const label = Math.max(...all) > 9 ? 22 : 18;

@@ -57,7 +57,7 @@ export function TextView({ store, room, plain = false }: ViewParts) {
           }}
         />
         <small class="view-note muted">{noteOf(store, direction)}</small>
-        {heat.value && <HeatScale heat={heat.value} />}
+        {heat.value && <Scale {...heat.value} ticks={fewer(heat.value.ticks)} />}
       </div>
       <Scrolling
         long={!stack.query.areas && Math.max(...sides.map((side) => stack[side].labels.length)) >= LONG}
@@ -238,9 +238,9 @@ function noteOf(store: Store, direction: Direction): string {
   return `${direction === "received" ? `${what} received, mean over queries` : `strongest ${label} given`}${who}`;
 }
 
-function HeatScale({ heat: { ticks, label, ramp } }: { heat: Heat }) {
-  const few = ticks.length < 5 ? ticks : [ticks[0], ticks[2], ticks[4]];
-  return <Scale ramp={ramp} ticks={few} label={label} />;
+/** At most three of the marks of a scale. */
+function fewer<Tick>(ticks: readonly Tick[]): readonly Tick[] {
+  return ticks.length < 5 ? ticks : [ticks[0], ticks[2], ticks[4]];
 }
 
 interface TextBlockProps {
