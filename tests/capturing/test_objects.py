@@ -142,3 +142,13 @@ def test_an_encoder_of_an_encoder_decoder_needs_no_target():
     ids = {"input_ids": torch.tensor([[4, 5, 6, 7]])}
     tokenizer = tiny_tokenizer()
     assert "decoder" not in hs.capture_encoded(model, tokenizer, ids)[0].stacks
+
+
+def test_a_change_moves_the_classes_of_objects(processor):
+    change = [hs.Zero(layer=0, heads=[0], stack="encoder")]
+    found = hs.effect(detector(), processor, image=picture(), interventions=change).output
+    assert (found.kind, found.labels) == ("classes", OBJECTS)
+    assert {name for name, _ in found.before[0]} == {"LABEL_0", "LABEL_1", "LABEL_2", "no object"}
+    # Its classes do not exclude each other.
+    with pytest.raises(hs.InterventionError, match="several labels at once"):
+        hs.effect(detector("ConditionalDetr"), processor, image=picture(), interventions=change)

@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pytest
 import torch
+import transformers
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
@@ -102,6 +103,43 @@ def test_a_classifier_moves_over_its_classes(reader):
 def _pair_logits(model, tokenizer, *interventions):
     with torch.no_grad(), hs.intervene(model, *interventions):
         return model(**tokenizer("the cat", "it sat", return_tensors="pt")).logits.double()
+
+
+def test_a_discriminator_has_two_classes_at_each_token():
+    """ELECTRA gives one logit for each token, which are no classes of the whole."""
+    tokenizer, change = tiny_tokenizer(), hs.Zero(layer=0, heads=[0])
+    model = transformers.ElectraForPreTraining(tiny_model("electra").config).eval()
+    found = hs.effect(model, tokenizer, TEXT, interventions=[change]).output
+    p, q = (logits(model, tokenizer, TEXT, *what)[0].sigmoid() for what in ((), (change,)))
+    wanted = p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()
+    assert (found.kind, len(found.labels)) == ("classes", len(tokenizer(TEXT)["input_ids"]))
+    assert found.values == pytest.approx(wanted.numpy(), rel=1e-3, abs=1e-12)
+    assert dict(found.before[2])["replaced"] == pytest.approx(float(p[2]))
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_taggers_give_classes_of_each_token(name):
+    config = tiny_model(name, num_labels=3).config
+    kind = {"bert": "BertForTokenClassification", "llama": "LlamaForTokenClassification"}[name]
+    model = getattr(transformers, kind)(config).eval()
+    change = [hs.Zero(layer=0, heads=[0])]
+    found = hs.effect(model, tiny_tokenizer(), TEXT, interventions=change)
+    assert found.output.kind == "classes"
+    assert {name for name, _ in found.output.before[1]} == {"LABEL_0", "LABEL_1", "LABEL_2"}
+    assert "of the predicted tokens" not in str(found)
+
+
+def test_without_a_text_tokenizer_tokens_have_numbers():
+    model = transformers.Wav2Vec2ForCTC(tiny_model("wav2vec2").config).eval()
+    found = hs.effect(
+        model,
+        transformers.Wav2Vec2FeatureExtractor(),
+        sound=np.random.default_rng(0).normal(size=4000),
+        sampling_rate=16000,
+        interventions=[hs.Zero(layer=0, heads=[0])],
+    ).output
+    assert found.kind == "tokens"
+    assert all(name.isdigit() for name, _ in found.before[0])
 
 
 def test_a_model_of_one_number_moves_by_its_difference(reader):

@@ -29,7 +29,7 @@ SAYS = {
 }
 SHOWN = 3
 LEGEND = {
-    "after": "the token after which the model predicts",
+    "at": "where: causal language models predict the next token there, others what stands there",
     "KL": "how far its predictions moved, in nats",
     "intact": "the most probable predictions",
     "changed": "the same under the change",
@@ -46,8 +46,8 @@ class OutputChange:
         labels: what stands at each position; a single one for a whole text.
         values: at each position ``KL(intact || changed) = sum_y p ln(p / p')`` in nats, of states
             the cosine distance ``1 - cos``, of numbers the absolute difference.
-        before: at each position the most probable tokens of the intact model; none where it does
-            not predict.
+        before: at each position the most probable tokens or classes of the intact model; none where
+            it does not predict.
         after: the same of the changed model.
     """
 
@@ -73,7 +73,7 @@ class OutputChange:
         """
         table: dict[str, list[Any]] = {
             "position": list(range(len(self.values))),
-            "after": list(self.labels),
+            "at": list(self.labels),
             "change": self.values.tolist(),
         }
         for name, guesses in (("intact", self.before), ("changed", self.after)):
@@ -102,7 +102,7 @@ class OutputChange:
             return []
         # Stable, so that of positions that moved alike the first ones are shown.
         order = [int(position) for position in np.argsort(-self.values, kind="stable")][:SHOWN]
-        rows = [("after", "KL", "intact", "changed")]
+        rows = [("at", "KL", "intact", "changed")]
         for position in order:
             words = (_guess_text(guesses[position]) for guesses in (self.before, self.after))
             rows.append((self.labels[position], f"{self.values[position]:.4g}", *words))

@@ -14,7 +14,7 @@ from headscope.capturing.inputs.tokens import SpecialTokens
 from headscope.comparison import OutputChange
 from headscope.live.contract import AnswerKind, LiveGuess, LiveOutput, LivePlace
 from headscope.record import Record
-from headscope.studies.runs import divergence
+from headscope.studies.runs import class_name, divergence, logits_in
 
 SHOWN = 5
 """Guesses at each place."""
@@ -128,7 +128,7 @@ class Reader:
             output: as the model gave it.
             ids: ``[1 token]`` of what it read; None where it read no text.
         """
-        logits = getattr(output, "logits", None)
+        logits = logits_in(self.model, output)
         if isinstance(logits, torch.Tensor) and logits.ndim == 2 and len(logits) == 1:
             return ModelAnswer(
                 _whole_form(self.model, logits), (-1,), logits.detach().float().clone()
@@ -198,7 +198,7 @@ class Reader:
         self, ids: Sequence[int], shares: Sequence[float], *, form: str = TOKENS
     ) -> list[LiveGuess]:
         """Outcomes with their names and probabilities."""
-        names = [(self._class(number), False) for number in ids]
+        names = [(class_name(self.model, number), False) for number in ids]
         if form == TOKENS:
             names = self.names.of(ids)
         return [
@@ -211,10 +211,6 @@ class Reader:
             return []
         odds = answer.rows.sigmoid() if answer.form == LABELS else answer.rows.softmax(-1)
         return self.guesses(odds, form=answer.form)
-
-    def _class(self, number: int) -> str:
-        names = getattr(getattr(self.model, "config", None), "id2label", None) or {}
-        return str(names.get(number, number))
 
     def _note(self, before: ModelAnswer, after: ModelAnswer | None) -> str:
         if self.untrained:

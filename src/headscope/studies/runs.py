@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ from headscope.studies.shared._fold import one_by_one
 from headscope.studies.shared._source import check_texts, with_copies
 
 ROUNDING = "give controls= (--control) for the like of this change"
+DISCRIMINATORS = ("ElectraForPreTraining", "FunnelForPreTraining")
+"""Models that say of each token whether another model put it there."""
 Cells = Mapping[str, frozenset[tuple[int, int]]]
 
 
@@ -136,7 +139,7 @@ class Runs:
             values = (before - after).abs()[:, 0]
         else:
             odds = [scores.log_softmax(-1) for scores in (before, after)]
-            most = [tuple(map(self._guesses, each.exp())) for each in odds]
+            most = [tuple(self._guesses(kind, row.exp()) for row in each) for each in odds]
             guesses = {"before": most[0], "after": most[1]}
             values = divergence(*odds)
         labels = self._labels(record, len(before))
@@ -144,20 +147,25 @@ class Runs:
 
     def _scores(self, output: Any) -> tuple[OutputKind, torch.Tensor]:
         """Scores or states ``[position class]`` of an output, in float64."""
-        logits = getattr(output, "logits", None)
+        logits = logits_in(self.model, output)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
-            multiple = getattr(self.model.config, "problem_type", None)
-            if logits.ndim == 2 and multiple == "multi_label_classification":
+            config, count = self.model.config, logits.shape[-1]
+            # Configurations have labels even where the model has no classes: two by default.
+            classes = getattr(config, "num_labels", 0)
+            multiple = getattr(config, "problem_type", None) == "multi_label_classification"
+            has_boxes = hasattr(output, "pred_boxes")
+            # Of objects, a choice has a class more, for none of them.
+            if (logits.ndim == 2 and multiple) or (has_boxes and count == classes):
                 raise InterventionError(
                     f"{type(self.model).__name__} gives several labels at once, and effect takes "
                     "the softmax of one choice; take headscope.compare of two captures for its "
                     "heads alone"
                 )
-            outputs = logits.double().reshape(-1, logits.shape[-1])
-            if outputs.shape[1] == 1:
+            outputs = logits.double().reshape(-1, count)
+            if count == 1:
                 return "number", outputs
-            kinds: dict[int, OutputKind] = {2: "classes", 3: "tokens"}
-            return kinds[logits.ndim], outputs
+            is_label = count == classes != getattr(config, "vocab_size", None)
+            return "classes" if logits.ndim == 2 or has_boxes or is_label else "tokens", outputs
         states = getattr(output, "last_hidden_state", None)
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()
@@ -173,25 +181,43 @@ class Runs:
                 return stack.query.labels
         return ("the whole",) if count == 1 else tuple(map(str, range(count)))
 
-    def _guesses(self, odds: torch.Tensor) -> tuple[tuple[str, float], ...]:
+    def _guesses(self, kind: OutputKind, odds: torch.Tensor) -> tuple[tuple[str, float], ...]:
         best = odds.topk(min(self.top, len(odds)))
+        name = partial(class_name, self.model) if kind == "classes" else self._token
         return tuple(
-            (self._name(number, len(odds)), probability)
+            (name(number), probability)
             for number, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         )
 
-    def _name(self, number: int, count: int) -> str:
-        """Of a class, or of a token."""
-        config = self.model.config
-        # Configurations have labels even where the model has no classes: two by default.
-        if count == getattr(config, "num_labels", 0) != getattr(config, "vocab_size", None):
-            return str(config.id2label.get(number, number))
-        if self.tokenizer is None:
+    def _token(self, number: int) -> str:
+        # What reads pictures or sounds alone knows no tokens.
+        if not hasattr(self.tokenizer, "decode"):
             return str(number)
         name = self.tokenizer.decode([number])
         if name.strip():
             return name
         return self.tokenizer.convert_ids_to_tokens(number) or f"[{number}]"
+
+
+def logits_in(model: Any, output: Any) -> Any:
+    """The logits in an output, ``[1 class]`` or ``[1 position class]``; None where there are none.
+    A discriminator gives one for each position, the log odds of the second of two classes.
+    """
+    logits = getattr(output, "logits", None)
+    if type(model).__name__ in DISCRIMINATORS and isinstance(logits, torch.Tensor):
+        return torch.stack([torch.zeros_like(logits), logits], dim=-1)
+    return logits
+
+
+def class_name(model: Any, number: int) -> str:
+    """What a model calls one of its classes."""
+    name = type(model).__name__
+    if name in DISCRIMINATORS:
+        return ("original", "replaced")[number]
+    names = dict(getattr(getattr(model, "config", None), "id2label", None) or {})
+    if name.endswith("ForObjectDetection"):
+        names.setdefault(len(names), "no object")
+    return str(names.get(number, number))
 
 
 def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
