@@ -57,21 +57,6 @@ def test_the_table_the_file_and_the_plot(folder, here, capsys):
     assert "all heads together" in (here / "a.svg").read_text(encoding="utf-8")
 
 
-def test_a_folder_keeps_a_run_and_the_same_command_goes_on(folder, here, capsys):
-    given = ["align", "--pairs", "a.jsonl", "b.jsonl", "--from-one", "--model", folder]
-    given += ["--out", "run", "--part-size", "3"]
-    assert run(given) == 0
-    out, _ = capsys.readouterr()
-    assert "6 sentences" in out
-    parts = sorted((here / "run" / "parts").iterdir())
-    assert len(parts) == 2
-    parts[0].unlink()
-    assert run(given) == 0
-    again, err = capsys.readouterr()
-    assert again == out
-    assert "Going on: 1 parts are finished, 1 are left" in err
-
-
 def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
     given = ["--from-one", "--model", folder]
     assert run(["align", "--pairs", "a.jsonl", "b.jsonl", *given]) == 0

@@ -53,18 +53,6 @@ def test_evidence_of_heads_that_were_kept(here, capsys):
     )
 
 
-def test_evidence_of_a_record_and_of_a_tally_that_were_kept(here):
-    record = random_record(layers=2)
-    hs.save(record, "run.safetensors")
-    hs.heads([record, random_record(layers=2, seed=4)]).tally.save("tally.safetensors")
-    assert run(["view", "run.safetensors", "--evidence", "--out", "one.html"]) == 0
-    assert run_line("view run.safetensors --evidence-of tally.safetensors --out two.html") == 0
-    assert [header_of(here / name)["evidence"]["texts"] for name in ("one.html", "two.html")] == [
-        1,
-        2,
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

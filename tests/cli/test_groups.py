@@ -36,19 +36,6 @@ def test_documents_of_a_file_are_read(name, here, folder, capsys):
     assert "4 texts of 3 documents" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["norms", "mechanism"])
-def test_other_studies_read_them_too(command, here, folder, capsys):
-    (here / "b.jsonl").write_text(
-        "".join(json.dumps({"text": text}) + "\n" for text, _ in ROWS), encoding="utf-8"
-    )
-    tables = []
-    for name in (written(here, "a.jsonl"), "b.jsonl"):
-        assert run([command, "--texts", name, "--model", folder, "--out", "found.json"]) == 0
-        tables.append(json.loads((here / "found.json").read_text(encoding="utf-8")))
-    low = {"norms": "low", "mechanism": "neurons_low"}[command]
-    assert [row[low] for row in tables[0]] != [row[low] for row in tables[1]]
-
-
 def test_examples_of_a_task_have_documents(here, saved, capsys):
     model = saved("writer", tiny_model("gpt2", writes=True), tiny_tokenizer())
     assert (

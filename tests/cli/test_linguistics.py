@@ -64,30 +64,6 @@ def test_relations_of_a_treebank(folder, here, capsys):
     assert "tree" not in out.replace("treebank", "")
 
 
-@pytest.mark.parametrize(
-    ("command", "what"),
-    [
-        (["relations", "--treebank", "bank.conllu", "--random-weights"], "4 sentences (median 8"),
-        (["coref", "--data", "all.tsv"], "3 passages"),
-    ],
-)
-def test_a_folder_keeps_a_run_and_the_same_command_goes_on(folder, here, capsys, command, what):
-    given = [*command, "--model", folder, "--splits", "2", "--out", "run", "--part-size", "2"]
-    assert run(given) == 0
-    out, _ = capsys.readouterr()
-    assert what in out
-    parts = sorted((here / "run" / "parts").iterdir())
-    assert parts
-    parts[0].unlink()
-    assert run(given) == 0
-    again, err = capsys.readouterr()
-    assert again == out
-    # Texts are in the part that their hash says, the few passages all in one.
-    assert len(parts) < 2 or "Going on: 1 parts are finished, 1 are left" in err
-    assert run([*given, "--word-rows", "max"]) == 1
-    assert 'rows "mean", now "max"' in capsys.readouterr().err
-
-
 def test_relations_are_evidence_of_a_view(folder, here, capsys):
     assert run(["view", "the cat", "--model", folder, "--evidence-of", "bank.conllu"]) == 0
     evidence = header_of(here / "headscope.html")["evidence"]

@@ -37,12 +37,6 @@ def test_tables_and_figures_are_written(here, folder, capsys):
     assert "head 1-0" in (here / "b.svg").read_text(encoding="utf-8")
 
 
-def test_all_heads_are_told_and_grouped(here, folder, capsys):
-    pytest.importorskip("scipy", reason="needs the extra statistics")
-    assert run(["mechanism", "--texts", "a.txt", "--model", folder]) == 0
-    assert "heads, 3 texts (median 14 tokens), what each query looks at" in capsys.readouterr().out
-
-
 def test_labels_are_told_by_the_neurons_of_the_demo_model(here, capsys):
     words = ("money", "card", "bank", "cash", "payment", "app", "rate", "fee")
     lines = [

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from words_job import WordsJob, ran
 
-from headscope.corpus import _task
-
 STATUS = Path("/proc/self/status")
 MIB = 2**20
 
@@ -17,24 +15,6 @@ def held():
     """Bytes of memory of this process that no file is behind."""
     lines = STATUS.read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith("RssAnon")).split()[1])
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is trimmed on Linux alone")
-def test_gaps_between_arrays_are_given_back():
-    # Too small for mappings of their own, so that freeing every second pair leaves gaps.
-    arrays = [np.ones(8_000) for _ in range(1_000)]
-    arrays = arrays[::4]
-    before = held()
-    _task.give_back_memory()
-    assert before - held() > 20 * MIB
-    assert len(arrays) == 250
-
-
-def test_every_part_gives_its_memory_back(corpus, monkeypatch):
-    calls = []
-    monkeypatch.setattr(_task, "give_back_memory", lambda: calls.append("given"))
-    with ran(corpus, part_size=30) as finished:
-        assert len(calls) == len(list(finished.parts())) > 1
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is trimmed on Linux alone")

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 
-import numpy as np
 import pytest
 
 import headscope as hs
@@ -176,27 +175,3 @@ def test_the_figure_has_the_rate_of_every_head(study):
         [0, 1, 2, 3],
     )
     assert recipe["call"] == "headscope.figure(result, title='T', colour=False)"
-
-
-def test_colours_part_at_the_diagonal():
-    pytest.importorskip("matplotlib", reason="needs the extra figures")
-    study = AlignmentStudy()
-    counts = np.full((2, 2, 2, 3, 3), 10)
-    counts[0, 0, 0] = [[9, 1, 5], [5, 5, 5], [5, 5, 5]]
-    counts[:, :, 1] = 0
-    facts = {"heads": [[layer, head] for layer in (0, 1, 4) for head in range(2)]}
-    counted = {"counts": counts, "diagonal": np.array([5, 10])}
-    study.sums.add("a", "a", counted, length=4, facts=facts)
-    axes, words = drawn(study.figure())
-    assert len(axes.images) == 5
-    first = np.asarray(axes.images[0].get_array())
-    fewer, more, same = (
-        first[row, column].astype(int) for row, column in ((2, 2), (2, -3), (-3, -3))
-    )
-    assert fewer[2] > fewer[0] + 60
-    assert more[0] > more[2] + 60
-    assert same.min() > 250
-    assert {"10", "90", "error rate, % (diagonal 50)"} <= set(words)
-    assert "whiskers" not in " ".join(words)
-    with pytest.raises(hs.FigureError, match="No sentence was counted"):
-        AlignmentStudy().figure()

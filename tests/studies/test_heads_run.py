@@ -84,19 +84,6 @@ def test_the_result_is_kept(wanted, folder, tmp_path):
     assert (wanted.texts, wanted.documents) == (48, 9 + 12)
 
 
-def test_random_weights_are_a_run_of_their_own(folder, tmp_path):
-    texts, groups = corpus(30)
-    result = over(folder, iter(texts), iter(groups), out=tmp_path / "run", random_weights=True)
-    against = {label.against.rpartition(", ")[2] for label in result.all_labels}
-    assert against == {"random weights"}
-    again = over(folder, texts[::-1], groups[::-1], random_weights=True)
-    assert_close(kept_of(again), kept_of(result))
-    # Averages over heads and texts that are padded otherwise, to rounding.
-    levels = hs.heads(folder, texts=texts, random_weights=True, battery=False).levels
-    for name, level in levels.items():
-        assert result.levels[name] == pytest.approx(level, abs=1e-6)
-
-
 def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
     texts, groups = corpus(24)
     out = tmp_path / "run"
