@@ -121,6 +121,19 @@ def test_means_leave_out_what_pads_the_targets(name, tokenizer):
     assert np.abs(found[0].change).max() > 1e-3
 
 
+def test_a_causal_model_whose_tokenizer_has_a_mask_token_is_loaded_as_it_is_said(
+    tokenizer, tmp_path
+):
+    tiny_model("gpt2", writes=True).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    rows = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
+    given = {"texts": rows, "part_size": 1, **FEW}
+    found = hs.ablate(tmp_path / "model", "minimal-pairs", masked=False, **given)
+    assert found.examples == 2
+    with pytest.raises(hs.ModelError, match="for this kind of AutoModel: AutoModelForMaskedLM"):
+        hs.ablate(tmp_path / "model", "minimal-pairs", masked=True, **given)
+
+
 def two_columns(model, tokenizer, rows):
     return tasks.next_word(tokenizer, rows)
 

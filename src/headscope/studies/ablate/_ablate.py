@@ -305,7 +305,10 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
     has_control = options.pop("random_weights", False)
     takes_means = isinstance(by, str) and by in MEANS
     # A function of one's own takes the head that the model was saved with.
-    fold = replace(SCORE_FOLD, needs=HEADS.get(str(task), "own"))
+    needs = HEADS.get(str(task), "own")
+    if needs == "sentences" and how["masked"] is not None:
+        needs = "masked words" if how["masked"] else "next words"
+    fold = replace(SCORE_FOLD, needs=needs)
     if takes_means or screen is not None:
         fold = replace(fold, stage=LATER)
 
