@@ -66,7 +66,7 @@ function Rest({ evidence, labels }: { evidence: Evidence; labels: readonly HeadL
       <summary>{counted(labels.length, "pattern")} without a label</summary>
       <ul class="rest">
         {labels.map(({ name, score, pattern }) => (
-          <li key={name}>
+          <li key={name} class="stack">
             <bdi>{name}</bdi>
             <span class="number">{shortWeight(score)}</span>
             <small>of {evidence.said.patterns[pattern].threshold}</small>
@@ -181,7 +181,7 @@ function Texts({ texts, shown }: { texts: readonly string[]; shown: PageShown })
   return (
     <ul class="texts stack" aria-label="Texts with the highest scores">
       {shown.texts.map((text, place) => (
-        <li key={`${place} ${text}`}>
+        <li key={`${place} ${text}`} class="stack">
           <span class="number">{shortWeight(shown.scores[place])}</span> <bdi>{readable(texts[text]).text}</bdi>
         </li>
       ))}
@@ -214,7 +214,7 @@ export function LabelSection({ label, dark, says, against, caution, sure, childr
   const between = `baseline ${number(baseline)}, threshold ${number(threshold)}`;
   return (
     <section class="label-evidence stack" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
-      <h2>
+      <h2 class="row">
         <LabelIcon name={name} dark={dark} />
         <bdi>{name}</bdi>
         <b class="number">{number(score)}</b>

@@ -58,7 +58,7 @@ export function FigureMenu({ store }: { store: Store }) {
         menu.current?.removeAttribute("open");
       }}
     >
-      <summary class="quiet muted" data-figure-menu>
+      <summary class="quiet muted row" data-figure-menu>
         <Icon of="save" /> Save as a figure
       </summary>
       <div class="figure-choices stack">

@@ -68,7 +68,7 @@ export function Help({ store }: { store: Store }) {
             <h2>Colours in the overview</h2>
             <ul>
               {CHOICES.kind.map((kind) => (
-                <li key={kind} style={{ "--kind": kindColor(kind, store.dark.value) }}>
+                <li key={kind} class="stack" style={{ "--kind": kindColor(kind, store.dark.value) }}>
                   <KindIcon kind={kind} /> {KIND_NAMES[kind]}
                 </li>
               ))}
@@ -92,7 +92,7 @@ function List({ title, rows, keys = false }: ListProps) {
       <h2>{title}</h2>
       <dl>
         {rows.map(([name, means]) => (
-          <div key={name}>
+          <div key={name} class="stack">
             <dt>{keys ? <kbd>{name}</kbd> : name}</dt>
             <dd>{means}</dd>
           </div>

@@ -157,7 +157,7 @@ function More({ store, children }: { store: Store; children: ComponentChildren }
       >
         ⋯
       </summary>
-      <div class="card">
+      <div class="card stack">
         {quantities.value.length > 1 && !stack.value.sentences && <QuantityChoice store={store} />}
         <WordsChoice store={store} />
         {masked && isPair(stack.value) && (

@@ -179,7 +179,7 @@ export function Strata({ dark, head: [layer, head, side], strata, title, note, c
           <h3>
             {name} <small>{count}</small>
           </h3>
-          <ul>
+          <ul class="stack">
             {texts.map(({ at, text, score }) => (
               <li key={at}>
                 <Example dark={dark} text={text} href={headAddress(layer, head, at, side)} score={score} />

@@ -346,7 +346,7 @@ export function BesideNav({ noun, home, out, before, after }: BesideNavProps) {
     return () => removeEventListener("keydown", onKey);
   }, [out, before, after]);
   return (
-    <nav aria-label={`${noun}s`}>
+    <nav class="flex" aria-label={`${noun}s`}>
       <a class="quiet muted" href={home[0]}>
         ← {home[1]}
       </a>

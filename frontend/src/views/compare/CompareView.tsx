@@ -155,7 +155,7 @@ function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }
       tabIndex={0}
       onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
     >
-      <header>
+      <header class="stack">
         <button class="tray-name cut" title="Open it" onClick={() => open(store, line)}>
           {words[0]}{" "}
           {kind && (

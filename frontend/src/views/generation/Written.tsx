@@ -49,13 +49,14 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
           <Told written={written} at={pointed.value ?? step} />
         </span>
       </p>
-      <ol ref={root} onPointerLeave={() => point(null)}>
+      <ol class="flex relative" ref={root} onPointerLeave={() => point(null)}>
         {labels.slice(first, first + MOST).map((label, number) => {
           const at = first + number;
           const { text, standIn } = readable(label, 24);
           return (
             <li key={at}>
               <button
+                class="stack"
                 data-step={at}
                 aria-pressed={at === step}
                 aria-label={`${text}, written token ${at}, probability ${percent(written.probabilities[at])}`}

@@ -107,7 +107,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
   return (
     <li data-hit={hit || undefined} data-word-choice={`${word}-${chosen}`}>
       <button
-        class="quiet muted"
+        class="quiet muted flex relative"
         aria-pressed={parts.pinned(word)}
         onClick={() => parts.pin(word)}
         onPointerOver={() => parts.preview(word)}

@@ -45,7 +45,7 @@ export function LiveBar({ live, store }: LiveParts) {
   const Panel: ComponentType<LiveParts> | undefined = panels.find(({ name }) => name === open.value)?.Panel;
   return (
     <section
-      class="card live"
+      class="card live stack relative"
       aria-label="Live model"
       aria-busy={live.busy.value}
       data-live={live.busy.value ? "running" : "ready"}

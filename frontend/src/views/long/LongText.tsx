@@ -61,7 +61,7 @@ export function LongText({ store, room }: ViewParts) {
     <div class="long-text flex slim">
       <section
         ref={box}
-        class="text-scroll words slim"
+        class="text-scroll words slim relative"
         aria-label="The text"
         dir={directionOf(tokens)}
         style={{ height: `${height}px` }}

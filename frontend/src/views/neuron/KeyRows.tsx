@@ -85,7 +85,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
         style={{ height: `${height}px` }}
         onScroll={(event) => (scroll.value = event.currentTarget.scrollTop)}
       >
-        <ol style={{ height: `${count * PITCH}px` }}>
+        <ol class="relative" style={{ height: `${count * PITCH}px` }}>
           {Array.from({ length: end - first }, (_, at) => (
             <KeyRow key={first + at} store={store} table={now} token={first + at} />
           ))}

@@ -46,7 +46,7 @@ export function NeuronView({ store, room }: ViewParts) {
   const orders = CHOICES.neurons.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary);
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
-    <div class="neuron-view">
+    <div class="neuron-view relative">
       <div class="view-bar row wrap">
         <small class="view-note muted">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
@@ -209,7 +209,7 @@ function VectorBars({ name, values, order, large }: VectorBarsProps) {
       </span>
       <div class="contributions flex">
         {order.map((feature) => (
-          <span key={feature} title={`neuron ${feature}: ${signedNumber(values[feature])}`}>
+          <span key={feature} class="stack slim" title={`neuron ${feature}: ${signedNumber(values[feature])}`}>
             <i
               data-negative={values[feature] < 0 || undefined}
               style={{ "--part": Math.abs(values[feature]) / most }}

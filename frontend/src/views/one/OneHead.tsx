@@ -261,7 +261,7 @@ export function Headline({ store, children }: { store: Store; children?: Compone
   const more = [words.more && `here ${words.more}`, labels && `over many texts: ${labels}`].filter(Boolean).join(" · ");
   return (
     <div
-      class="headline row wrap"
+      class="headline row wrap relative"
       data-changed={changed || undefined}
       style={{ "--kind": kind && !changed ? kindColor(kind, dark.value) : undefined }}
     >

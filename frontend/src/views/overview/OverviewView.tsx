@@ -102,7 +102,12 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the tiles inside are the interactive elements
     // biome-ignore lint/a11y/useKeyWithClickEvents: the tiles inside take the keyboard
-    <div class="overview-view" ref={root} data-stacked={stacked.value || wide.value || undefined} onClick={sheet.raise}>
+    <div
+      class="overview-view relative"
+      ref={root}
+      data-stacked={stacked.value || wide.value || undefined}
+      onClick={sheet.raise}
+    >
       {width.value > 0 && (
         <div
           class="overview-cards stack relative"
@@ -276,7 +281,7 @@ function PlateStrip({ store, tall }: PlateStripProps) {
           title={headWords(kinds, head).does}
           onClick={() => store.select((now) => keepHead(now, head, store.stack.value))}
         >
-          <span>
+          <span class="flex slim">
             <strong>{headName({ stack: store.stack.value }, head)}</strong> <em>{kind === "near" ? "nearby" : kind}</em>
           </span>
           <Plate store={store} head={head} kind={kind} />

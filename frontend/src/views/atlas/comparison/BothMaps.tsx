@@ -286,7 +286,7 @@ function LabelChanges({ view }: { view: ComparisonView }) {
               {title} <small>{says}</small>
             </h2>
             {mine.length === 0 && <p class="fine">None.</p>}
-            <ul>
+            <ul class="label-chips flex wrap">
               {mine.map(({ name, number }) => (
                 <li key={`${number} ${name}`}>
                   <LabelChip
@@ -320,13 +320,13 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
   return (
     <section class="card atlas-card twin-similarities stack" aria-label="How similar matched heads are">
       <div class="twin-numbers">
-        <p>
+        <p class="stack muted">
           <b>{shortShare(similarity)}</b> matched heads
         </p>
-        <p data-line="different">
+        <p class="stack muted" data-line="different">
           <b>{shortShare(different)}</b> different heads of one atlas, matched in the same way
         </p>
-        <p data-line="chance">
+        <p class="stack muted" data-line="chance">
           <b>{shortShare(chance)}</b> random pairs
         </p>
       </div>

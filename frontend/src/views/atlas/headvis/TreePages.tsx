@@ -155,7 +155,7 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
         <Metrics view={view} at={at} />
         <dl class="tree-statistics stack">
           {said.statistics.map(([name, value]) => (
-            <div key={name}>
+            <div key={name} class="flex">
               <dt>{view.index.statistics[name]?.label ?? metricWords(name)}</dt>
               <dd>{statisticText(value, view.index.statistics[name]?.format)}</dd>
             </div>
