@@ -273,8 +273,14 @@ def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
 
 
 def test_what_is_no_encoding_and_no_argument_is_named(model, tokenizer):
-    with pytest.raises(CaptureError, match="capture_encoded needs a loaded model"):
+    with pytest.raises(ModelError, match=r"Expected a model \(a torch.nn.Module\), got None"):
         hs.capture_encoded(None, None, [101] * 5)
+    with pytest.raises(CaptureError, match=r"the shape \[1, 2, 3\], and .* reads \[batch token\]"):
+        hs.capture_encoded(model, None, torch.ones(1, 2, 3, dtype=torch.long))
+    for name in ("attention_mask", "token_type_ids"):
+        given = {"input_ids": [[5, 6, 7]], name: [[1, 1]]}
+        with pytest.raises(CaptureError, match=f"{name} has 2 positions, and the ids have 3"):
+            hs.capture_encoded(model, tokenizer, given)
     with pytest.raises(CaptureError, match="model_kwargs holds arguments .* by name.* not list"):
         hs.capture(model, tokenizer, TEXT, model_kwargs=[1])
 

@@ -22,7 +22,8 @@ from headscope.testing import tiny_model, tiny_tokenizer
 CHAT = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "the cat"}]
 OTHER = [{"role": "user", "content": "a dog sat"}]
 ANSWERED = [*CHAT, {"role": "assistant", "content": "it sat"}]
-IN_PARTS = [{"role": "user", "content": [{"type": "text", "text": "a dog sat"}]}]
+SAT = {"type": "text", "text": "a dog sat"}
+IN_PARTS = [{"role": "user", "content": [SAT]}]
 TEMPLATE = (
     "[CLS]{% for each in messages %}{{ each['role'][0] }}, {{ each['content'] }}[SEP]{% endfor %}"
     "{% if add_generation_prompt %}a,{% endif %}"
@@ -135,6 +136,7 @@ def test_a_template_of_parts_gets_parts_and_one_of_texts_gets_texts(model):
         ([{"role": "user", "content": None}], "message 1 is not a text"),
         ([{"role": "user", "content": " "}], "conversation is empty"),
         ([{"role": "user", "content": [{"type": "audio"}]}], "part of type 'audio'"),
+        ([{"role": "user", "content": [{"type": "image"}, SAT]}], "no picture was given"),
         ([{"role": "tool", "content": "12"}], "tool"),
         ([{"role": "assistant", "content": "", "tool_calls": [{}]}], "tools=..."),
         (
@@ -147,6 +149,19 @@ def test_a_template_of_parts_gets_parts_and_one_of_texts_gets_texts(model):
 def test_half_a_conversation_is_refused_in_a_sentence(model, tokenizer, messages, words, made):
     with pytest.raises(HeadscopeError, match=f"(?s){words}"):
         made(model, tokenizer, messages)
+
+
+@pytest.mark.parametrize("field", ["images", "documents", "reasoning_content"])
+def test_fields_that_a_template_does_not_read_are_named(model, field):
+    reads, deaf = tiny_tokenizer(), tiny_tokenizer()
+    deaf.chat_template = TEMPLATE
+    reads.chat_template = f"{TEMPLATE}{{{{ messages[0]['{field}'] }}}}"
+    messages = [{"role": "user", "content": "the cat", field: "sat", "name": ""}]
+    for form, named in ((reads, []), (deaf, [field])):
+        for made in (hs.capture, lambda *given: list(hs.capture_many(*given[:2], [given[2]]))):
+            said = said_by(lambda form=form, made=made: made(model, form, messages))[1]
+            assert [name for name in named if f"nothing of the field {name!r}" in said[0]] == named
+            assert len(said) == len(named)
 
 
 def test_a_message_is_never_a_prompt_of_its_own(model, tokenizer):

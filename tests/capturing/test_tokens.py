@@ -353,3 +353,11 @@ def test_a_blank_before_a_mark_costs_no_mark_of_the_tokenizer():
     assert hs.capture(model, tokenizer, " <s>the cat")["self"].query.ids == (0, 1, 0, 2, 3)
     with pytest.warns(UserWarning, match="read once, not twice"):
         assert hs.capture(model, tokenizer, "<s>the cat")["self"].query.ids == (0, 2, 3)
+
+
+def test_an_id_that_the_tokenizer_does_not_have_is_called_by_its_number():
+    tokenizer = tiny_tokenizer()
+    beyond = len(tokenizer) + 3
+    model = tiny_model("bert", vocab_size=beyond + 1)
+    (record,) = hs.capture_encoded(model, tokenizer, [2, 5, beyond])
+    assert record["self"].query.labels[2] == f"[{beyond}]"

@@ -237,11 +237,6 @@ def capture_encoded(
         CaptureError: a model whose attention could not be captured exactly.
     """
     check_reader(tokenizer, "capture_encoded")
-    if not isinstance(model, torch.nn.Module):
-        raise CaptureError(
-            "capture_encoded needs a loaded model, whose vocabulary the ids are of; got "
-            f"{repr(model)[:60]}"
-        )
     model = unwrapped(model)
     encoding = _with_rows(encoding if isinstance(encoding, Mapping) else {"input_ids": encoding})
     _check_ids(model, encoding)
@@ -315,6 +310,7 @@ def _check_ids(model: Any, encoding: Mapping[str, Any]) -> None:
     # Placeholders of pictures and sounds may stand outside of the vocabulary.
     if has_more_than_text(encoding):
         return
+    _check_beside(encoding)
     for name in (*IDS, "inputs_embeds", "decoder_inputs_embeds"):
         if isinstance(encoding.get(name), torch.Tensor):
             own = encoding.get("decoder_" * name.startswith("decoder_") + "position_ids")
@@ -329,11 +325,34 @@ def _check_ids(model: Any, encoding: Mapping[str, Any]) -> None:
             size = None
         if ids is None or size is None:
             continue
+        if ids.ndim > 2:
+            raise CaptureError(
+                f"{name} has the shape {list(ids.shape)}, and {type(model).__name__} reads [batch "
+                "token]; give a row of ids for each text"
+            )
         beyond = ids[(ids < 0) | (ids >= size)]
         if len(beyond):
             raise CaptureError(
                 f"{name} holds {int(beyond[0])}, and {type(model).__name__} has a vocabulary of "
                 f"{size}, 0 to {size - 1}; encode the text with the tokenizer of this model"
+            )
+
+
+def _check_beside(encoding: Mapping[str, Any]) -> None:
+    """Raise where what stands beside ids is of other lengths.
+
+    Raises:
+        CaptureError: with both numbers.
+    """
+    for name in ROWS:
+        row, ids = encoding.get(name), encoding.get("decoder_" * ("decoder" in name) + "input_ids")
+        # A mask may have an axis of queries, and tells of positions in a cache too.
+        if row is None or ids is None or row.ndim > 2 or "past_key_values" in encoding:
+            continue
+        if row.shape[1] != ids.shape[1]:
+            raise CaptureError(
+                f"{name} has {row.shape[1]} positions, and the ids have {ids.shape[1]}; give one "
+                "number for each id"
             )
 
 
@@ -343,7 +362,8 @@ def _sides(
     """Tokens of each example: those of the source, and those that its decoder reads."""
     read, written = _ids(arguments), _ids(arguments, "decoder_input_ids")
     if tokenizer is None or not (len(read) or len(written)):
-        numbered = [numbered_tokens(ids.tolist()) for ids in (*read, *written)]
+        rows = map(torch.Tensor.tolist, (*read, *written))
+        numbered = [Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids)) for ids in rows]
         return tuple(numbered[: len(read)]), tuple(numbered[len(read) :])
     # What is known of a token is asked of the tokenizer once for all texts.
     specials = SpecialTokens.of(tokenizer)
@@ -415,11 +435,6 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
     for name, each in more.items():
         arguments[name] = each.to(device) if isinstance(each, torch.Tensor) else each
     return replace(inputs, arguments=arguments)
-
-
-def numbered_tokens(ids: list[int]) -> Tokens:
-    """Tokens whose names are their ids, for inputs without a tokenizer."""
-    return Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids))
 
 
 def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> Sequence[torch.Tensor]:

@@ -17,8 +17,7 @@ from torch import nn
 from headscope.capturing._hub import PACKAGE
 from headscope.capturing.device import device_of
 from headscope.capturing.options import quantised
-from headscope.capturing.walk import modules_of
-from headscope.record import Layer, ModelFacts, held
+from headscope.record import Layer, ModelFacts
 
 LINEAR_WITHIN = 1e-4
 ROWS_READ = 16
@@ -64,15 +63,7 @@ def position_kind(model: nn.Module, layers: Iterable[Layer]) -> str:
         return "rotary"
     biased = [layer for layer in layers if layer.has("bias")]
     if biased:
-        # Layers mostly share their bias and mask, which need be looked at once.
-        several = {}
-        for layer in biased:
-            bias = held(layer, "bias")
-            known = (
-                bias.__array_interface__["data"][0] if isinstance(bias, np.ndarray) else id(bias)
-            )
-            several[known, bias.shape, id(layer.visible)] = layer
-        return "alibi" if all(map(_falls_with_distance, several.values())) else "relative"
+        return "alibi" if all(map(_falls_with_distance, biased)) else "relative"
     # The rotation of queries and keys may not have been seen, but the configuration states it.
     if getattr(getattr(model, "config", None), "rope_parameters", None):
         return "rotary"
@@ -153,14 +144,8 @@ def weights_name(model: nn.Module, *, anew: bool = False) -> str:
         anew: whether to work it out in any case: torch counts no changes through ``.data``.
     """
     # Hashing reads every weight; this shows in less time whether any changed since the last time.
-    weights = [
-        weight
-        for module in modules_of(model)
-        for weight in module._parameters.values()
-        if weight is not None
-    ]
     # Torch does not count the changes of weights of inference mode.
-    state = [(id(each), 0 if each.is_inference() else each._version) for each in weights]
+    state = [(id(each), 0 if each.is_inference() else each._version) for each in model.parameters()]
     known = _known.get(model)
     if anew or known is None or known[0] != state:
         known = _known[model] = (state, _digest(model, model.named_parameters())[:SHOWN])

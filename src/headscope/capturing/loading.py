@@ -236,28 +236,17 @@ def loader_of(config: Any, *, writes: bool = False) -> Any:
         config: configuration of the model.
         writes: whether a model without an encoder is to have the head that predicts tokens.
     """
-    from transformers import (
-        AutoModel,
-        AutoModelForCausalLM,
-        AutoModelForImageTextToText,
-        AutoModelForSeq2SeqLM,
-        AutoModelForSpeechSeq2Seq,
-    )
+    import transformers
 
     # Without a head the maps are the same, and fewer weights are loaded; an encoder-decoder needs
     # its head to write the target that its decoder reads.
     if not getattr(config, "is_encoder_decoder", False):
-        return AutoModelForCausalLM if writes else AutoModel
-    loaders = (
-        AutoModelForSeq2SeqLM,
-        AutoModelForSpeechSeq2Seq,
-        AutoModelForImageTextToText,
-        AutoModel,
-    )
-    return next(
-        (loader for loader in loaders if type(config) in loader._model_mapping),
-        AutoModelForSeq2SeqLM,
-    )
+        return transformers.AutoModelForCausalLM if writes else transformers.AutoModel
+    for head in ("ForSeq2SeqLM", "ForSpeechSeq2Seq", "ForImageTextToText", ""):
+        loader = getattr(transformers, f"AutoModel{head}")
+        if type(config) in loader._model_mapping:
+            return loader
+    return transformers.AutoModelForSeq2SeqLM
 
 
 def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> Any:

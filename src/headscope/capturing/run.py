@@ -85,7 +85,8 @@ def _run(
         if builder is None:
             if not numbers or not isinstance(error, UnnamedPositions):
                 raise error from None
-            inputs = inputs.with_numbers(str(error))
+            unnamed: Any = {"input_positions": None, "pictures": (), "numbered": str(error)}
+            inputs = replace(inputs, **unnamed, examples=inputs.count)
             builder = _passed(model, inputs, keeping, note)
         else:
             called_with["output_attentions"] = True

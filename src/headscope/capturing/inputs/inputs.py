@@ -68,14 +68,6 @@ class Inputs:
             return self.examples
         return len(self.source) if self.input_positions is None else self.input_positions.count
 
-    def with_numbers(self, reason: str) -> Inputs:
-        """The same inputs, but positions that are no tokens of a text are numbered, for this
-        reason.
-        """
-        return replace(
-            self, input_positions=None, pictures=(), numbered=reason, examples=self.count
-        )
-
 
 def followed_inputs(
     model: Any,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +122,14 @@ class ParsedInput:
             return self
         kinds = ["image"] * len(self.pictures)
         kinds += ["video"] * (self.video is not None) + ["audio"] * (self.sound is not None)
-        text, known = self.text.with_media(kinds).rendered(reads_with, writes=writes)
+        if self.text.has_media and not kinds:
+            raise TextError(
+                "The conversation has a place for a picture, and no picture was given; give one to "
+                "a model that reads pictures ({'type': 'image', 'image': ...}), or leave it out"
+            )
+        asked = self.text.with_media(kinds)
+        text, known = asked.rendered(reads_with, writes=writes)
+        _warn_of_unread(asked, lambda one: one.rendered(reads_with, writes=writes)[0] == text)
         return replace(self, text=text, known=known)
 
     def in_memory(self) -> ParsedInput:
@@ -139,6 +148,20 @@ class ParsedInput:
             return known
         sound = self.sound()
         return replace(known, sound=lambda: sound)
+
+
+def _warn_of_unread(asked: Conversation, is_same: Callable[[Conversation], bool]) -> None:
+    """Warn of fields of messages without which the text is the same."""
+    names = {name for each in asked.messages for name in each if each[name]}
+    for name in sorted(names - {"role", "content"}):
+        bare = [{key: each[key] for key in each if key != name} for each in asked.messages]
+        with suppress(TextError):  # a template that demands the field reads it
+            if is_same(replace(asked, messages=tuple(bare))):
+                warnings.warn(
+                    f"The chat template makes nothing of the field {name!r} of the messages: the "
+                    "model never reads it; say it in the content, or leave it out",
+                    stacklevel=3,
+                )
 
 
 Outcome = ParsedInput | HeadscopeError

@@ -84,7 +84,7 @@ class SpecialTokens:
             else:
                 # A model may write numbers beyond its tokenizer's vocabulary, which come back as
                 # None; the vocabulary may get them yet.
-                nameless[number] = self._token(tokenizer, number, "")
+                nameless[number] = _VocabularyToken("", False, None, f"[{number}]", False)
         return [known[number] if number in known else nameless[number] for number in ids]
 
     def _token(self, tokenizer: Any, number: int, piece: str) -> _VocabularyToken:
