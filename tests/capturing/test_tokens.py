@@ -243,6 +243,9 @@ LETTERS = {
     "x\u00b2 + y2": ["x\u00b2", "+", "y2"],
     "\uc548\ub155 a": ["\uc548\ub155", "a"],
     "u\u0308ber! x": ["u\u0308ber", "!", "x"],
+    "\u4f60\uff1f\uff01 \U0001f600\u200d a_b\u00ad, \u200b": [
+        *("\u4f60", "\uff1f\uff01", "\U0001f600\u200d", "a_b\u00ad", ",", "\u200b"),
+    ],
     "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd": ["\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd"],
 }
 """Texts and their words: Latin with accents, Chinese, Arabic with its vowels, emoji with colours of
@@ -269,6 +272,32 @@ def test_each_letter_is_written_once_and_words_are_the_text(backend, known, text
     assert "".join(tokens.labels).replace(" ", "") == text.replace(" ", "")
     assert list(tokens.whole_words.names) == LETTERS[text]
     assert len(tokens.labels) == len(tokens.pieces)
+
+
+WRITTEN = 'Well?! (It\'s 3.14, "isn\u2019t it"...)\n\nYes_no: 50% x+1\u00a0!'
+WORDS = ["Well", "?!", "(", "It's", "3.14", ",", '"', "isn\u2019t", "it", '"...)']
+WORDS += ["Yes_no", ":", "50", "%", "x", "+", "1", "!"]
+
+
+@pytest.mark.parametrize("cut", ["BertPreTokenizer", "ByteLevel", "Metaspace", "Whitespace"])
+def test_words_are_a_property_of_the_text_whatever_cuts_it(cut):
+    """Each mark alone, several marks or a mark and letters as one token, or letter by letter."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE(unk_token="?"))
+    backend.pre_tokenizer = getattr(pre_tokenizers, cut)()
+    size = {"ByteLevel": 400, "Metaspace": 1}.get(cut, 40)
+    backend.train_from_iterator(
+        [WRITTEN], trainers.BpeTrainer(vocab_size=size, show_progress=False, special_tokens=["?"])
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    tokens = tokens_from_encoding(tokenizer, tokenizer(WRITTEN), (WRITTEN,))
+    names = [
+        WRITTEN[tokens.offsets[run[0]][0] : tokens.offsets[run[-1]][1]].strip()
+        for run in tokens.whole_words.tokens
+    ]
+    assert [name for name in names if name] == WORDS
 
 
 def bytes_of_text(normal=None):

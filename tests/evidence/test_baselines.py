@@ -59,7 +59,7 @@ def test_words_are_told_by_their_numbers_too(rng):
     tokens = Tokens(pieces=("a", "b", "c", "d"), words=(0, 0, 1, 2))
     assert all("ab" in "".join(shuffled_tokens(tokens, rng).pieces) for _ in range(20))
     only = Tokens(pieces=("[CLS]", "[SEP]"))
-    assert shuffled_tokens(only, rng) == only
+    assert shuffled_tokens(only, rng).pieces == only.pieces
 
 
 def test_shuffling_takes_a_content_head_down(rng):

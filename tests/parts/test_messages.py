@@ -222,7 +222,7 @@ def test_a_turn_that_was_cut_off_is_named(model):
     whole = hs.capture(model, tokenizer, TALK)["self"].key
     second = whole.parts[1].tokens[2]
     short = tiny_model("gpt2", vocab_size=700, n_positions=second)
-    with pytest.warns(UserWarning, match="No token stands for assistant, user 2, so left out"):
+    with pytest.warns(UserWarning, match="No token stands for assistant; user 2, so left out"):
         side = hs.capture(short, tokenizer, TALK, truncate=True)["self"].key
     assert [part.name for part in side.parts] == ["system", "user 1"]
     assert side.parts[1].tokens == whole.parts[1].tokens[:2]

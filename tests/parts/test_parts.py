@@ -280,7 +280,7 @@ def test_a_record_gets_parts_in_every_stack_that_reads_them():
 @pytest.mark.filterwarnings("ignore:The text has")
 def test_parts_that_were_cut_off_are_named():
     model, text = small("gpt2"), ("word " * 400 + "\n\n") * 8
-    wanted = "No token stands for paragraph 2, .*, paragraph 6 and 2 more parts, so left out"
+    wanted = "No token stands for paragraph 2; .*; paragraph 6 and 2 more parts, so left out"
     with pytest.warns(UserWarning, match=wanted):
         side = hs.capture(model, tokenizer_of("bytes"), text, parts="paragraph", truncate=True)[
             "self"
@@ -294,3 +294,24 @@ def test_a_target_that_begins_like_the_source_was_not_cut():
     both = {"target": "It is.", "parts": "sentence"}
     record = hs.capture(small("bart"), tokenizer_of("bytes"), "It is. So", **both)
     assert [len(each.parts) for each in (record["cross"].query, record["cross"].key)] == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:The text has")
+def test_parts_of_a_pair_that_were_cut_off_are_named():
+    """Spans of the second text count on from the first as it was given, and are those of what was
+    read.
+    """
+    model, tokenizer = tiny_model("gpt2", vocab_size=700, n_positions=40), tokenizer_of("bytes")
+    first, second = "Yes it is. No. " * 3, "So it was. Well then. " * 3
+    with pytest.warns(UserWarning, match="for text 1, sentence 6; text 2, sentence 4; .*so left"):
+        side = hs.capture(model, tokenizer, first, second, parts="sentence", truncate=True)[
+            "self"
+        ].key
+    whole = "".join(side.texts)
+    written = [whole[slice(*part.spans[0])] for part in side.parts]
+    assert written[4:] == ["Yes it is.", "So it was.", "Well then.", "So it was."]
+    given = [("own", len(first), len(first) + 6), ("lost", len(first) - 4, len(first) - 1)]
+    with pytest.warns(UserWarning, match="No token stands for lost, so left out"):
+        side = hs.capture(model, tokenizer, first, second, parts=given, truncate=True)["self"].key
+    (part,) = side.parts
+    assert "".join(side.texts)[slice(*part.spans[0])] == second[:6]

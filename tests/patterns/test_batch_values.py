@@ -179,14 +179,11 @@ def test_the_numbers_of_a_text_are_the_same_in_any_batch(seed, order, cut, size,
     assert_close(parted.sums["sums"], alone.sums["sums"])
 
 
-def test_words_in_parts_are_drawn_text_by_text():
-    """A special token within a word, or a number that comes again: words would join when moved."""
-    pieces = ("[CLS]", "a", "b", "[MASK]", "b", "a", "[SEP]")
-    parted = Tokens(pieces=pieces, words=(None, 0, 0, None, 0, 1, None))
-    assert not QueryKeyTokens(parted, parted).keeps_words
-    assert QueryKeyTokens(*[Tokens(pieces=pieces)] * 2).keeps_words
-    begun = Tokens(pieces=("[CLS]", "##a", "b", "[SEP]"))
-    assert not QueryKeyTokens(begun, begun).keeps_words
+@pytest.mark.parametrize("numbers", [(None, 0, 0, 1, 0, 2, None), None])
+def test_words_stay_what_they_are_when_moved(numbers):
+    """A number that comes again, and a piece that would go on with another word."""
+    pieces = ("[CLS]", "##a", "b", "a", "b", "##a", "[SEP]")
+    parted = Tokens(pieces=pieces, words=numbers)
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
     stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))

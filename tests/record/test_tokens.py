@@ -132,7 +132,7 @@ def test_bare_pieces_of_bytes_are_shown_as_the_text():
     ("pieces", "words"),
     [
         ("<s> \u2581The \u2581straw ber ries \u2581were .", "<s> The strawberries were ."),
-        ("The \u0120straw ber ries , \u0120don ' t", "The strawberries , don ' t"),
+        ("The \u0120straw ber ries , \u0120don ' t ? !", "The strawberries , don't ?!"),
         ("<|endoftext|> the</w> straw ber ries</w> .</w>", "<|endoftext|> the strawberries ."),
         ("the straw@@ ber@@ ries .", "the strawberries ."),
         ("[CLS] the straw ##ber ##ries ## [SEP]", "[CLS] the strawberries ## [SEP]"),

@@ -97,7 +97,7 @@ def _run(
     asked = inputs.sides is None
     warn_of_gaps(records, unread, builder.unattended, lost, numbered=asked)
     for number, given in enumerate(inputs.given):
-        known = {"known": given.known, "prompt": given.prompt}
+        known = {"known": given.known, "prompt": given.texts}
         records[number] = with_parts(records[number], given.parts, **known)
     return records
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -49,7 +50,9 @@ def shuffled_tokens(
         >>> shuffled_tokens(tokens, np.random.default_rng(0)).pieces
         ('[CLS]', 'taste', 'straw', '##berries', 'good', '[SEP]')
     """
-    return tokens.take(shuffled_orders(tokens, rng, 1, classes)[0].tolist())
+    # Pieces at other places would make other words.
+    numbered = replace(tokens, words=tuple(np.cumsum(np.invert(tokens.continues)).tolist()))
+    return numbered.take(shuffled_orders(tokens, rng, 1, classes)[0].tolist())
 
 
 def shuffled_orders(
@@ -69,10 +72,7 @@ def shuffled_orders(
         [[0, 3, 2, 1, 4], [0, 3, 1, 2, 4]]
     """
     random = rng.random((count, len(tokens)))
-    kinds = None
-    if classes is not None:
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
-        kinds = np.array([[numbers[name] for name in classes]], int)
+    kinds = None if classes is None else np.unique(list(classes), return_inverse=True)[1][None]
     return orders_of_words(
         random[None],
         ~np.array([tokens.special], bool),

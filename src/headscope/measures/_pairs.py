@@ -318,7 +318,7 @@ CLOSED = {
     ),
     "auxiliary": (
         "am is are was were be been being have has had having do does did doing will would shall "
-        "should can could may might must ought"
+        "should can can't cannot could may might must ought won't shan't"
     ),
     "particle": "to not n't 't 's s t ll 'll re 're ve 've d 'd m 'm",
     "adverb": (
@@ -370,11 +370,11 @@ def word_classes(tokens: Tokens) -> list[str]:
 def _class_of(word: str) -> str:
     """The class of a word by itself; empty for a word of the text's own."""
     plain = word.strip().casefold().replace("\u2019", "'")
-    if plain in CLASS_OF:
-        return CLASS_OF[plain]
+    # "it's" is of the class of "it", and "isn't" of that of "is".
+    for known in (plain, plain.removesuffix("n't"), plain.partition("'")[0]):
+        if known in CLASS_OF:
+            return CLASS_OF[known]
     kinds = {unicodedata.category(letter)[0] for letter in plain}
     if kinds and kinds <= {"P", "S"}:
         return "punctuation"
-    if "N" in kinds and "L" not in kinds:
-        return "number"
-    return ""
+    return "number" if "N" in kinds and "L" not in kinds else ""

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from headscope.errors import TextError
@@ -14,13 +13,10 @@ from headscope.record import Part
 
 READS_DOCUMENTS = re.compile(r"\{[%{][^{}]*\bdocuments\b")
 """A template that has a place of its own for documents, as that of transformers' documentation."""
-BETWEEN = "\n\n"
-"""What stands between documents and question where a template has no place for documents."""
 Key = tuple[str, int]
 """Kind and number of a part: ``("turn", 2)`` is the third message."""
 Mark = Callable[[Key, str], str]
 """Gives a text of a part as the template is to have it."""
-Found = tuple[Part, ...]
 
 
 class RenderedText(str):
@@ -77,7 +73,7 @@ class Conversation:
         messages[at] = {**messages[at], "content": [*places, *_parts(messages[at])]}
         return replace(self, messages=tuple(messages))
 
-    def rendered(self, reads_with: Any, *, writes: bool = False) -> tuple[str, Found]:
+    def rendered(self, reads_with: Any, *, writes: bool = False) -> tuple[str, tuple[Part, ...]]:
         """The text that the model reads, and the turns and documents in it; no parts where the
         template does more with what they say than to strip it.
 
@@ -114,7 +110,7 @@ class Conversation:
             f"The conversation cannot be rendered: the chat template of {type(form).__name__} {why}"
         )
 
-    def _as_text(self, reads_with: Any) -> tuple[str, Found]:
+    def _as_text(self, reads_with: Any) -> tuple[str, tuple[Part, ...]]:
         """Documents and a question as a plain text.
 
         Raises:
@@ -158,7 +154,7 @@ class Conversation:
             messages.append({**each, "content": parts})
         if self.documents and joins:
             before = [mark(("document", n), text) for n, text in enumerate(self.documents, 1)]
-            asked["text"] = BETWEEN.join([*before, asked["text"]])
+            asked["text"] = "\n\n".join([*before, asked["text"]])
         if in_parts:
             return messages
         return [{**each, "content": "\n".join(_texts_of(each))} for each in messages]
@@ -182,7 +178,7 @@ class Conversation:
                 yield name
             text = text.replace(words, "\0", 1) if words else text
 
-    def _found(self, render: Callable[[Mark], str], text: str) -> Found:
+    def _found(self, render: Callable[[Mark], str], text: str) -> tuple[Part, ...]:
         """The turns and documents in a rendered text."""
         marks = _PartMarks(text + "".join([*self.documents, *self.texts]))
         marked, _ = _tried(render, marks)
@@ -210,7 +206,7 @@ class _PartMarks:
     def __init__(self, avoid: str) -> None:
         # Of private use: no template splits or escapes them.
         free = (letter for letter in map(chr, range(0xE000, 0xF900)) if letter not in avoid)
-        self._begin, self._end = islice(free, 2)
+        self._begin, self._end = next(free), next(free)
         self._words: list[tuple[Key, str]] = []
 
     def __call__(self, key: Key, text: str) -> str:
@@ -267,9 +263,8 @@ def _unmarked(_: Key, text: str) -> str:
 
 def _marked(part: Mapping[str, Any], mark: Mark, message: int) -> dict[str, Any]:
     """A part of a message as the template is to have it."""
-    if "text" not in part:
-        return {**part}
-    return {**part, "text": mark(("turn", message), part["text"])}
+    said = {"text": mark(("turn", message), part["text"])} if "text" in part else {}
+    return {**part, **said}
 
 
 def _tried(render: Callable[[Mark], str], mark: Mark) -> tuple[str, str]:

@@ -71,7 +71,7 @@ def parts_of(
     parts: PartsChoice | None = None,
     *,
     known: Sequence[Part] = (),
-    prompt: str = "",
+    prompt: str | Sequence[str] = "",
 ) -> tuple[Part, ...]:
     """Parts of what was read, with the tokens of each.
 
@@ -90,8 +90,8 @@ def parts_of(
             are those of ``known``.
         known: turns and documents, by their characters. Parts of a text are looked for within
             them, one level deeper.
-        prompt: the text that was given, where the tokens are of more (what the model wrote) or of
-            less (it was cut); by default what they are of.
+        prompt: the text that was given, or the two of a pair, where the tokens are of more (what
+            the model wrote) or of less (it was cut); by default what they are of.
 
     Returns:
         Parts by level, in the order of their first tokens. One that no token is left of, because
@@ -109,28 +109,31 @@ def parts_of(
         [('sentence 1', (0, 1, 2))]
     """
     check_choice(parts)
-    read = "".join(tokens.texts)
-    text = prompt or read
-    chosen = _chosen(tokens, text, parts, known)
+    texts = _given_texts(prompt) or tokens.texts
+    chosen = [] if parts is None else _chosen(tokens, texts, parts, known)
     if parts is not None and not chosen:
         name = f"match of {parts.pattern!r}" if isinstance(parts, re.Pattern) else parts
         raise TextError(
             f"No {name} was found in what was read; turns and documents are known of messages "
             "alone, and of {'documents': [...], 'question': '...'}"
         )
-    whole = dict.fromkeys([*known, *chosen])
-    return _with_tokens(tokens, text, [_cut(part, len(read)) for part in whole])
+    own = [_read(part, texts, tokens.texts) for part in dict.fromkeys([*known, *chosen])]
+    return _with_tokens(tokens, own)
 
 
-def _chosen(tokens: Tokens, text: str, parts: Any, known: Sequence[Part]) -> list[Part]:
+def _given_texts(prompt: str | Sequence[str]) -> tuple[str, ...]:
+    """The texts of a prompt, which may be the two of a pair."""
+    texts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
+    return texts if any(texts) else ()
+
+
+def _chosen(tokens: Tokens, texts: Sequence[str], parts: Any, known: Sequence[Part]) -> list[Part]:
     """The parts that were asked for, by their characters or tokens."""
     level = int(bool(known))
-    if parts is None:
-        return []
     if isinstance(parts, re.Pattern) or parts in tuple(WITHIN):
-        return _matches(text, known or _texts(tokens, text), parts, level)
+        return _matches("".join(texts), known or _texts(texts), parts, level)
     if not isinstance(parts, str):
-        return [_given(tokens, text, each, level) for each in parts]
+        return [_given(tokens, "".join(texts), each, level) for each in parts]
     kinds = {parts, "picture"} if parts == "region" else {parts}
     return [part for part in (*known, *_seen(tokens)) if part.kind in kinds]
 
@@ -140,7 +143,7 @@ def with_parts(
     parts: PartsChoice | None = None,
     *,
     known: Sequence[Part] = (),
-    prompt: str = "",
+    prompt: str | Sequence[str] = "",
 ) -> Record:
     """A record whose tokens have these parts, in every stack that reads them.
 
@@ -148,8 +151,8 @@ def with_parts(
         record: of any text.
         parts: as of `parts_of`; None for those of ``known``.
         known: turns and documents, by their characters in the prompt.
-        prompt: the text that was given, where the record holds more (what the model wrote) or less
-            (it was cut).
+        prompt: the text that was given, or the two of a pair, where the record holds more (what
+            the model wrote) or less (it was cut).
 
     Raises:
         TextError: where no stack reads such a part, or the chat template changed the words of the
@@ -160,18 +163,22 @@ def with_parts(
         >>> [part.name for part in record["self"].key.parts]
     """
     check_choice(parts)
-    _check_known(parts, known, prompt)
-    sides = {
-        id(side): side for stack in record.stacks.values() for side in (stack.query, stack.key)
-    }
+    given = _given_texts(prompt)
+    is_rendered = any(isinstance(text, RenderedText) for text in given)
+    if is_rendered and not known and parts in (*WITHIN, "turn", "document"):
+        raise TextError(
+            "The chat template changes the words of the messages, so that it is not known where "
+            "they are; give parts=[('name', start, stop), ...] in characters of record.texts[0]"
+        )
+    both = [(stack.query, stack.key) for stack in record.stacks.values()]
+    sides = {id(side): side for pair in both for side in pair}
     # A decoder may be given the beginning of what the encoder reads, which reads more of it.
-    texts = [side.texts[0] for side in sides.values() if side.texts]
-    alike = [each for each in texts if each.startswith(prompt) or prompt.startswith(each)]
-    of_prompt = max(alike, key=len, default=None)
+    alike = [side.texts for side in sides.values() if _begin_alike(side.texts, given)]
+    of_prompt = max(alike, key=lambda texts: len("".join(texts)), default=None)
     refused: list[TextError] = []
     for number, side in sides.items():
         try:
-            own: Any = {"known": known, "prompt": prompt} if side.texts[:1] == (of_prompt,) else {}
+            own: Any = {"known": known, "prompt": prompt} if side.texts == of_prompt else {}
             sides[number] = replace(side, parts=parts_of(side, parts, **own))
         except TextError as error:
             refused.append(error)
@@ -184,22 +191,18 @@ def with_parts(
     return replace(record, stacks=stacks)
 
 
-def _check_known(parts: Any, known: Sequence[Part], prompt: str) -> None:
-    """Raise where parts lie within messages, and it is not known where these are."""
-    if isinstance(prompt, RenderedText) and not known and parts in (*WITHIN, "turn", "document"):
-        raise TextError(
-            "The chat template changes the words of the messages, so that it is not known where "
-            "they are; give parts=[('name', start, stop), ...] in characters of record.texts[0]"
-        )
+def _begin_alike(texts: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether texts are those given, which may be longer or shorter, or none was given."""
+    both = zip(texts, given, strict=False)
+    is_alike = all(one.startswith(other) or other.startswith(one) for one, other in both)
+    return is_alike and len(texts) == len(given or texts)
 
 
-def _texts(tokens: Tokens, text: str) -> list[Part]:
+def _texts(texts: Sequence[str]) -> list[Part]:
     """The whole text as a part without a name, or the two of a pair."""
-    if len(tokens.texts) < 2:
-        return [Part(name="", kind="text", spans=((0, len(text)),))]
-    ends = [0, *np.cumsum([len(each) for each in tokens.texts]).tolist()]
+    ends = [0, *np.cumsum([len(each) for each in texts]).tolist()]
     return [
-        Part(name=f"text {number}", kind="text", spans=(span,))
+        Part(name=f"text {number}" * (len(texts) > 1), kind="text", spans=(span,))
         for number, span in enumerate(pairwise(ends), 1)
     ]
 
@@ -220,8 +223,8 @@ def _matches(text: str, within: Sequence[Part], parts: Any, level: int) -> list[
             if kind == "span":
                 name = shorten(next(filter(None, match.groups()), match[0]), SHORT)
             first = start + len(match[0]) - len(match[0].lstrip())
-            span = (first, first + len(match[0].strip()))
-            matches.append(Part(name=name, kind=kind, level=level, spans=(span,)))
+            spans = ((first, first + len(match[0].strip())),)
+            matches.append(Part(name=name, kind=kind, level=level, spans=spans))
     return matches
 
 
@@ -289,7 +292,9 @@ def _given(tokens: Tokens, text: str, given: Sequence[Any], level: int) -> Part:
     if box:
         return Part(name=name, kind="region", tokens=_inside(tokens, given[1:3], box))
     if not text and tokens.times:
-        return Part(name=name, kind="time", tokens=_between(tokens.times, first, last))
+        # The frames whose middles lie between two seconds.
+        own = [at for at, time in enumerate(tokens.times) if time and first <= sum(time) / 2 < last]
+        return Part(name=name, kind="time", tokens=tuple(own))
     if not is_whole(first) or not is_whole(last) or not first < last <= len(text):
         raise TextError(
             f"The part {name!r} was given from {first!r} to {last!r}; give characters of the text, "
@@ -308,47 +313,47 @@ def _inside(tokens: Tokens, start: Sequence[Any], stop: Sequence[Any]) -> tuple[
     return tuple(own)
 
 
-def _between(times: Sequence[Any], first: Any, last: Any) -> tuple[int, ...]:
-    """The frames of a sound whose middles lie between two seconds."""
-    return tuple(at for at, time in enumerate(times) if time and first <= sum(time) / 2 < last)
-
-
-def _cut(part: Part, size: int) -> Part:
-    """A part of a text of which so many characters were read."""
-    spans = [(start, min(stop, size)) for start, stop in part.spans if start < size]
+def _read(part: Part, given: Sequence[str], read: Sequence[str]) -> Part:
+    """A part of given texts, by the characters of them that were read."""
+    spans, begins, moved = [], 0, 0
+    for whole, own in zip(given, read, strict=False):
+        ends = begins + min(len(whole), len(own))
+        for start, stop in part.spans:
+            if max(start, begins) < min(stop, ends):
+                spans.append((max(start, begins) - moved, min(stop, ends) - moved))
+        begins += len(whole)
+        moved += len(whole) - len(own)
     return replace(part, spans=tuple(spans))
 
 
-def _with_tokens(tokens: Tokens, text: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts with their tokens, by level and first token; without those that have none."""
+def _with_tokens(tokens: Tokens, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts with their tokens, by level and first token; with a warning that names those that
+    have none.
+    """
     placed: list[Part] = []
     for level in sorted({part.level for part in parts}):
         own = [part for part in parts if part.level == level]
-        names, members = numbered([part.name for part in own]), _members(tokens, text, own)
+        names, members = numbered([part.name for part in own]), _members(tokens, own)
         for part, name, of_text in zip(own, names, members, strict=True):
             placed.append(replace(part, name=name, tokens=part.tokens or of_text))
-    return tuple(sorted(_kept(placed), key=lambda part: (part.level, part.tokens[0])))
-
-
-def _kept(parts: Sequence[Part]) -> list[Part]:
-    """The parts that have tokens; with a warning that names the others."""
-    lost = [part.name for part in parts if not part.tokens]
-    if lost:
-        named = ", ".join(lost[:5]) + f" and {len(lost) - 5} more parts" * (len(lost) > 5)
+    if lost := [part.name for part in placed if not part.tokens]:
+        named = "; ".join(lost[:5]) + f" and {len(lost) - 5} more parts" * (len(lost) > 5)
         warnings.warn(
             f"No token stands for {named}, so left out: the text was cut before it, or it is "
             "special tokens or less than half of one token",
             stacklevel=2,
         )
-    return [part for part in parts if part.tokens]
+    kept = [part for part in placed if part.tokens]
+    return tuple(sorted(kept, key=lambda part: (part.level, part.tokens[0])))
 
 
-def _members(tokens: Tokens, text: str, parts: Sequence[Part]) -> list[tuple[int, ...]]:
+def _members(tokens: Tokens, parts: Sequence[Part]) -> list[tuple[int, ...]]:
     """The tokens of each of some parts of one level, by their characters.
 
     Raises:
         TextError: where two of them have characters in common, or tokens have no characters.
     """
+    text = "".join(tokens.texts)
     owner = _owners(text, parts)
     if (owner >= 0).any() and tokens.offsets is None:
         raise TextError(
@@ -357,20 +362,16 @@ def _members(tokens: Tokens, text: str, parts: Sequence[Part]) -> list[tuple[int
         )
     blank = np.array([letter.isspace() for letter in text], bool)
     members: list[list[int]] = [[] for _ in parts]
-    for token, place in _places(tokens):
+    for token, offset in enumerate(tokens.offsets or ()):
+        if offset is None or tokens.special[token] or not tokens.worded[token]:
+            continue
+        first = len(tokens.texts[0]) * tokens.segments[token]
+        place = slice(first + offset[0], first + offset[1])
         letters = owner[place][~blank[place]]
         most = Counter((letters if len(letters) else owner[place]).tolist()).most_common(1)
         if most and most[0][0] >= 0:
             members[most[0][0]].append(token)
     return list(map(tuple, members))
-
-
-def _places(tokens: Tokens) -> Iterator[tuple[int, slice]]:
-    """The tokens that stand for characters, and the place of these in all texts."""
-    for token, offset in enumerate(tokens.offsets or ()):
-        if offset is not None and tokens.worded[token] and not tokens.special[token]:
-            first = len(tokens.texts[0]) * tokens.segments[token]
-            yield token, slice(first + offset[0], first + offset[1])
 
 
 def _owners(text: str, parts: Sequence[Part]) -> Int[np.ndarray, " letter"]:

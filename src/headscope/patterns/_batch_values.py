@@ -353,10 +353,7 @@ class BatchPairs:
 
     def __init__(self, patterns: Sequence[Pattern], texts: Sequence[QueryKeyTokens]) -> None:
         self._patterns, self._texts = patterns, texts
-        # Words in parts would join when they are moved, so that each shuffle is read anew.
-        self._whole = [
-            index for index, text in enumerate(texts) if text.is_self and text.keeps_words
-        ]
+        self._whole = [index for index, text in enumerate(texts) if text.is_self]
 
     def factors(
         self, visible: Bool[np.ndarray, "query key"]

@@ -131,26 +131,6 @@ class QueryKeyTokens:
         return (*kinds, self.delimiters.tobytes())
 
     @cached_property
-    def keeps_words(self) -> bool:
-        """Whether words stay whole when they are shuffled: no word is divided by a special token,
-        and no two have the same number.
-        """
-        query = self.query
-        places = list(zip(query.segments, query.special, strict=True))
-        last: tuple[int, bool] | None = None
-        for continues, here in zip(query.continues, places, strict=True):
-            if continues and (here[1] or here != last):
-                return False
-            last = here
-        if query.words is None:
-            return True
-        begun = []
-        for continues, word, (segment, _) in zip(query.continues, query.words, places, strict=True):
-            if not continues and word is not None:
-                begun.append((segment, word))
-        return len(set(begun)) == len(begun)
-
-    @cached_property
     def classes(self) -> tuple[list[str], list[str]]:
         """Kind of word of every query token and of every key token."""
         query = word_classes(self.query)
@@ -235,9 +215,8 @@ class BatchWords:
     """The words of texts of one length, each looking at itself.
 
     Args:
-        texts: tokens of each text, whose words stay whole when they are shuffled
-            (`QueryKeyTokens.keeps_words`). What each says is the seed of its shuffles, so that its
-            numbers do not depend on the texts beside it.
+        texts: tokens of each text. What each says is the seed of its shuffles, so that its numbers
+            do not depend on the texts beside it.
 
     Example:
         >>> from headscope.record import Tokens

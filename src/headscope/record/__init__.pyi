@@ -34,12 +34,9 @@ from ._stored import part_of as part_of
 from ._tokens import PART_KINDS as PART_KINDS
 from ._tokens import Part as Part
 from ._tokens import Tokens as Tokens
-from ._words import JOINER as JOINER
-from ._words import REGIONAL as REGIONAL
 from ._words import Words as Words
-from ._words import joins as joins
-from ._words import stands_alone as stands_alone
 from ._words import word_maps as word_maps
+from ._words import word_numbers as word_numbers
 from .bare_arrays import from_weights as from_weights
 from .recompute import WeightBlock as WeightBlock
 from .recompute import sampled_queries as sampled_queries

@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any
 
 from headscope.errors import RecordError, is_whole
-from headscope.record._words import JOINER, REGIONAL, Words, joins, stands_alone
+from headscope.record._words import Words, word_numbers
 
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
@@ -182,11 +182,12 @@ class Tokens:
     @cached_property
     def continues(self) -> tuple[bool, ...]:
         """True where a token continues the word of the token before it."""
-        if self.words is None:
-            return _going_on(self.pieces, self.labels, self.special)
+        numbers = _bare_words(self) if self.words is None else self.words
         # With the segment, in case that words are numbered anew in the second text of a pair.
-        words = [(-1, None), *zip(self.segments, self.words, strict=True)]
-        return tuple(now[1] is not None and now == before for before, now in pairwise(words))
+        words: list[tuple[int, int] | None] = [None]
+        for segment, number, alone in zip(self.segments, numbers, self.special, strict=True):
+            words.append(None if number is None or alone else (segment, number))
+        return tuple(now is not None and now == before for before, now in pairwise(words))
 
     @cached_property
     def whole_words(self) -> Words:
@@ -343,33 +344,33 @@ def _labels(pieces: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _going_on(
-    pieces: Sequence[str], labels: Sequence[str], special: Sequence[bool]
-) -> tuple[bool, ...]:
-    """Where pieces themselves show that a token continues the word of the token before it."""
-    if not any(piece.startswith(SPACE_MARKS) for piece in pieces):
-        for mark in MARKS:
-            if any(piece.endswith(mark) and piece != mark for piece in pieces):
-                goes_on = [piece.endswith(mark) == (mark == GOES_ON) for piece in pieces]
-                before = zip((True, *special), (False, *goes_on), strict=True)
-                return tuple(on and not alone for alone, on in before)[:-1]
-        # WordPiece: "##berries", but not "##" alone.
-        return tuple(piece.startswith(CONTINUATION) and len(piece) > 2 for piece in pieces)
-    goes_on, last = [], "special"
-    for piece, label, alone in zip(pieces, labels, special, strict=True):
-        kind = "word" if any(map(str.isalnum, label)) else "mark"
-        kind = "letter" if stands_alone(label[:1]) else kind
-        kind = "special" if alone else kind
-        is_same = kind == last != "letter" or last == "space"
-        if label and label[0] in REGIONAL:
-            is_same = last in ("half a flag", "space")
-            kind = "flag" if last == "half a flag" else "half a flag"
-        # Marks on a letter, and further bytes of one, are of what is before them.
-        if joins(label[:1] or JOINER):
-            kind, is_same = last, True
-        goes_on.append(is_same and kind != "special" and not piece.startswith(SPACE_MARKS))
-        last = "space" if label.isspace() or label.endswith(JOINER) else kind
-    return tuple(goes_on)
+def _bare_words(tokens: Tokens) -> tuple[int | None, ...]:
+    """The numbers of the words of bare pieces."""
+    texts, span, spans, numbers = [""], (0, 0), [], []
+    glued = _glued(tokens.pieces)
+    for label, is_glued, special in zip(tokens.labels, glued, tokens.special, strict=True):
+        if special or not is_glued:
+            texts.append("")
+            span = (0, 0)
+        # The further bytes of a letter have no label, and are where it is.
+        if label and not special:
+            span = (len(texts[-1]), len(texts[-1]) + len(label))
+            texts[-1] += label
+        spans.append(None if special else span)
+        numbers.append(len(texts) - 1)
+    return word_numbers(texts, spans, numbers)
+
+
+def _glued(pieces: Sequence[str]) -> list[bool]:
+    """Whether no space stands before each piece, as the marks of its vocabulary tell."""
+    if any(piece.startswith(SPACE_MARKS) for piece in pieces):
+        return [not piece.startswith(SPACE_MARKS) for piece in pieces]
+    for mark in MARKS:
+        if any(piece.endswith(mark) and piece != mark for piece in pieces):
+            goes_on = [piece.endswith(mark) == (mark == GOES_ON) for piece in pieces]
+            return [False, *goes_on[:-1]]
+    # WordPiece: "##berries", but not "##" alone.
+    return [piece.removeprefix(CONTINUATION) not in ("", piece) for piece in pieces]
 
 
 def _bytes_in(pieces: Sequence[str]) -> list[bytes] | None:

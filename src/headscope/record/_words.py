@@ -4,8 +4,10 @@ are joined.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 
@@ -20,10 +22,22 @@ if TYPE_CHECKING:
     from headscope.record._tokens import Tokens
 
 ROWS = ("mean", "first", "max")
-JOINER = "\u200d"
-"""Makes one sign of the emoji before and after it."""
-REGIONAL = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-"""Letters of which two make one flag."""
+SIGNS = {"_": "l", "'": "'", "\u2019": "'", ".": ".", ",": ".", "\u200d": "j", "\u200b": "s"}
+SIGNS |= dict.fromkeys(map(chr, range(0x1F1E6, 0x1F200)), "f") | dict.fromkeys("\n\r\v\f", "\n")
+SIGNS |= dict.fromkeys(map(chr, range(0x1F3FB, 0x1F400)), "m")
+CATEGORIES = {"L": "l", "N": "d", "M": "m", "P": "p"}
+"""What characters are to the words of a text, some by themselves and the others by their category:
+letters, digits, marks on what is before them, joiners of emoji, halves of a flag, apostrophes,
+points, punctuation; all else is another sign.
+"""
+MORE = r"(?:m|j[^ \n]?)*"
+WORD = re.compile(
+    rf"\n+|{MORE}(?:(?:[ld]|(?<=l)'(?=l)|(?<=d)\.(?=d)|m|j[^ \n]?)+|[ps'.](?:[ps'.]|m|j[^ \n]?)*"
+    rf"|a{MORE}|f{MORE}f?{MORE})"
+)
+"""Words in the text of these letters. An apostrophe between letters, and a point or comma between
+digits, divide no word (Unicode's Annex 29, rules WB6, WB7, WB11 and WB12).
+"""
 
 
 @dataclass(frozen=True)
@@ -75,16 +89,58 @@ class Words:
             )
 
 
-def stands_alone(letter: str) -> bool:
-    """Whether a letter is of a script without spaces, where each is a word; or an emoji."""
-    is_hangul = "\u1100" <= letter <= "\u11ff" or "\uac00" <= letter <= "\ud7a3"
-    return letter != "" and east_asian_width(letter) in "WF" and not is_hangul
+def word_numbers(
+    texts: Sequence[str], spans: Sequence[tuple[int, int] | None], segments: Sequence[int]
+) -> tuple[int | None, ...]:
+    """The number of the word that each token belongs to, counted through all texts; None for
+    tokens without a span.
+
+    Where words begin is a property of the text alone; words that one token reaches over are counted
+    as one.
+
+    Args:
+        texts: what was read.
+        spans: ``(start, stop)`` of each token in characters of its text.
+        segments: which text each token is of.
+    """
+    starts = [_word_starts(text) for text in texts]
+    numbers: list[int | None] = []
+    number, last, reached = -1, (-1, -1), 0
+    for span, segment in zip(spans, segments, strict=True):
+        if span is None:
+            numbers.append(None)
+            continue
+        written = texts[segment][slice(*span)]
+        # Many tokenizers count the space before a word to its first token.
+        blank = len(written) - len(written.lstrip()) if written.strip() else 0
+        word = (segment, starts[segment][span[0] + blank])
+        if word != last and not (segment == last[0] and word[1] < reached):
+            number, last = number + 1, word
+        reached = span[0] + len(written.rstrip())
+        numbers.append(number)
+    return tuple(numbers)
 
 
-def joins(character: str) -> bool:
-    """Whether a character belongs to what is before it: a mark on a letter, a colour of skin."""
-    is_mark = category(character) in ("Mn", "Mc", "Me", "Cf") and character != "\u200b"
-    return is_mark or "\U0001f3fb" <= character <= "\U0001f3ff"
+def _word_starts(text: str) -> list[int]:
+    """Where the word of each character, and of the end of the text, begins. A word is a run of
+    letters, digits and underscores, or of other signs; in scripts without spaces each letter is
+    one. Line breaks are a word, and a space belongs to the word behind it.
+    """
+    starts: list[int] = []
+    for word in WORD.finditer("".join(map(_kind, text))):
+        starts += [word.start()] * (word.end() - len(starts))
+    return starts + [len(text)] * (len(text) + 1 - len(starts))
+
+
+@cache
+def _kind(character: str) -> str:
+    """What a character is to the words of a text; see `CATEGORIES`."""
+    of_category = CATEGORIES.get(category(character).replace("Cf", "M")[0], "s")
+    kind = SIGNS.get(character, " " if character.isspace() else of_category)
+    # Letters of scripts without spaces, and emoji.
+    is_hangul = "\u1100" <= character <= "\u11ff" or "\uac00" <= character <= "\ud7a3"
+    is_wide = east_asian_width(character) in "WF" and not is_hangul
+    return "a" if is_wide and kind in "lds" else kind
 
 
 def word_tokens(tokens: Tokens) -> Tokens:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,9 +13,6 @@ from headscope.record._stored import RebuiltWhenCopied
 
 Style = Literal["halves", "neighbours"]
 STYLES: tuple[Style, ...] = get_args(Style)
-TURNED_BEYOND = 1e-6
-LEADS_WITHIN = 2e-4
-"""Differences, relative to the largest feature."""
 SLOWEST_TELLING = 1e-4
 """Radians per position, below which rounding drowns what a frequency says about the place of the
 first token.
@@ -99,65 +95,7 @@ class Rotary(RebuiltWhenCopied):
         vectors[..., first], vectors[..., second] = x * cosines - y * sines, x * sines + y * cosines
 
 
-def rotary_between(
-    before: Float[np.ndarray, "head token feature"],
-    after: Float[np.ndarray, "head token feature"],
-    *,
-    within: float = LEADS_WITHIN,
-) -> Rotary | None:
-    """The rotation that leads from vectors to the same vectors after positions were applied; None
-    where there is none.
-
-    A pair is found where its length stays; its frequency is what its angle grows by from one token
-    to the next. The answer is checked on all of it: turned by it, ``before`` must be ``after``.
-
-    Args:
-        before: ``[head token feature]``, consecutive tokens.
-        after: the same, turned.
-        within: how far, relative to the largest feature, the answer may be off: more for numbers in
-            half precision.
-    """
-    before, after = before.astype(np.float64), after.astype(np.float64)
-    if before.shape != after.shape or before.shape[1] < 2:
-        return None
-    scale = np.abs(after).max(initial=1e-30)
-    # The first token, at position 0, is never turned; a feature counts if any token of it moved.
-    moved = np.flatnonzero(np.abs(before - after).max(axis=(0, 1)) > TURNED_BEYOND * scale)
-    if not len(moved):
-        return None
-    for trial in _candidates(before, moved):
-        if not _keeps_lengths(trial, before, after, within * scale):
-            continue  # to fit its frequencies takes several times as long
-        rotary = _fitted(trial, before, after)
-        if _leads(rotary, before, after, within):
-            return rotary
-    return None
-
-
-def _candidates(before: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
-    """Rotations that could be, without their frequencies: by style, and by how many features are
-    turned, of which the slowest may not show.
-    """
-    start, seen = int(moved[0]), int(moved[-1] - moved[0]) + 1
-    rest = before.shape[2] - start
-    for style in STYLES:
-        for width in dict.fromkeys([seen + seen % 2, rest // 2 * 2, rest // 2, rest // 4]):
-            if width >= seen and not width % 2 and width <= rest:
-                yield Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
-
-
-def _keeps_lengths(trial: Rotary, before: np.ndarray, after: np.ndarray, apart: float) -> bool:
-    """Whether each pair of features is as long before as after, as where both features of a pair
-    are off by ``apart`` at most.
-    """
-    first, second = trial._parts
-    old = np.hypot(before[..., first], before[..., second])
-    new = np.hypot(after[..., first], after[..., second])
-    # The diagonal of a square of that side, and what rounding may add.
-    return bool(np.abs(old - new).max() <= 1.5 * apart)
-
-
-def _fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:
+def fitted(trial: Rotary, before: np.ndarray, after: np.ndarray) -> Rotary:
     """The rotation of these pairs whose frequencies fit best."""
     first, second = trial.pairs
     # A pair of features as one complex number: the angle of after * conj(before) is that by which
@@ -197,8 +135,3 @@ def _first(turned: np.ndarray, frequencies: np.ndarray) -> int:
         position = (begun[pair] + 2 * np.pi * turns) / frequencies[pair]
     # Rounding of slow frequencies may leave a first token at 0 a little before it.
     return max(round(float(position)), 0)
-
-
-def _leads(rotary: Rotary, before: np.ndarray, after: np.ndarray, within: float) -> bool:
-    error = np.abs(rotary.turned(before) - after).max()
-    return bool(error <= within * np.abs(after).max())

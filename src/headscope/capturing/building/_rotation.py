@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from headscope.capturing.building.padding import Sides
 from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart
 from headscope.capturing.watching._before_positions import is_one
 from headscope.record import Rotary
-from headscope.record.rotary import LEADS_WITHIN, rotary_between
+from headscope.record.rotary import STYLES, fitted
 
 Pair = tuple[np.ndarray, np.ndarray]
 """Queries or keys ``[head token feature]`` before positions and after."""
 
 HEADS_FITTED, TOKENS_FITTED = 4, 64
+TURNED_BEYOND = 1e-6
+LEADS_WITHIN = 2e-4
 HALF_WITHIN = 2e-2
 """Differences, relative to the largest feature, that rounding to half precision can cause."""
 UNSEEN = "what made its queries and keys was not seen"
@@ -86,11 +90,11 @@ class Rotations:
             if known.leads(before, after, within):
                 return {"rotary": known.rotary, "turned": ""}
         some = [[_plain(each[text, :HEADS_FITTED]) for each in pair] for pair in _pairs(call)]
-        fitted = _fitted(*_of_real(some, sides, text), within)
-        if fitted is None or not fitted.leads(before, after, within):
+        found = _fitted(*_of_real(some, sides, text), within)
+        if found is None or not found.leads(before, after, within):
             return {"rotary": None, "turned": NO_LINE}
-        self._known.append(fitted)
-        return {"rotary": fitted.rotary, "turned": ""}
+        self._known.append(found)
+        return {"rotary": found.rotary, "turned": ""}
 
 
 def _pairs(call: Call) -> tuple[tuple[Any, Any], ...]:
@@ -108,10 +112,68 @@ def _fitted(queries: Pair, keys: Pair, within: float) -> KnownRotation | None:
     """The rotation of the first tokens, where queries and keys have the same."""
     first = slice(TOKENS_FITTED)
     rotary = rotary_between(*(each[:, first] for each in queries), within=within)
-    fitted = None if rotary is None else KnownRotation(rotary)
-    if fitted is None or not fitted.leads(*(each[:, first] for each in keys), within):
+    known = None if rotary is None else KnownRotation(rotary)
+    if known is None or not known.leads(*(each[:, first] for each in keys), within):
         return None
-    return fitted
+    return known
+
+
+def rotary_between(
+    before: Float[np.ndarray, "head token feature"],
+    after: Float[np.ndarray, "head token feature"],
+    *,
+    within: float = LEADS_WITHIN,
+) -> Rotary | None:
+    """The rotation that leads from vectors to the same vectors after positions were applied; None
+    where there is none.
+
+    A pair is found where its length stays; its frequency is what its angle grows by from one token
+    to the next. The answer is checked on all of it: turned by it, ``before`` must be ``after``.
+
+    Args:
+        before: ``[head token feature]``, consecutive tokens.
+        after: the same, turned.
+        within: how far, relative to the largest feature, the answer may be off: more for numbers in
+            half precision.
+    """
+    before, after = before.astype(np.float64), after.astype(np.float64)
+    if before.shape != after.shape or before.shape[1] < 2:
+        return None
+    scale = np.abs(after).max(initial=1e-30)
+    # The first token, at position 0, is never turned; a feature counts if any token of it moved.
+    moved = np.flatnonzero(np.abs(before - after).max(axis=(0, 1)) > TURNED_BEYOND * scale)
+    if not len(moved):
+        return None
+    for trial in _candidates(before, moved):
+        if not _keeps_lengths(trial, before, after, within * scale):
+            continue  # to fit its frequencies takes several times as long
+        rotary = fitted(trial, before, after)
+        if _is_same(rotary.turned(before), after, within):
+            return rotary
+    return None
+
+
+def _candidates(before: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
+    """Rotations that could be, without their frequencies: by style, and by how many features are
+    turned, of which the slowest may not show.
+    """
+    start, seen = int(moved[0]), int(moved[-1] - moved[0]) + 1
+    rest = before.shape[2] - start
+    for style in STYLES:
+        for width in dict.fromkeys([seen + seen % 2, rest // 2 * 2, rest // 2, rest // 4]):
+            if width >= seen and not width % 2 and width <= rest:
+                yield Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
+
+
+def _keeps_lengths(trial: Rotary, before: np.ndarray, after: np.ndarray, apart: float) -> bool:
+    """Whether each pair of features is as long before as after, as where both features of a pair
+    are off by ``apart`` at most.
+    """
+    first, second = trial.pairs
+    old = np.hypot(before[..., first], before[..., second])
+    new = np.hypot(after[..., first], after[..., second])
+    # The diagonal of a square of that side, and what rounding may add.
+    return bool(np.abs(old - new).max() <= 1.5 * apart)
 
 
 def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from headscope.errors import TextError
 from headscope.parts import RenderedText
-from headscope.record import JOINER, REGIONAL, Tokens, joins, stands_alone
+from headscope.record import Tokens, word_numbers
 
 UNDECODABLE = "\ufffd"
 """What a tokenizer gives for bytes that are not yet a whole letter."""
@@ -157,7 +157,7 @@ def tokenized(tokenizer: Any, *texts: str, warns: bool = True, **options: Any) -
     rows = None
     if encoding.is_fast:
         one = encoding[0]
-        own = {name: getattr(one, name)[kept] for name in ("offsets", "sequence_ids", "word_ids")}
+        own = {name: getattr(one, name)[kept] for name in ("offsets", "sequence_ids")}
         rows = [SimpleNamespace(**own, overflowing=one.overflowing)]
     cut = {name: values[kept] for name, values in encoding.items()}
     return BatchEncoding(cut, encoding=rows, n_sequences=len(texts))  # ty: ignore[invalid-argument-type]
@@ -247,23 +247,16 @@ def tokens_from_encoding(
         texts = _read_of(tokenizer, ids, texts)
         return tokens_from_ids(tokenizer, ids, texts=texts, specials=specials)
     one, specials = encoding[example], specials or SpecialTokens.of(tokenizer)
-    # A special token that is written in the text is no word of it.
-    words = [
-        None if number in specials.ids else word
-        for number, word in zip(ids, one.word_ids, strict=True)
-    ]
     sources = one.sequence_ids
     segments = _filled(sources)
     if not texts:
-        known: dict[str, Any] = {"segments": segments, "words": tuple(words)}
-        return tokens_from_ids(tokenizer, ids, specials=specials, **known)
+        return tokens_from_ids(tokenizer, ids, specials=specials, segments=segments)
     offsets = zip(one.offsets, sources, strict=True)
     spans = tuple(None if source is None else span for span, source in offsets)
     if one.overflowing:  # of a text that was cut, what was read
         ends = {source: span[1] for span, source in zip(one.offsets, sources, strict=True)}
         texts = tuple(text[: ends.get(source, 0)] for source, text in enumerate(texts))
-    words = _words(words, spans, segments, texts)
-    known = {"texts": texts, "offsets": spans, "segments": segments, "words": words}
+    known: dict[str, Any] = {"texts": texts, "offsets": spans, "segments": segments}
     return tokens_from_ids(tokenizer, ids, specials=specials, **known)
 
 
@@ -307,7 +300,6 @@ def tokens_from_ids(
     if spans is None or any(token.is_undecodable for token in tokens):
         decoded, spans = _decoded_spans(tokenizer, ids, tokens)
         of = (decoded,) * 2
-        known["words"] = _words(known.get("words", (0,) * len(ids)), spans, segments, of)
     ends = [0] * len(of)
     for place, (token, span) in enumerate(zip(tokens, spans, strict=True)):
         if token.is_undecodable and span is not None:
@@ -315,6 +307,8 @@ def tokens_from_ids(
             segment = segments[place]
             labels[place] = of[segment][max(span[0], ends[segment]) : span[1]].strip(" ")
             ends[segment] = span[1]
+    # A special token that is written in the text is no word of it.
+    placed = [None if token.special else span for token, span in zip(tokens, spans, strict=True)]
     roles = tuple(token.role for token in tokens) if specials.roles else None
     return Tokens(
         pieces=tuple(token.piece for token in tokens),
@@ -323,6 +317,7 @@ def tokens_from_ids(
         special=tuple(token.special for token in tokens),
         labels=tuple(labels),
         roles=roles,
+        words=word_numbers(of, placed, segments),
         **known,
     )
 
@@ -392,57 +387,6 @@ def roles_of(tokenizer: Any) -> dict[int, str]:
 def _decoded(tokenizer: Any, piece: str) -> str:
     # Kept, because a call takes longer than all else that is done with a token.
     return tokenizer.convert_tokens_to_string([piece])
-
-
-def _words(
-    numbers: Sequence[int | None],
-    spans: Sequence[tuple[int, int] | None],
-    segments: Sequence[int],
-    texts: tuple[str, ...],
-) -> tuple[int | None, ...]:
-    """Word numbers, counted through all texts; white space and punctuation always end a word, and
-    in scripts without spaces each letter is one.
-
-    The tokenizer's own numbers cannot be used: for some, "Once upon a time," is a single word.
-    """
-    starts = [[match.start() for match in re.finditer(r"\S+", text)] for text in texts]
-    words: list[int | None] = []
-    last, word = None, -1
-    for number, span, segment in zip(numbers, spans, segments, strict=True):
-        if number is None or span is None:
-            words.append(None)
-            continue
-        written = texts[segment][slice(*span)]
-        # Tokenizers such as RoBERTa's may count the space before a word to its first token.
-        begins = span[0] + len(written) - len(written.lstrip())
-        # A space alone belongs to the word behind it, a line break to none.
-        here = texts[segment][begins : begins + 1]
-        is_word = written.isalnum() or any(map(str.isalnum, written.strip(" ") or here))
-        alone = begins if stands_alone(here) or (here and here in REGIONAL) else None
-        mark = (segment, number, bisect_right(starts[segment], begins), is_word, alone)
-        goes_on = bool(last) and _goes_on(texts[segment], begins)
-        word += not goes_on and mark != last
-        # A tokenizer may begin another word at the letter behind a mark on the one before it.
-        if is_word or not goes_on:
-            last = mark
-        words.append(word)
-    return tuple(words)
-
-
-def _goes_on(text: str, at: int) -> bool:
-    """Whether the character there belongs to what is before it, whatever the tokenizer calls it:
-    a letter or digit behind another, a mark on it, the next part of an emoji or of a flag.
-    """
-    here, base = text[at : at + 1], at - 1
-    if not here or base < 0:
-        return False
-    if text[base] == JOINER or joins(here):
-        return True
-    while base > 0 and joins(text[base]):
-        base -= 1
-    if here in REGIONAL:
-        return (at - len(text[:at].rstrip(REGIONAL))) % 2 == 1
-    return all(letter.isalnum() and not stands_alone(letter) for letter in (text[base], here))
 
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
