@@ -90,11 +90,11 @@ class Rotations:
             if known.leads(before, after, within):
                 return {"rotary": known.rotary, "turned": ""}
         some = [[_plain(each[text, :HEADS_FITTED]) for each in pair] for pair in _pairs(call)]
-        found = _fitted(*_of_real(some, sides, text), within)
-        if found is None or not found.leads(before, after, within):
+        fitting = _fitted(*_of_real(some, sides, text), within)
+        if fitting is None or not fitting.leads(before, after, within):
             return {"rotary": None, "turned": NO_LINE}
-        self._known.append(found)
-        return {"rotary": found.rotary, "turned": ""}
+        self._known.append(fitting)
+        return {"rotary": fitting.rotary, "turned": ""}
 
 
 def _pairs(call: Call) -> tuple[tuple[Any, Any], ...]:
