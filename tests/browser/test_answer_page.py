@@ -1,8 +1,11 @@
 """The page of an answer in a browser: pointing, choosing, keys, a phone."""
 
+from dataclasses import replace
+
 import pytest
 
 import headscope as hs
+from headscope.answering import AnswerWord
 
 from ..answers import made_answer
 
@@ -44,3 +47,15 @@ def test_nothing_is_wider_than_the_window(opened, width):
     assert picture["width"] > 250
     assert picture["height"] <= 0.75 * 800
     assert abs(picture["width"] / picture["height"] - 6 / 4) < 0.02
+
+
+def test_words_of_hebrew_run_from_right_to_left(browser, tmp_path):
+    """Also where a sentence quotes one before a number."""
+    words = tuple(AnswerWord(text, (at,)) for at, text in enumerate(["הח", "יש"]))
+    answer = replace(made_answer(words=2), words=words)
+    page = browser.new_page()
+    page.goto(hs.view(answer).save(tmp_path / "answer.html").as_uri())
+    first, second = (page.locator(f"label.w{at}").bounding_box() for at in (0, 1))
+    assert first["x"] > second["x"]
+    assert page.locator("main > p bdi").last.inner_text() in ("\u05d4\u05d7", "\u05d9\u05e9")
+    page.close()

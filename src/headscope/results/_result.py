@@ -80,14 +80,15 @@ class Result:
 
     def _repr_html_(self) -> str:
         """As notebooks show it; every string is escaped."""
-        parts = [f"<p>{html.escape(part)}</p>" for part in (self.summary, self.left_out_of) if part]
+        said = [html.escape(part) for part in (self.summary, self.left_out_of) if part]
+        # What is quoted may be written from the right, and turns nothing around it.
+        parts = [f"<p>{each}</p>".replace("“", "“<bdi>").replace("”", "</bdi>”") for each in said]
         for block in _with_each_legend_once(self._blocks()):
             if isinstance(block, TextTable):
                 parts.append(f'<div style="overflow-x: auto">{block.html()}</div>')
             elif block:
-                parts.append(
-                    f'<p style="white-space: pre-line"><small>{html.escape(block)}</small></p>'
-                )
+                told = html.escape(block)
+                parts.append(f'<p style="white-space: pre-line"><small>{told}</small></p>')
         return "\n".join(parts)
 
     def columns(self) -> dict[str, list[Any]]:

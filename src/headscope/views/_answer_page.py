@@ -115,7 +115,7 @@ class AnswerPage(FilePage):
     @cached_property
     def body(self) -> str:
         """Question, answer, picture and words, and tables, as HTML; every string is escaped."""
-        return self._standing_in("main", f"<h1>{html.escape(self.title)}</h1>")
+        return self._standing_in("main", f'<h1 dir="auto">{html.escape(self.title)}</h1>')
 
     @cached_property
     def part(self) -> str:
@@ -256,11 +256,12 @@ class AnswerPage(FilePage):
             labels.append(
                 f'<label class="w{word}" style="--share:{100 * share / most:.1f}%">'
                 f'<input type="radio" name="{self._id}" id="{self._id}-{word}"{checked}>'
-                f"<span>{html.escape(each.text)}</span><small>{100 * share:.1f} %</small></label>"
+                f"<span>{html.escape(each.text)}</span>"
+                f'<small dir="ltr">{100 * share:.1f} %</small></label>'
             )
         return (
             "<fieldset><legend>Words of the answer, with the share of their attention on the "
-            f'picture</legend><div class="words">{"".join(labels)}</div>'
+            f'picture</legend><div class="words" dir="auto">{"".join(labels)}</div>'
             '<p class="note">Point at a word, or choose one: the heat over the picture is that of '
             "the row that wrote it. Arrow keys go from word to word. "
             f"{html.escape(self._cross_in_words)}</p></fieldset>"

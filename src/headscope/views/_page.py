@@ -34,7 +34,6 @@ from headscope.views.constants import valid
 from headscope.views.contract import (
     PAGE_FORMAT,
     Page,
-    PageAbsent,
     PageArray,
     PageLayer,
     PageStack,
@@ -302,6 +301,9 @@ def later_stack(
 def _described(
     stack: Stack, heads: list[int], layers: list[PageLayer], *, thumbs: PageArray, kinds: PageArray
 ) -> PageStack:
+    # The layers of the model that have no attention to show, and why.
+    numbers = {layer.layer for layer in stack}
+    gaps = dict.fromkeys(set(range(max(numbers))) - numbers, NOT_GIVEN) | dict(stack.others)
     described: PageStack = {
         "name": stack.name,
         "heads": len(heads),
@@ -309,7 +311,7 @@ def _described(
         "query": page_tokens(stack.query),
         "key": page_tokens(stack.key),
         "layers": layers,
-        "absent": _absent(stack),
+        "absent": [{"layer": at, "why": valid(_reason(gaps[at]))} for at in sorted(gaps)],
         "thumbs": thumbs,
         "kinds": {
             "kinds": list(KINDS),
@@ -325,13 +327,6 @@ def _described(
     if source is not None:
         described["query"]["count"], described["key"]["count"] = source.layer.size
     return described
-
-
-def _absent(stack: Stack) -> list[PageAbsent]:
-    """The layers of the model that have no attention to show, and why."""
-    numbers = {layer.layer for layer in stack}
-    gaps = dict.fromkeys(set(range(max(numbers))) - numbers, NOT_GIVEN) | dict(stack.others)
-    return [{"layer": number, "why": valid(_reason(gaps[number]))} for number in sorted(gaps)]
 
 
 def _reason(what: str) -> str:

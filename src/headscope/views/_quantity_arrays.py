@@ -81,7 +81,11 @@ def given_quantities(
     """
     if not isinstance(wanted or {}, Mapping):
         raise PageError(f"quantities={str(wanted)[:40]!r}: {LISTED}")
-    given = {name: _of_stack(stack) for name, stack in record.stacks.items()}
+    given: dict[str, dict[str, dict[int, np.ndarray | LazyArray]]] = {}
+    for stack in record.stacks.values():
+        # Quantities that are computed from several layers, by name and layer.
+        made = {name: {**known.of_stack(stack)} for name, known in KNOWN.items()}
+        given[stack.name] = {name: {**maps} for name, maps in made.items() if maps}
     for name, arrays in (wanted or {}).items():
         if not NAME.fullmatch(name) or name in BUILT_IN:
             raise PageError(
@@ -101,14 +105,6 @@ def given_quantities(
         for stack, layers in kept.items():
             given[stack][name] = layers
     return given
-
-
-def _of_stack(stack: Stack) -> dict[str, dict[int, np.ndarray | LazyArray]]:
-    """Quantities that are computed from several layers, by name and layer."""
-    given: dict[str, dict[int, np.ndarray | LazyArray]] = {
-        name: dict(known.of_stack(stack)) for name, known in KNOWN.items()
-    }
-    return {name: maps for name, maps in given.items() if maps}
 
 
 def put_quantities(

@@ -113,12 +113,9 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
         self._stop_clock()
 
-    @property
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
     def _set_deadline(self) -> None:
-        if self._is_answering or self.transport.is_closing():
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if is_answering or self.transport.is_closing():
             self._stop_clock()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(self.seconds_for_request, self.transport.close)

@@ -1,14 +1,19 @@
 """Many texts below each other, and what a model reads of one."""
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope import Layer, Record, Stack, Tokens
+from headscope.answering import AnswerWord
 from headscope.errors import FigureError
 from headscope.record import Rotary
+
+from ...answers import made_answer
 
 
 def made(rng, *words, segments=()):
@@ -114,3 +119,24 @@ def test_a_picture_has_no_such_view(rng):
     for view in ("texts", "input"):
         with pytest.raises(FigureError, match=f"View '{view}' shows texts"):
             hs.figure(record, view=view)
+
+
+HEBREW = ("\u05d4\u05d7\u05ea\u05d5\u05dc", "\u05d9\u05e9\u05d1", "\u05e2\u05dc", "7", "ok")
+
+
+@pytest.mark.parametrize(("words", "step"), [(HEBREW, -1), (("sat", "on", "it", "7", "ok"), 1)])
+def test_what_is_read_from_the_right_stands_so(words, step, rng):
+    """The tokens of view input, the words of an answer about a picture, and its pictures."""
+    answer = made_answer(words=5)
+    said = tuple(AnswerWord(word, (at,)) for at, word in enumerate(words))
+    figures = [hs.figure(made(rng, *words), view="input"), hs.figure(replace(answer, words=said))]
+    for figure in figures:
+        lines = defaultdict(list)
+        for text in figure.matplotlib.axes[0].texts:
+            if text.get_text() in words:
+                lines[text.get_position()[1]].append((text.get_position()[0], text.get_text()))
+        assert lines
+        for line in lines.values():
+            shown = [word for _, word in sorted(line)]
+            assert shown == [word for word in words[::step] if word in shown]
+            assert len(shown) > 1

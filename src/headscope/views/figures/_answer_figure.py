@@ -16,6 +16,7 @@ from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, PictureHeat, Scale, head_greys, veiled
 from headscope.views.figures.charts import colour_bar
+from headscope.views.figures.fonts import in_quotes, mostly_left
 
 LOOKED, NEEDED = ("#8a6d00", "#d9bb4e"), ("#007f7a", "#3aa99f")
 """Of bars of parts on light and on dark paper: no kind of heads, and no sign, has these hues."""
@@ -83,7 +84,7 @@ def answer_figure(
         options,
         draw,
         title=answer.question,
-        note=f"{answer.model}: “{answer.text.strip()}”",
+        note=f"{answer.model}: {in_quotes(answer.text.strip())}",
         notes=_notes(answer, shown),
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
@@ -182,7 +183,8 @@ def _strip(sheet: Sheet, answer: Any, y: float) -> float:
     said = [f"{100 * share:.1f} %" for share in shares]
     both = zip(map(sheet.width_of, texts), (sheet.widest([each]) for each in said), strict=True)
     widths = [max(of) for of in both]
-    places, pitch = sheet.flow(widths, gap=0.7 * em), 2.1 * em + small + tall
+    places = sheet.flow(widths, gap=0.7 * em, leftward=mostly_left(texts))
+    pitch = 2.1 * em + small + tall
     for at, (x, line) in enumerate(places):
         top, width, high = y + line * pitch, widths[at], tall * shares[at] / most
         foot = top + 1.5 * em + tall
@@ -208,7 +210,9 @@ def _panels(
         return tall + 0.5 * (len(sizes) - 1) + 2.2 * em
 
     places, width, bottom = sheet.panels(y, len(words), (PANEL, 1.6 * PANEL), gap=GAP, tall=row)
+    leftward = mostly_left([word.text for word in answer.words])
     for word, (x, top) in zip(words, places, strict=True):
+        x = sheet.width - x - width if leftward else x  # noqa: PLW2901
         for number, (high, wide) in enumerate(sizes):
             box = (x, top, width, width * high / wide)
             pixels = answer.pictures[number] if answer.pictures else None

@@ -55,7 +55,8 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
     scale = shown.scale(style, largest_of(values), plan.layer.size[1], plan.colour)
     y, line = heading(sheet, plan, plan.where), 1.4 * em
     rows, columns = (np.flatnonzero(each).tolist() for each in (plan.from_, plan.to))
-    cut = _shows_not_kept(plan)
+    # Whether beside the rows stands what of their weights was cut before headscope saw it.
+    cut = plan.layer.partial and plan.shown.weights and not plan.without
     most, gap = WIDEST_NAME * sheet.width, GAP * em
     widest = max(sheet.width_of(sheet.token_name(plan.stack.query, row)) for row in rows)
     left = max(min(most, widest), sheet.width_of("from (query)", style.small)) + gap
@@ -86,11 +87,6 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> None:
         scale.words,
     ]
     closing(sheet, plan, y, notes)
-
-
-def _shows_not_kept(plan: FigurePlan) -> bool:
-    """Whether beside the rows stands what of their weights was cut before headscope saw it."""
-    return plan.layer.partial and plan.shown.weights and not plan.without
 
 
 def _draw_not_kept(sheet: Sheet, shares: np.ndarray, box: Box) -> None:

@@ -386,14 +386,16 @@ class Sheet:
         return places, width, places[-1][1] + high
 
     def flow(
-        self, widths: Iterable[float], *, left: float = 0.0, gap: float
+        self, widths: Iterable[float], *, left: float = 0.0, gap: float, leftward: bool = False
     ) -> list[tuple[float, int]]:
-        """The x and the line of boxes of these widths, in as many lines as they need."""
+        """The x and the line of boxes of these widths, in as many lines as they need, from the left
+        or leftward from the right.
+        """
         x, line, places = left, 0, []
         for width in widths:
             if x > left and x + width > self.width + 1e-9:
                 x, line = left, line + 1
-            places.append((x, line))
+            places.append((left + self.width - x - width if leftward else x, line))
             x += width + gap
         return places
 

@@ -19,7 +19,7 @@ from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import PictureHeat, Scale, counted, part_of, text_on, veiled
 from headscope.views.figures.charts import colour_bar
-from headscope.views.figures.fonts import levels_of, runs_left
+from headscope.views.figures.fonts import levels_of, mostly_left, runs_left
 
 PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
 """In units of the font size."""
@@ -291,9 +291,8 @@ def _in_reading_order(
     """The same lines, where words of Hebrew or Arabic run from right to left; where most letters
     do, the whole line runs so.
     """
-    texts = [label * (not tokens.special[at]) for at, label in enumerate(tokens.labels)]
-    letters = list(filter(str.isalpha, "".join(texts)))
-    base, ordered = int(2 * sum(map(runs_left, letters)) > len(letters)), []
+    texts = _worded(tokens)
+    base, ordered = int(mostly_left(texts)), []
     for _, of in groupby(placed, key=lambda each: each.y):
         line = list(of)
         levels = levels_of([texts[each.token] for each in line], base)
@@ -306,6 +305,11 @@ def _in_reading_order(
                     line[at] = line[at]._replace(x=both - line[at].x - line[at].width)
         ordered += line
     return ordered
+
+
+def _worded(tokens: Tokens) -> list[str]:
+    """The labels of the tokens, none for special ones."""
+    return [label * (not tokens.special[at]) for at, label in enumerate(tokens.labels)]
 
 
 def _spaced(tokens: Tokens, token: int) -> bool:
@@ -410,11 +414,12 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     left = sheet.widest(name for name, *_ in lanes) + 0.8 * em
     of_tokens = zip(*(cells for _, cells, _ in lanes), strict=True)
     widths = [sheet.widest(cells, of_notes=False) + 2 * INSET * em for cells in of_tokens]
-    places, high = sheet.flow(widths, left=left, gap=CELL_GAP * em), len(lanes) * LANE + BETWEEN
+    leftward, high = mostly_left(_worded(tokens)), len(lanes) * LANE + BETWEEN
+    places = sheet.flow(widths, left=left, gap=CELL_GAP * em, leftward=leftward)
     for number, (name, cells, colours) in enumerate(lanes):
         for token, (x, line) in enumerate(places):
             middle = y + (line * high + (number + 0.5) * LANE) * em
-            if x == left:
+            if not token or line > places[token - 1][1]:
                 sheet.note(0, middle, name)
             fill = colours[token] + PALE if name == "+ text" else style.paper
             box = (x, middle - CELL / 2 * em, widths[token], CELL * em)

@@ -125,6 +125,12 @@ def runs_left(text: str) -> bool:
     return any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
 
 
+def mostly_left(texts: Sequence[str]) -> bool:
+    """Whether most letters are written from right to left."""
+    letters = list(filter(str.isalpha, "".join(texts)))
+    return 2 * sum(map(runs_left, letters)) > len(letters)
+
+
 def levels_of(texts: Sequence[str], base: int) -> list[int]:
     """The level of each text of a line, as of Unicode (UAX 9): odd ones run from right to left;
     base is 1 where the line does, else 0.
@@ -169,16 +175,13 @@ def readable(token: str, longest: int | None = LONGEST) -> str:
 
 
 def _unseen(character: str) -> bool:
-    if character in EMPTY_LOOKING or character in NO_CHARACTERS:
-        return True
-    return unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cf", "Cc", "Cs")
+    is_space = unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cf", "Cc", "Cs")
+    return is_space or character in EMPTY_LOOKING | NO_CHARACTERS
 
 
 def _inside(character: str) -> str:
-    if (
-        unicodedata.category(character) not in ("Cc", "Cs")
-        and character not in MOVES_OTHERS | NO_CHARACTERS
-    ):
+    is_control = unicodedata.category(character) in ("Cc", "Cs")
+    if not is_control and character not in MOVES_OTHERS | NO_CHARACTERS:
         return character
     sign = _sign(character)
     return f"⟨{sign}⟩" if sign.startswith("U+") else sign
