@@ -182,9 +182,12 @@ def related_pairs(tokens: Tokens) -> Bool[np.ndarray, "relation query key"]:
 
 
 def names_of(tokens: Tokens) -> tuple[str, ...]:
-    """The name of each token across texts: its label, marked where it continues a word."""
+    """The name of each token across texts: its label, marked where it continues a word and is no
+    punctuation.
+    """
     # One mark for all tokenizers, so that "s" in "cats" and the word "s" are counted apart.
-    named = zip(tokens.labels, tokens.continues, strict=True)
+    goes_on = np.array(tokens.continues, bool) & ~token_class(tokens, "punctuation")
+    named = zip(tokens.labels, goes_on.tolist(), strict=True)
     return tuple(f"##{label}" if continues else label for label, continues in named)
 
 
