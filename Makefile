@@ -8,10 +8,10 @@ FRONTEND := frontend/package.json frontend/package-lock.json $(shell find fronte
 
 # Test files that run with types: of these folders all but those that call no function with arrays that no other of
 # them calls, and take longest.
-UNTYPED := $(addprefix tests/,patterns/test_batch_values.py patterns/test_table.py record/test_from_nnsight_real.py record/test_from_transformer_lens_real.py)
-TYPED := $(filter-out $(UNTYPED),$(foreach folder,measures norms record evidence patterns comparison tasks capturing/statistics,$(sort $(wildcard tests/$(folder)/test_*.py)))) \
+UNTYPED := $(addprefix tests/,patterns/test_batch_values.py patterns/test_table.py foreign/test_from_nnsight_real.py foreign/test_from_transformer_lens_real.py)
+TYPED := $(filter-out $(UNTYPED),$(foreach folder,measures norms record foreign evidence patterns comparison tasks capturing/statistics,$(sort $(wildcard tests/$(folder)/test_*.py)))) \
   $(addprefix tests/,capturing/test_capture.py views/test_payload.py)
-QUICK := $(addprefix tests/,measures norms record evidence patterns storage tasks views) --ignore tests/views/figures
+QUICK := $(addprefix tests/,measures norms record foreign evidence patterns storage tasks views) --ignore tests/views/figures
 
 # Workers, and all processes that tests start, share what one of them compiled, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =

@@ -28,12 +28,16 @@ from .errors import (
     RecordError as RecordError,
     TextError as TextError,
 )
+from .foreign import (
+    from_nnsight as from_nnsight,
+    from_queries_keys as from_queries_keys,
+    from_transformer_lens as from_transformer_lens,
+)
 from .interventions import (
     Cut as Cut,
     SetWeights as SetWeights,
     Intervention as Intervention,
     Mean as Mean,
-    MeanOutput as MeanOutput,
     Patch as Patch,
     Uniform as Uniform,
     Zero as Zero,
@@ -55,8 +59,6 @@ from .record import (
     Record as Record,
     Stack as Stack,
     Tokens as Tokens,
-    from_nnsight as from_nnsight,
-    from_transformer_lens as from_transformer_lens,
     from_weights as from_weights,
 )
 from .results import (

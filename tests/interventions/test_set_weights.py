@@ -183,7 +183,10 @@ def test_the_mean_output_is_that_of_all_queries_of_all_texts(tokenizer):
     projection = model.get_submodule(records[0]["self"].layer(0).projection)
     hook = projection.register_forward_pre_hook(lambda module, args: seen.update(given=args[0]))
     found = hs.capture(
-        model, tokenizer, TEXT, interventions=[hs.MeanOutput(records=records, layer=0, heads=[4])]
+        model,
+        tokenizer,
+        TEXT,
+        interventions=[hs.interventions.MeanOutput(records=records, layer=0, heads=[4])],
     )
     hook.remove()
     given = seen["given"].unflatten(-1, (6, -1))[0, :, 4].numpy()

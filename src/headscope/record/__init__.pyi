@@ -4,12 +4,12 @@ from ._batch import BatchLayer as BatchLayer
 from ._batch import BatchStack as BatchStack
 from ._batch import TextBatch as TextBatch
 from ._checks import ARRAYS as ARRAYS
+from ._checks import ROW_SUM_TOLERANCE as ROW_SUM_TOLERANCE
 from ._checks import HeldHeads as HeldHeads
 from ._checks import check_finite as check_finite
 from ._facts import AGAINST as AGAINST
+from ._facts import NOTHING as NOTHING
 from ._facts import ModelFacts as ModelFacts
-from ._from_nnsight import from_nnsight as from_nnsight
-from ._from_transformer_lens import from_transformer_lens as from_transformer_lens
 from ._layer import Layer as Layer
 from ._mask import Mask as Mask
 from ._record import Candidate as Candidate
@@ -39,5 +39,6 @@ from ._words import word_maps as word_maps
 from ._words import word_numbers as word_numbers
 from .bare_arrays import from_weights as from_weights
 from .recompute import WeightBlock as WeightBlock
+from .recompute import sampled_in_rows as sampled_in_rows
 from .recompute import sampled_queries as sampled_queries
 from .rotary import Rotary as Rotary

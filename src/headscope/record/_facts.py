@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -67,15 +67,25 @@ class ModelFacts:
         return ", ".join(part for part in parts if part)
 
 
-AGAINST = ("", "itself", "attention output", "layer output")
-"""From what says least to what says most: not known (of files written before it was kept), weights
-times values that were seen as just this product, what the model's attention handed on, and what
-came out of the output projection.
+NOTHING = "nothing"
+AGAINST = (NOTHING, "", "itself", "attention output", "layer output")
+"""From what says least to what says most: nothing (of queries and keys that were given alone), not
+known (of files written before it was kept), weights times values that were seen as just this
+product, what the model's attention handed on, and what came out of the output projection.
 """
 CALLED = {
     "layer output": "the model's own layer outputs",
     "attention output": "the model's own attention outputs",
 }
+
+
+def unverified_of(layers: Iterable[Layer]) -> str:
+    """That weights follow from queries and keys that nothing stands against, and by which scale;
+    empty for other layers.
+    """
+    scales = {f"{each.scale:.4g}": None for each in layers if each.verified_against == NOTHING}
+    told = "unverified: of queries and keys that nothing stands against, scale "
+    return told + ", ".join(scales) if scales else ""
 
 
 ITSELF = "Checked against itself only (weights times values, as they were multiplied)"

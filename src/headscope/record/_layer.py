@@ -23,7 +23,7 @@ from headscope.record._checks import (
     frozen,
     is_on_disk,
 )
-from headscope.record._facts import AGAINST
+from headscope.record._facts import AGAINST, NOTHING
 from headscope.record._mask import Mask
 from headscope.record._statistics import Contributions, Statistics
 from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held, part_of
@@ -163,7 +163,7 @@ class Layer(RebuiltWhenCopied):
             of = f" of head {', '.join(map(str, self.held_heads.numbers))}"
         return (
             f"<Layer {self.layer}: {heads} heads{shared}, {queries} x {keys}, {self.kind}; holds "
-            f"{held_here}{of}>"
+            f"{held_here}{of}{', unverified' * (self.verified_against == NOTHING)}>"
         )
 
     @property

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from headscope.errors import NoSuchStackError, RecordError, is_whole
-from headscope.record._facts import AGAINST, ModelFacts, verification_of
+from headscope.record._facts import AGAINST, ModelFacts, unverified_of, verification_of
+from headscope.record._layer import Layer
 from headscope.record._stack import Stack
 from headscope.record._stored import RebuiltWhenCopied
 from headscope.record._tokens import Tokens
@@ -89,8 +90,7 @@ class Record(RebuiltWhenCopied):
 
         None for records that no model stands behind.
         """
-        layers = (layer for stack in self.stacks.values() for layer in stack)
-        differences = [layer.verified for layer in layers if layer.verified is not None]
+        differences = [each.verified for each in self._layers if each.verified is not None]
         return max(differences, default=None)
 
     @property
@@ -98,8 +98,7 @@ class Record(RebuiltWhenCopied):
         """What the layers were compared with, of several what says least: see `Layer`; empty where
         it is not known.
         """
-        layers = (layer for stack in self.stacks.values() for layer in stack)
-        against = [layer.verified_against for layer in layers if layer.verified is not None]
+        against = [each.verified_against for each in self._layers if each.verified is not None]
         return min(against, key=AGAINST.index, default="")
 
     @property
@@ -107,8 +106,11 @@ class Record(RebuiltWhenCopied):
         """One sentence: what the layers were compared with, the largest difference and its limit,
         and what was changed; may be empty.
         """
-        checked = verification_of([layer for stack in self.stacks.values() for layer in stack])
-        return "; ".join(filter(None, [checked, self.changed]))
+        return "; ".join(filter(None, [verification_of(self._layers), self.changed]))
+
+    @property
+    def _layers(self) -> list[Layer]:
+        return [layer for stack in self.stacks.values() for layer in stack]
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -125,10 +127,19 @@ class Record(RebuiltWhenCopied):
 
     @property
     def changed(self) -> str:
-        """The first of the `changes`, and how many more there are; empty where there are none."""
+        """Whether the weights are unverified; the first of the `changes`, and how many more there
+        are. Empty for a model as it is.
+        """
         more = len(self.changes) - NAMED_CHANGES
         words = ", ".join(self.changes[:NAMED_CHANGES]) + f" and {more} more" * (more > 0)
-        return words and f"changed: {words}"
+        return "; ".join(filter(None, [self.unverified, words and f"changed: {words}"]))
+
+    @property
+    def unverified(self) -> str:
+        """That the weights are of queries and keys that were given with nothing to check them
+        against, and their scale; empty for other records.
+        """
+        return unverified_of(self._layers)
 
     @property
     def unseen(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from headscope._missing_packages import library
 from headscope.errors import RecordError
 from headscope.record._checks import check_number, frozen
+from headscope.record._facts import unverified_of
 from headscope.record._layer import Floating, Layer
 from headscope.record._stored import RebuiltWhenCopied, StoredArrays
 from headscope.record._tokens import Tokens
@@ -207,7 +208,8 @@ class Stack(RebuiltWhenCopied):
         self, layer: Any = None, head: Any = None, *, words: bool = False
     ) -> dict[str, Any]:
         """Weights as a table of NumPy arrays: layer, head, query, query_token, key, key_token,
-        weight, and query_part and key_part where tokens have parts; arguments as of `weights`.
+        weight, query_part and key_part where tokens have parts, and unverified where nothing stands
+        behind the weights; arguments as of `weights`.
 
         Raises:
             RecordError: as of `weights`.
@@ -250,9 +252,8 @@ class Stack(RebuiltWhenCopied):
             "key": np.arange(len(stack.key)),
             **_labels(stack),
         }
-        array = xarray.DataArray(
-            weights, dims=AXES, coords=coordinates, name="weight", attrs={"stack": stack.name}
-        )
+        array = xarray.DataArray(weights, dims=AXES, coords=coordinates, name="weight")
+        array.attrs = {"stack": stack.name, **_mark(stack)}
         # isel drops the axis but keeps the number as a coordinate, so the array still says whose it
         # is.
         for name, given in (("layer", layer), ("head", head)):
@@ -360,7 +361,14 @@ def _columns(stack: Stack, layer: Any, head: Any) -> dict[str, Any]:
         for name, (of, labels) in _labels(stack).items():
             if of == axis:
                 columns[name] = labels[columns[axis]]
-    return {**columns, "weight": weights.ravel()}
+    marks = {name: np.full(weights.size, mark) for name, mark in _mark(stack).items()}
+    return {**columns, "weight": weights.ravel(), **marks}
+
+
+def _mark(stack: Stack) -> dict[str, str]:
+    """What is written beside weights that nothing stands behind."""
+    told = unverified_of(stack)
+    return {"unverified": told} if told else {}
 
 
 def _labels(stack: Stack) -> dict[str, tuple[str, np.ndarray]]:

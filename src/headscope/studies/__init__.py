@@ -15,8 +15,7 @@ from headscope.studies import ablate, probe
 del ablate, probe
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
-# So have files, in whose place each function stands from here on. Results are known to `load`.
+# So have files, in whose place each function stands from here on.
 for _name in _names:
-    _is_result = _name in ("Ablation", "AlignmentStudy", "Probing")
-    if _is_result or Path(__file__).with_name(f"{_name}.py").exists():
+    if Path(__file__).with_name(f"{_name}.py").exists():
         __getattr__(_name)

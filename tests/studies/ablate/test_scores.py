@@ -40,7 +40,7 @@ def test_zero_is_zeros_in_the_projection(bert, tokenizer):
 def test_it_is_leaving_out_one_at_a_time(by, bert, tokenizer):
     task = states_task(tokenizer)
     records = [hs.capture(bert, tokenizer, text, keep=("weights", "values")) for text in TEXTS]
-    means = {"mean attention": hs.Mean, "mean output": hs.MeanOutput}
+    means = {"mean attention": hs.Mean, "mean output": hs.interventions.MeanOutput}
     way = (
         functools.partial(means[by], records=records)
         if by in means

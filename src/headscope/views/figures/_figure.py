@@ -117,7 +117,9 @@ class Recipe(TypedDict):
     """Number of queries and of keys."""
     verified: float | None
     changed: NotRequired[list[str]]
-    """What was done to the model on purpose; empty for the model as it is."""
+    """Whether nothing stands behind the weights, and what was done to the model on purpose; empty
+    for the model as it is.
+    """
     fonts: list[str]
     versions: dict[str, str]
 
@@ -154,7 +156,7 @@ def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe
         text_sha256=text_hash(plan.record),
         tokens=[len(plan.stack.query), len(plan.stack.key)],
         verified=plan.record.verified,
-        changed=list(plan.record.changes),
+        changed=[*filter(None, [plan.record.unverified]), *plan.record.changes],
         versions=model.versions,
     )
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError
-from headscope.record._cached_layer import LayerArrays, layer_of
-from headscope.record._facts import ModelFacts
-from headscope.record._foreign import BatchPart, Positions, stacks_of, tokens_of
-from headscope.record._layer import Layer
-from headscope.record._record import Record
+from headscope.foreign._cached_layer import LayerArrays, layer_of
+from headscope.foreign._foreign import BatchPart, Positions, stacks_of, tokens_of
+from headscope.record import Layer, ModelFacts, Record
 from headscope.record.bare_arrays import Pieces, is_half
 
 # HookedTransformer and HookedEncoder: blocks.0.attn; HookedEncoderDecoder: encoder.0.attn,

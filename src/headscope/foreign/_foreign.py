@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError, check_count, listed
-from headscope.record._checks import ROW_SUM_TOLERANCE
-from headscope.record._layer import Layer
-from headscope.record._stack import Stack
-from headscope.record._tokens import Tokens
+from headscope.record import ROW_SUM_TOLERANCE, Layer, Stack, Tokens
 from headscope.record.bare_arrays import Pieces, parse_tokens, plain
 
 Positions = slice | Sequence[int]

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from headscope.errors import RecordError
-from headscope.record._checks import ROW_SUM_TOLERANCE, check_finite
-from headscope.record._layer import Layer
+from headscope.record import ROW_SUM_TOLERANCE, Layer, check_finite
 from headscope.record.recompute import scores_of, softmax_of
 
 TOLERANCE = 1e-4

@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import RecordError, listed
-from headscope.record._cached_layer import LayerArrays, layer_of
-from headscope.record._checks import ROW_SUM_TOLERANCE
-from headscope.record._facts import ModelFacts
-from headscope.record._foreign import BatchPart, Positions, stacks_of, tokens_of
-from headscope.record._layer import Layer
-from headscope.record._record import Record
+from headscope.foreign._cached_layer import LayerArrays, layer_of
+from headscope.foreign._foreign import BatchPart, Positions, stacks_of, tokens_of
+from headscope.record import ROW_SUM_TOLERANCE, Layer, ModelFacts, Record
 from headscope.record.bare_arrays import Pieces, is_half, plain, resolved
 
 STACKS = ("encoder", "decoder", "cross")
