@@ -1,6 +1,7 @@
 """Long texts in groups of tokens, beside the weights between single tokens."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,11 +9,22 @@ import pytest
 import headscope as hs
 from headscope import PageError
 from headscope.patterns import COLUMNS, PLACES, _kinds, numbers_of_heads, text_facts
-from headscope.record import HeldHeads, Layer, Mask, ModelFacts, Record, Stack, Tokens
-from headscope.views import _grouped
+from headscope.record import (
+    HeldHeads,
+    Layer,
+    Mask,
+    ModelFacts,
+    Part,
+    Record,
+    Stack,
+    Tokens,
+    recompute,
+)
+from headscope.views import _grouped, _on_demand, answers
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
 from headscope.views._thumbs import sentence_starts
+from headscope.views.answers import PageAnswers
 
 QUERIES, KEYS, HEADS = 111, 131, 4
 STARTS = {"q": [0, 30, 60, 85], "k": [0, 25, 60, 90, 115]}
@@ -76,8 +88,8 @@ def test_a_page_in_groups_says_so_and_has_their_text(rng):
     given = OnDemand(made(rng, MASKS["causal"](rng)), {})
     stack = given.header["stacks"][0]
     assert given.header["unseen"].startswith(
-        "Each row and column stands for a sentence, or for some short ones, as a page shows no "
-        "more than 100 of 111 tokens one by one: weights are added up over the keys"
+        "Each row and column stands for a sentence or some short ones, as a page shows no more "
+        "than 100 of 111 tokens one by one: weights are added up over its keys"
     )
     assert (len(stack["query"]["labels"]), len(stack["key"]["labels"])) == (4, 5)
     assert stack["key"]["labels"][1].startswith("k25 k26 ")
@@ -113,6 +125,49 @@ def test_chosen_heads_and_sinks_stay(rng):
     exact = record["cross"].layer(0).weights_of(2)
     assert np.allclose(grouped.weights_of(2), by_hand(exact, np.ones(QUERIES)), atol=1e-6)
     assert grouped.weights_of(2).sum() < 4 - 0.01
+
+
+def parted(rng):
+    """A text of two documents, with marks before, between and behind them."""
+    record = made(rng)
+    arrays = [rng.normal(size=(2, KEYS, 8)).astype(np.float32) for _ in range(2)]
+    layer = Layer(
+        layer=0, queries=arrays[0], keys=arrays[1], visible=Mask.causal(KEYS, KEYS), scale=0.5
+    )
+    spans = {"document 1": range(4, 60), "document 2": range(61, 121)}
+    parts = tuple(
+        Part(name=name, kind="document", tokens=tuple(span)) for name, span in spans.items()
+    )
+    inner = Part(name="sentence 1", kind="sentence", level=1, tokens=(4, 5, 6))
+    tokens = replace(record["cross"].key, parts=(*parts, inner))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    return Record(stacks={"self": stack}, model=ModelFacts(name="made up"))
+
+
+def test_what_is_longer_still_is_told_part_by_part(rng, monkeypatch):
+    monkeypatch.setattr(_grouped, "MOST_WEIGHTS", 10_000)
+    with pytest.raises(PageError, match=r"111 x 131 weights, .* 100 x 100, of more their parts"):
+        OnDemand(made(rng), {})
+    record, edges = parted(rng), [0, 4, 60, 61, 121]
+    given = OnDemand(record, {})
+    (stack,) = given.header["stacks"]
+    assert stack["query"]["labels"] == ["…", "document 1", "…", "document 2", "…"]
+    assert stack["sentences"]["key"] == [0, 1, 2, 3, 4]
+    assert "stands for a part or what is between two" in given.header["unseen"]
+    exact = record["self"].layer(0).weights_of(1)
+    sums = np.add.reduceat(np.add.reduceat(exact, edges, axis=1), edges, axis=0)
+    wanted = sums / np.diff([*edges, KEYS])[:, None]
+    grouped = _grouped.in_groups(record, {})["self"].layer(0)
+    assert np.allclose(grouped.weights_of(1), wanted, atol=1e-6)
+    # All heads at once would take as long as all weights of the single tokens.
+    monkeypatch.setattr(_on_demand, "OPENING", 5_000)
+    monkeypatch.setattr(answers, "OVERVIEW", 30_000)
+    opened = PageAnswers(hs.view(record)).opening({})
+    assert sorted(opened) == ["layer/self/0", "visible/self/0", "weights/self/0/0"]
+    # From some queries of each part: here they are the even ones, which see as much.
+    monkeypatch.setattr(recompute, "sampled_queries", lambda count, most: np.arange(0, count, 2))
+    some = _grouped.in_groups(record, {})["self"].layer(0).weights_of(1)
+    assert np.allclose(some[1], np.add.reduceat(exact[4:60:2].mean(axis=0), edges), atol=1e-6)
 
 
 def test_options_about_single_tokens_are_refused(rng):

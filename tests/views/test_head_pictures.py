@@ -17,7 +17,7 @@ from headscope.record import (
     recompute,
     sampled_queries,
 )
-from headscope.views import _head_pictures, _page, _payload
+from headscope.views import _grouped, _head_pictures, _page, _payload
 from headscope.views._head_pictures import head_pictures
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
@@ -51,7 +51,8 @@ def long(in_blocks, monkeypatch):
         monkeypatch.setattr(module, "MEASURED_QUERIES", 100)
     monkeypatch.setattr(_head_pictures, "KIND_QUERIES", 40)
     monkeypatch.setattr(_head_pictures, "POOLED_QUERIES", 120)
-    monkeypatch.setattr(_head_pictures, "QUERIES_OF_A_ROW", 2)
+    for module in (_grouped, _head_pictures):
+        monkeypatch.setattr(module, "QUERIES_OF_A_ROW", 2)
 
 
 def test_blocks_make_the_pictures_of_whole_matrices(in_blocks, rng):
@@ -136,7 +137,8 @@ def test_no_matrix_of_all_queries_and_keys_is_held(rng):
 
 
 def test_what_a_page_cannot_draw_is_refused_before_anything_is_made(rng, monkeypatch):
-    monkeypatch.setattr(_page, "MOST_WEIGHTS", 100**2)
+    monkeypatch.setattr(_grouped, "MOST_WEIGHTS", 100**2)
+    monkeypatch.setattr(_grouped, "MOST_TOKENS", 100)
     monkeypatch.setattr(_page, "page_header", None)
     for make in (lambda record: page_parts(record, {}), lambda record: OnDemand(record, {})):
         with pytest.raises(PageError, match="131 x 131 weights, and a page draws at most 100 x"):

@@ -212,6 +212,15 @@ class Tokens:
                 own[token] = part.name
         return {level: tuple(own) for level, own in names.items()}
 
+    @property
+    def outer_parts(self) -> tuple[int, ...]:
+        """The number of the outermost part that each token belongs to; -1 where it is none."""
+        owner = [-1] * len(self)
+        for number, part in enumerate(self.parts):
+            for token in () if part.level else part.tokens:
+                owner[token] = number
+        return tuple(owner)
+
     def take(self, kept: Sequence[int]) -> Tokens:
         """The tokens at these positions."""
         places = {token: place for place, token in enumerate(kept)}

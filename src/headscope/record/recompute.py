@@ -184,6 +184,21 @@ def sampled_queries(queries: int, most: int, *, first: int = 0) -> Int[np.ndarra
     return np.concatenate([np.arange(first), first + np.sort(drawn)])
 
 
+def sampled_in_rows(
+    starts: Int[np.ndarray, " row"], queries: int, most: int
+) -> Int[np.ndarray, " query"]:
+    """Rising positions of ``most`` queries of each row at most, drawn as by `sampled_queries`.
+
+    Args:
+        starts: first query of each row.
+        queries: how many there are.
+        most: of each row.
+    """
+    ends = [*starts[1:].tolist(), queries]
+    rows = zip(starts.tolist(), ends, strict=True)
+    return np.concatenate([first + sampled_queries(end - first, most) for first, end in rows])
+
+
 @dataclass(frozen=True, eq=False)
 class _Recomputed:
     """Queries and keys of one head in single precision, and what else its weights follow from."""

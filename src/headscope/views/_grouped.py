@@ -1,4 +1,4 @@
-"""A text that is too long for a page, sentence by sentence.
+"""A text that is too long for a page, sentence by sentence, or part by part.
 
 A browser draws some thousands of rows; of 32,768 tokens the matrix of one head alone is a gigabyte
 of bytes. A group is a sentence, or a few short ones: a group of queries gives to a group of keys
@@ -9,8 +9,8 @@ page.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import isqrt
 from threading import Lock
 from typing import Any
@@ -20,13 +20,18 @@ from jaxtyping import Float, Int
 
 from headscope.errors import PageError
 from headscope.patterns import TextFacts, text_facts
-from headscope.record import Layer, Mask, Record, Stack, StoredArray, Tokens, held
+from headscope.record import Layer, Mask, Record, Stack, StoredArray, Tokens, held, sampled_in_rows
 from headscope.views._thumbs import MOST, SENTENCE, Blocks, sentence_starts, starts_of
 
 MOST_TOKENS = 2**13
 """Tokens up to which a page shows each by itself: it draws 8,192 in some seconds."""
 GROUPS = 2**12
 """Groups of a longer text at most."""
+MOST_WEIGHTS = 2**30
+"""Weights of a head up to which groups are sentences, made of all queries; of more they are parts.
+"""
+QUERIES_OF_A_ROW = 64
+"""Queries of a longer text that each row of a thumbnail, or part, is made of."""
 LONG = 1000
 """Tokens from which on a text is shown sentence by sentence."""
 MOST_SENTENCES = 200
@@ -47,8 +52,10 @@ def in_groups(record: Record, options: Any) -> Record:
     Raises:
         PageError: where an option is about single tokens.
     """
-    if not is_long(record):
+    sides = [side for stack in record.stacks.values() for side in (stack.query, stack.key)]
+    if max(map(len, sides)) <= MOST_TOKENS:
         return record
+    _check_lengths(record)
     given = [name for name in OF_TOKENS if options.get(name)]
     if given:
         raise PageError(
@@ -59,10 +66,21 @@ def in_groups(record: Record, options: Any) -> Record:
     return Record(stacks=stacks, model=record.model)
 
 
-def is_long(record: Record) -> bool:
-    """Whether some text has more tokens than a page shows one by one."""
-    sides = [side for stack in record.stacks.values() for side in (stack.query, stack.key)]
-    return max(map(len, sides)) > MOST_TOKENS
+def _check_lengths(record: Record) -> None:
+    """Raise where a head has more weights than a page can draw.
+
+    Raises:
+        PageError: with the number of tokens, before anything is made.
+    """
+    for stack in record.stacks.values():
+        queries, keys = size = len(stack.query), len(stack.key)
+        most, sides = isqrt(MOST_WEIGHTS), (stack.query, stack.key) if is_by_part(size) else ()
+        if not all(1 < len(_starts(side, parts=True)) <= MOST_TOKENS for side in sides):
+            raise PageError(
+                f"Each head of stack {stack.name!r} has {queries:,} x {keys:,} weights, and a page "
+                f"draws at most {most:,} x {most:,}, of more their parts; name these (hs.with_parts"
+                "), capture a shorter text, or read rows with layer.weight_blocks(head)"
+            )
 
 
 def source_of(layer: Layer) -> GroupedWeights | None:
@@ -76,11 +94,13 @@ def group_words(record: Record) -> str:
     for stack in record.stacks.values():
         source = source_of(stack.layers[0])
         if source is not None:
-            count = source.layer.size[0]
+            parts = is_by_part(source.layer.size)
+            what = "a part or what is between two" if parts else "a sentence or some short ones"
+            some = f"{QUERIES_OF_A_ROW} of its queries" if parts else "its queries"
             return (
-                "Each row and column stands for a sentence, or for some short ones, as a page "
-                f"shows no more than {MOST_TOKENS:,} of {count:,} tokens one by one: weights are "
-                "added up over the keys of a sentence, and averaged over its queries"
+                f"Each row and column stands for {what}, as a page shows no more than "
+                f"{MOST_TOKENS:,} of {source.layer.size[0]:,} tokens one by one: weights are added "
+                f"up over its keys, and averaged over {some}"
             )
     return ""
 
@@ -89,11 +109,13 @@ def blocks_of(stack: Stack) -> Blocks:
     """First token of each row and column of a thumbnail: sentences of a long text, else parts that
     are as even as they can be.
     """
-    if not by_sentence(stack):
-        return starts_of(len(stack.query)), starts_of(len(stack.key))
+    source = source_of(stack.layers[0])
+    if not by_sentence(stack) or (source is not None and is_by_part(source.layer.size)):
+        most = MOST if source is None else MOST_SENTENCES
+        return starts_of(len(stack.query), most), starts_of(len(stack.key), most)
     heads = sum(len(layer.head_numbers) for layer in stack)
     most = min(MOST_SENTENCES, max(MOST, isqrt(MOST_BYTES // max(1, heads))))
-    least = SENTENCE if source_of(stack.layers[0]) is None else 1  # groups are sentences
+    least = SENTENCE if source is None else 1  # groups are sentences
     query = sentence_starts(stack.query, most, least)
     return query, query if stack.key == stack.query else sentence_starts(stack.key, most, least)
 
@@ -105,37 +127,20 @@ def by_sentence(stack: Stack) -> bool:
     return max(len(stack.query), len(stack.key)) >= LONG or source_of(stack.layers[0]) is not None
 
 
-@dataclass(frozen=True, eq=False)
-class _SingleTokens:
-    """The stack that groups are made of, and what its tokens say."""
-
-    stack: Stack
-
-    @cached_property
-    def facts(self) -> TextFacts:
-        return text_facts(self.stack)
-
-
 class GroupedWeights(StoredArray):
     """Weights between groups of tokens, worked out head by head when they are read.
 
     Args:
         layer: the layer with single tokens.
-        source: its stack.
+        facts: gives what the single tokens of its stack say, for the kinds of heads.
         starts: first query and first key of each group.
     """
 
-    def __init__(self, layer: Layer, source: _SingleTokens, starts: Starts) -> None:
+    def __init__(self, layer: Layer, facts: Callable[[], TextFacts], starts: Starts) -> None:
         super().__init__((len(layer.head_numbers), *map(len, starts)), np.dtype(np.float32))
-        self.layer, self.starts = layer, starts
-        self._source = source
+        self.layer, self.facts, self.starts = layer, facts, starts
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._lock = Lock()
-
-    @property
-    def facts(self) -> TextFacts:
-        """What the single tokens say, for the kinds of heads."""
-        return self._source.facts
 
     def read(self, *index: Any) -> np.ndarray:
         """The whole array, or the part at an index for each axis."""
@@ -158,8 +163,12 @@ class GroupedWeights(StoredArray):
     def _made(self, head: int) -> Float[np.ndarray, "query_group key_group"]:
         queries, keys = self.starts
         made = np.zeros(self.shape[1:], np.float32)
-        alive = np.add.reduceat(~self.layer.dead, queries, dtype=int)
-        for block in self.layer.weight_blocks(head, rows=64):
+        alive, chosen = ~self.layer.dead, None
+        if is_by_part(self.layer.size):
+            chosen = sampled_in_rows(queries, len(alive), QUERIES_OF_A_ROW)
+            alive &= np.isin(np.arange(len(alive)), chosen)
+        alive = np.add.reduceat(alive, queries, dtype=int)
+        for block in self.layer.weight_blocks(head, queries=chosen, rows=64):
             rows = np.zeros((len(block.queries), self.layer.size[1]), np.float32)
             rows[:, block.keys] = block.weights
             groups = np.searchsorted(queries, block.queries, side="right") - 1
@@ -169,23 +178,32 @@ class GroupedWeights(StoredArray):
         return made
 
 
+def is_by_part(size: tuple[int, int]) -> bool:
+    """Whether so many queries and keys are shown part by part."""
+    return size[0] * size[1] > MOST_WEIGHTS
+
+
 def _grouped_stack(stack: Stack) -> Stack:
-    starts = _starts(stack.query), _starts(stack.key)
-    query = _grouped_tokens(stack.query, starts[0])
-    key = query if stack.key == stack.query else _grouped_tokens(stack.key, starts[1])
-    source = _SingleTokens(stack)
+    parts = is_by_part((len(stack.query), len(stack.key)))
+    starts = _starts(stack.query, parts=parts), _starts(stack.key, parts=parts)
+    query = _grouped_tokens(stack.query, starts[0], parts=parts)
+    key = query if stack.key == stack.query else _grouped_tokens(stack.key, starts[1], parts=parts)
+    facts = lru_cache(maxsize=1)(partial(text_facts, stack))
     grouped_mask = lru_cache(maxsize=8)(partial(_grouped_mask, starts))  # most layers share it
     layers = tuple(
-        _grouped_layer(layer, GroupedWeights(layer, source, starts), grouped_mask(layer.visible))
+        _grouped_layer(layer, GroupedWeights(layer, facts, starts), grouped_mask(layer.visible))
         for layer in stack
     )
     return Stack(name=stack.name, query=query, key=key, layers=layers, others=stack.others)
 
 
-def _starts(tokens: Tokens) -> Int[np.ndarray, " group"]:
-    """First token of each group of a side."""
-    is_short = len(tokens) <= MOST_TOKENS
-    return np.arange(len(tokens)) if is_short else sentence_starts(tokens, GROUPS)
+def _starts(tokens: Tokens, *, parts: bool) -> Int[np.ndarray, " group"]:
+    """First token of each group of a side: each outer part, and what stands between two."""
+    if len(tokens) <= MOST_TOKENS:
+        return np.arange(len(tokens))
+    if not parts:
+        return sentence_starts(tokens, GROUPS)
+    return np.flatnonzero(np.diff(tokens.outer_parts, prepend=-2))
 
 
 # Any, as a field may be given an array that is worked out later, and always gives an array.
@@ -220,22 +238,28 @@ def _grouped_mask(starts: Starts, visible: Mask) -> Mask:
     return Mask.of(np.cumsum(steps[:, :-1], axis=1) > 0)
 
 
-def _grouped_tokens(tokens: Tokens, starts: Int[np.ndarray, " group"]) -> Tokens:
-    """Each group as one token, whose text is that of its tokens."""
+def _grouped_tokens(tokens: Tokens, starts: Int[np.ndarray, " group"], *, parts: bool) -> Tokens:
+    """Each group as one token, whose text is that of its tokens, or the name of the part."""
     if len(starts) == len(tokens):
         return tokens
     ends = [*starts[1:].tolist(), len(tokens)]
-    parts = [slice(first, end) for first, end in zip(starts.tolist(), ends, strict=True)]
-    continues = tokens.continues
-    texts = []
-    for part in parts:
-        pieces = zip(tokens.labels[part], continues[part], strict=True)
-        texts.append("".join(label if after else f" {label}" for label, after in pieces).strip())
+    groups = [slice(first, end) for first, end in zip(starts.tolist(), ends, strict=True)]
+    texts = _part_names(tokens, starts) if parts else [_text_of(tokens, group) for group in groups]
     return Tokens(
         pieces=tuple(texts),
         labels=tuple(texts),
-        special=tuple(all(tokens.special[part]) for part in parts),
-        segments=tuple(tokens.segments[part][0] for part in parts),
+        special=tuple(all(tokens.special[group]) for group in groups),
+        segments=tuple(tokens.segments[group][0] for group in groups),
         texts=tokens.texts,
         numbered=tokens.numbered,
     )
+
+
+def _part_names(tokens: Tokens, starts: Int[np.ndarray, " group"]) -> list[str]:
+    names = ("…", *(part.name for part in tokens.parts))
+    return [names[own + 1] for own in np.array(tokens.outer_parts)[starts]]
+
+
+def _text_of(tokens: Tokens, group: slice) -> str:
+    pieces = zip(tokens.labels[group], tokens.continues[group], strict=True)
+    return "".join(label if after else f" {label}" for label, after in pieces).strip()

@@ -17,8 +17,8 @@ from headscope.patterns import (
     numbers_of_heads,
     weights_together,
 )
-from headscope.record import Layer, Record, Stack, WeightBlock, sampled_queries
-from headscope.views._grouped import GroupedWeights, source_of
+from headscope.record import Layer, Record, Stack, WeightBlock, sampled_in_rows
+from headscope.views._grouped import QUERIES_OF_A_ROW, GroupedWeights, source_of
 from headscope.views._thumbs import (
     Blocks,
     PooledRows,
@@ -42,9 +42,6 @@ POOLED_QUERIES = 2**13
 """Queries of a text up to which its thumbnails are made of all of them; longer ones are shown in
 groups, see `headscope.views._grouped`.
 """
-QUERIES_OF_A_ROW = 64
-"""Queries of a longer text that each row of a thumbnail is made of."""
-
 ERROR_QUERIES = 128
 """Queries of a longer text that the error of half precision is measured on."""
 
@@ -136,7 +133,7 @@ def _of_single_tokens(
     """Pictures of a layer with tokens in groups: what its heads do is told of single tokens."""
     of_query, of_key = source.starts
     single = of_query[blocks[0]], of_key[blocks[1]]
-    pictures = head_pictures(source.layer, heads, source.facts, blocks=single)
+    pictures = head_pictures(source.layer, heads, source.facts(), blocks=single)
     if put is not None:
         for index, head in enumerate(heads):
             if head in layer.head_numbers:
@@ -154,16 +151,11 @@ def _of_single_tokens(
 
 def _queries(layer: Layer, kind: KindOfHead, starts: Starts) -> Int[np.ndarray, " query"] | None:
     """Queries of a long text whose rows are looked at; None for all."""
-    count = layer.size[0]
-    if count <= POOLED_QUERIES:
+    if layer.size[0] <= POOLED_QUERIES:
         return None
     # As many for each row of the thumbnail, and those that the kind is measured on.
-    ends = [*starts[1:].tolist(), count]
-    drawn = [
-        start + sampled_queries(end - start, QUERIES_OF_A_ROW)
-        for start, end in zip(starts.tolist(), ends, strict=True)
-    ]
-    return np.union1d(np.concatenate(drawn), kind.queries)
+    drawn = sampled_in_rows(starts, layer.size[0], QUERIES_OF_A_ROW)
+    return np.union1d(drawn, kind.queries)
 
 
 def sampling_words(record: Record, stacks: Sequence[PageStack]) -> str:

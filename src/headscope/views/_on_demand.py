@@ -20,7 +20,7 @@ from headscope.axes import HEAD, KEY, QUERY
 from headscope.patterns import COLUMNS, text_facts
 from headscope.record import Layer, Record
 from headscope.record.recompute import scores_of
-from headscope.views._grouped import blocks_of, in_groups
+from headscope.views._grouped import blocks_of, in_groups, source_of
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._page import check_shown, later_stack, page_header
 from headscope.views._payload import (
@@ -255,6 +255,8 @@ class OnDemand:
         """Let the page open with one head where all of them are too many bytes to send."""
         first = self.header["selection"]
         layer = self.record[first["stack"]].layer(first["layer"])
+        # What groups are made of is what takes time.
+        layer = getattr(source_of(layer), "layer", layer)
         queries, keys = layer.size
         weights = len(layer.head_numbers) * queries * keys
         scores = weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isqrt, prod
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -41,8 +41,6 @@ from headscope.views.contract import (
 )
 from headscope.views.options import PageOptions, PageSelection
 
-MOST_WEIGHTS = 2**30
-"""Weights of one head that a page can draw: a browser holds a byte of each."""
 NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
@@ -70,24 +68,6 @@ def check_shown(record: Record, options: PageOptions) -> None:
                     f"Layer {number} holds neither weights nor queries and keys; capture with "
                     "keep='qk' or keep='auto'"
                 )
-    check_lengths(record)
-
-
-def check_lengths(record: Record) -> None:
-    """Raise where a head has more weights than a page can draw.
-
-    Raises:
-        PageError: with the number of tokens, before anything is made.
-    """
-    for stack in record.stacks.values():
-        queries, keys = len(stack.query), len(stack.key)
-        if queries * keys > MOST_WEIGHTS:
-            side = isqrt(MOST_WEIGHTS)
-            raise PageError(
-                f"Each head of stack {stack.name!r} has {queries:,} x {keys:,} weights, and a page "
-                f"draws at most {side:,} x {side:,}; capture a shorter text, or read rows in "
-                "Python with layer.weight_blocks(head)"
-            )
 
 
 def page_parts(
@@ -104,7 +84,6 @@ def page_parts(
         PageError: an unknown option or value, or more than a page can hold.
     """
     check_options(options)
-    check_lengths(record)
     record = in_groups(record, options)
     held = held_layers(record, options.get("include_layers"))
     shown = {

@@ -158,9 +158,10 @@ class PageAnswers:
 
 
 def _weights_of(stack: PageStack) -> int:
-    """How many weights the heads of a stack have in all."""
-    cells = stack["heads"] * len(stack["query"]["pieces"]) * len(stack["key"]["pieces"])
-    return len(stack["layers"]) * cells
+    """How many weights the heads of a stack have in all, between single tokens."""
+    sides = (stack["query"], stack["key"])
+    queries, keys = (side.get("count", len(side["pieces"])) for side in sides)
+    return len(stack["layers"]) * stack["heads"] * queries * keys
 
 
 def _given_or(rows: Mapping[Any, Any], wanted: Any, first: Any) -> Any:
