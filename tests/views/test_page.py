@@ -176,6 +176,16 @@ def test_hostile_tokens_stay_inert(rng, hostile):
     text.encode("utf-8")
 
 
+def test_a_long_text_is_no_title():
+    stack = random_record()["cross"]
+    stack = dataclasses.replace(
+        stack, query=dataclasses.replace(stack.query, texts=("word " * 99,))
+    )
+    title = header_of(hs.page(Record(stacks={"cross": stack})).html)["title"]
+    assert title.startswith("word word")
+    assert len(title) < 110
+
+
 @pytest.mark.parametrize("where", ["text", "title model stack"])
 def test_hostile_names_stay_inert(where, hostile):
     """Halves of characters become question marks; a stack may not be called what cannot be
@@ -200,7 +210,8 @@ def test_hostile_names_stay_inert(where, hostile):
         assert header["stacks"][0]["name"] == called.encode("utf-8", "replace").decode()
         assert header["model"]["name"] == model.encode("utf-8", "replace").decode()
         if valid:
-            assert header["title"] == valid
+            is_whole = "title" in where or len(valid) <= 100
+            assert header["title"] == (valid if is_whole else f"{valid[:100]} …")
         names = {
             attributes["data-chunk"]
             for attributes, _ in page.scripts()

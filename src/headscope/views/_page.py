@@ -45,6 +45,8 @@ NOT_GIVEN = "its attention is not in the record"
 KIND_AXES = (LAYER, HEAD, "column")
 LARGEST = 128 * 2**20
 """Bytes of arrays that a page may hold before compression; larger pages are slow to open."""
+TITLE = 100
+"""Characters of its texts that a page has for its title, where it has no other."""
 ROOM = 20 * 2**20
 """Bytes that queries and keys may take even where weights would be smaller: the neuron view needs
 them.
@@ -141,6 +143,7 @@ def page_header(
     compared = options.get("comparison")
     words = {} if compared is None else words_of(compared)
     title = " / ".join(record.texts) or record.model.name
+    title = title if len(title) <= TITLE else f"{title[:TITLE]} …"
     further = further_quantities(layers, heads, given, words)
     header: Page = {
         "format": PAGE_FORMAT,
