@@ -318,10 +318,11 @@ def test_what_is_no_file_is_named(given, model, tokenizer):
     [
         ({"seed": "a"}, "seed must be a whole number from 0 on, not 'a'"),
         ({"keep": [["weights"]]}, r"keep must be 'auto', .* not \[\['weights'\]\]"),
-        ({"num_beams": "a"}, "GPT2LMHeadModel cannot generate like this"),
+        ({"num_beams": "a"}, "num_beams must be a whole number from 1 on, not 'a'"),
         ({"cache_implementation": "quantized"}, "cannot generate like this: ImportError"),
         ({"stop_strings": 3}, "GPT2LMHeadModel cannot generate like this"),
-        ({"num_beams": -7}, "GPT2LMHeadModel cannot generate like this"),
+        ({"num_beams": 0}, "num_beams must be a whole number from 1 on, not 0"),
+        ({"seed": 2**70}, "seed must be a whole number from 0 on, not"),
         ({"eos_token_id": float("nan")}, "GPT2LMHeadModel cannot generate like this"),
         ({"exponential_decay_length_penalty": (1,)}, "cannot generate like this: IndexError"),
         ({"exponential_decay_length_penalty": {}}, "cannot generate like this: KeyError: 0"),

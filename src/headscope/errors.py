@@ -82,8 +82,8 @@ def check_count(
     name: str, number: Any, least: int = 1, error: type[HeadscopeError] = RecordError
 ) -> int:
     """The number, which must be whole and not too small; ``error`` is raised otherwise."""
-    if not is_whole(number, least):
-        raise error(f"{name} must be a whole number from {least} on, not {number!r}")
+    if not is_whole(number, least) or number >= 2**63:
+        raise error(f"{name} must be a whole number from {least} on, not {number!r:.60}")
     return int(number)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from headscope.capturing.device import same_random_numbers
 from headscope.capturing.inputs.inputs import ends_of
-from headscope.capturing.keep import KeepChoice, parse_keep
+from headscope.capturing.keep import KeepChoice, check_count, parse_keep
 from headscope.capturing.options import RecordOptions, kept_of
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
@@ -80,6 +80,8 @@ def parse_options(options: Mapping[str, Any], model: Any) -> tuple[KeepChoice, d
     _check_names(options, known | set(RecordOptions.__annotations__))
     _check_refused(options, vars(model.generation_config))
     arguments = {name: options[name] for name in options if name in known}
+    if arguments.get("num_beams") is not None:
+        check_count("num_beams", arguments["num_beams"])
     # transformers (5.23) makes the cache of a T5 as deep as its encoder, and runs out of layers.
     deep = getattr(model.config, "num_decoder_layers", None) or 0
     is_too_deep = (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -334,9 +335,9 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
         )
     if not np.isfinite(samples).all():
         raise CaptureError("The sound holds values that are not finite")
-    if sampling_rate is None:
+    if not isinstance(sampling_rate, Real) or sampling_rate <= 0:
         raise CaptureError(
-            "A sound without its sampling rate has no times; pass sampling_rate=, such as 16000"
+            "A sound needs its sampling rate, a number; pass sampling_rate=, such as 16000"
         )
     return lambda: (samples.astype(np.float32), sampling_rate)
 
