@@ -102,13 +102,13 @@ def test_texts_and_encodings_have_calls_of_their_own():
 
 @pytest.mark.parametrize("name", ["x.npz", "x", "x.html"])
 def test_a_record_is_called_like_one(name, record, tmp_path):
-    with pytest.raises(hs.FileError, match=r"A record is a \.safetensors file, and the path is"):
+    with pytest.raises(hs.FileError, match=r"A record is a \.safetensors file, and this is called"):
         hs.save(record, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_empty_path_is_answered_with_a_name(record):
-    with pytest.raises(hs.FileError, match=r"and the path is .*; name it record\.safetensors"):
+    with pytest.raises(hs.FileError, match=r"and this is called .*; name it record\.safetensors"):
         hs.save(record, "")
     with pytest.raises(hs.FileError, match=r"and the path is empty; name it view\.html"):
         hs.page(record).save("")

@@ -45,13 +45,13 @@ def test_what_is_not_there_is_one_clear_error(address, message):
 
 
 def test_a_record_is_called_as_records_are_there_too():
-    named = "is memory://records/run.npz; name it memory://records/run.safetensors"
-    with pytest.raises(FileError, match=f"A record is a .safetensors file, and the path {named}"):
+    named = "this is called 'run.npz'; name it run.safetensors"
+    with pytest.raises(FileError, match=f"A record is a .safetensors file, and {named}"):
         hs.save(RECORD, "memory://records/run.npz")
 
 
 def test_a_name_that_is_no_more_than_its_ending_is_named():
-    with pytest.raises(FileError, match="the path is .safetensors; name it record.safetensors"):
+    with pytest.raises(FileError, match="called '.safetensors'; name it record.safetensors"):
         hs.save(RECORD, ".safetensors")
 
 

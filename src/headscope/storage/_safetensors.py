@@ -235,11 +235,9 @@ def check_path(path: Path, what: str = "record") -> None:
     # Unlike those of Path, these do not raise where a name is too long.
     is_free = os.path.isfile(path) or not os.path.exists(path) or not path.name  # noqa: PTH110, PTH113
     if path.suffix != RECORD_SUFFIX and is_free:
-        is_named = path.name not in ("", RECORD_SUFFIX)
-        whole = str(path if is_named else path.parent / what).partition(RECORD_SUFFIX)[0]
-        named = Path(whole).with_suffix(RECORD_SUFFIX)
+        named = Path(path.name.partition(RECORD_SUFFIX)[0] or what).with_suffix(RECORD_SUFFIX)
         raise FileError(
-            f"A {what} is a {RECORD_SUFFIX} file, and the path is {path}; name it {named}"
+            f"A {what} is a {RECORD_SUFFIX} file, and this is called {path.name!r}; name it {named}"
         )
 
 

@@ -225,11 +225,7 @@ def saved_at(address: str, write: Callable[[Path], object]) -> str:
     files, path = _filesystem_and_path(address)
     with tempfile.TemporaryDirectory(prefix="headscope-") as folder:
         local = Path(folder) / address.rpartition("/")[2]
-        try:
-            write(local)
-        except FileError as error:
-            there = str(error).replace(folder, address.rpartition("/")[0])
-            raise FileError(there) from None
+        write(local)
         try:
             files.put_file(os.fspath(local), path)
         except Exception as error:

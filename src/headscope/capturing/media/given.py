@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -335,7 +334,7 @@ def parse_sound_input(sound: Any, sampling_rate: int | None) -> ReadSound:
         )
     if not np.isfinite(samples).all():
         raise CaptureError("The sound holds values that are not finite")
-    if not isinstance(sampling_rate, Real) or sampling_rate <= 0:
+    if not isinstance(sampling_rate, int | float | np.number):
         raise CaptureError(
             "A sound needs its sampling rate, a number; pass sampling_rate=, such as 16000"
         )
