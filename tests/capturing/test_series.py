@@ -134,3 +134,10 @@ def test_a_series_that_is_too_long_is_refused_or_its_last_steps_are_read(name):
     assert_close(record["self"].weights(), last["self"].weights())
     assert record["self"].query.times[0] == (16.0, 24.0)
     assert last["self"].query.times[0] == (0.0, 8.0)
+
+
+def test_a_series_in_an_encoding_is_not_cut_by_the_model():
+    model = tiny_model("timesfm")
+    given = {"past_values": torch.zeros(1, 48), "freq": torch.zeros(1, 1, dtype=torch.long)}
+    with pytest.raises(CaptureError, match="has 48 steps and TimesFmModel reads 40; give the last"):
+        hs.capture_encoded(model, None, given)

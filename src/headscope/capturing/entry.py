@@ -14,7 +14,7 @@ import torch
 from headscope.capturing._budget import Budget, budget_of, check_memory, is_pair, sum_of
 from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import check_known
-from headscope.capturing.inputs._processor import inputs_of, inputs_of_series
+from headscope.capturing.inputs._processor import check_series, inputs_of, inputs_of_series
 from headscope.capturing.inputs.inputs import (
     Inputs,
     check_applies,
@@ -253,6 +253,9 @@ def capture_encoded(
             "The encoding holds no input_ids, and no tensor of anything else; give input_ids, or "
             "return_tensors='pt' to the processor"
         )
+    series = arguments.get("past_values")
+    if series is not None and hasattr(model.config, "patch_length"):
+        check_series(model, series.shape[1], series.shape[-1])
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
     if reads_text and reads_target(model) and not target:

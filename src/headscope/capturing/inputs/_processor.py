@@ -345,7 +345,7 @@ def inputs_of_series(
         )
     series = series[first:]
     length, channels = series.shape
-    _check_size(model, series)
+    check_series(model, length, channels)
     values = torch.from_numpy(series).to(device_of(model), model.dtype)
     numbers = torch.arange(1, length * channels + 1, dtype=torch.int32).reshape(channels, length)
     arguments, marks = {"past_values": values[None]}, {"past_values": numbers.T[None]}
@@ -363,12 +363,17 @@ def inputs_of_series(
     return Inputs(arguments, (), (), positions)
 
 
-def _check_size(model: Any, series: Float32[np.ndarray, "time channel"]) -> None:
-    (length, channels), config, name = series.shape, model.config, type(model).__name__
+def check_series(model: Any, length: int, channels: int) -> None:
+    """Raise where a model does not read a time series as it is: some cut it without a word.
+
+    Raises:
+        CaptureError: with what the model reads.
+    """
+    config, name = model.config, type(model).__name__
     wanted, most = getattr(config, "num_input_channels", None), config.context_length
     why = ""
     if length > most:
-        why = f"{most}; give the last ones, or pass truncate=True to keep these"
+        why = f"{most}; give the last ones, which capture(series=..., truncate=True) takes"
     elif wanted is None and length % config.patch_length:
         why = f"patches of {config.patch_length}; give a multiple of that"
     elif wanted not in (None, channels):
