@@ -21,7 +21,10 @@ export async function contractTypes(of = "page") {
     additionalProperties: false,
     style: { printWidth: 120, singleQuote: false },
   });
-  return types.replace(/\{\s*\[k: string\]: ([^{};]+);\s*\}/g, "Record<string, $1>");
+  // The whole of the messages is what holds all of them in the schema: no message is that.
+  return types
+    .replace(/(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?export interface LiveMessages \{[\s\S]*?\n\}\n/, "")
+    .replace(/\{\s*\[k: string\]: ([^{};]+);\s*\}/g, "Record<string, $1>");
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

@@ -3,26 +3,6 @@
 import type {Page, PageMoved} from "./page";
 
 /**
- * All that goes over the wire, so that the types are written in one place.
- */
-export interface LiveMessages {
-  facts: LiveFacts;
-  question: LiveQuestion;
-  compare: CompareQuestion;
-  opening: LiveOpening;
-  write: WriteQuestion;
-  written: WrittenToken | WriteEnd | LiveError;
-  lens: LensQuestion;
-  lensed: LensAnswer;
-  answer: AnswerQuestion;
-  answering: WrittenToken | AnswerEnd | LiveError;
-  matters: MattersQuestion;
-  mattering: MattersDone | MattersValues | LiveError;
-  sketch: SketchQuestion;
-  sketched: SketchAnswer;
-  atlas: LiveAtlas;
-}
-/**
  * ``GET /model.json``: what the model is, and what can be asked of it.
  */
 export interface LiveFacts {

@@ -75,64 +75,47 @@ export function leastLevel(values: LayerValues): number {
 
 /** The lines of a head that touch the picture. */
 export function collectLines(values: LayerValues, head: number, options: LineOptions): Lines {
-  const store: Growing = { starts: [], rises: [], strengths: [] };
+  const { query: from, mask, only, cutoffs } = options;
+  const made: Growing = { starts: [], rises: [], strengths: [] };
   const code = codeOf(values);
   const strength = code.parts.map((value) => options.gain * Math.abs(value) ** options.gamma);
+  const bytes = values.bytes(head);
+  const queries = only?.side === "query" ? only.tokens : [...Array(values.queries).keys()];
+  const allowed =
+    only?.side === "key" ? mask.key.map((shown, key) => (only.tokens.includes(key) ? shown : 0)) : mask.key;
   const ends: number[] = [];
   for (const sign of code.signed ? [1, -1] : [1]) {
     const levels = code.parts.map((value, byte) => (sign * value > 0 ? code.levels[byte] : 0));
-    collectHead(values, head, options, store, { levels, strength });
-    ends.push(store.starts.length);
+    for (const query of queries) {
+      if (cutoffs[query] > 255) continue;
+      const start = from.top + (query + 0.5) * from.pitch;
+      const row = bytes.subarray(query * values.keys, (query + 1) * values.keys);
+      const isDrawn = (key: number) => levels[row[key]] >= cutoffs[query] && allowed[key] > 0;
+      collectRow(row, start, isDrawn, options, made, strength);
+    }
+    ends.push(made.starts.length);
   }
-  const [starts, rises, strengths] = [store.starts, store.rises, store.strengths].map((each) =>
-    Float32Array.from(each),
-  );
+  const [starts, rises, strengths] = [made.starts, made.rises, made.strengths].map((each) => Float32Array.from(each));
   return { offsets: Uint32Array.of(0, ...ends), starts, rises, strengths };
 }
 
 type Growing = Readonly<Record<Exclude<keyof Lines, "offsets">, number[]>>;
 
-/** How the lines of one head are drawn. */
-interface HeadPen {
-  /** The level of each byte, 0 for those that are not drawn. */
-  readonly levels: Float32Array;
-  /** The strength of each byte. */
-  readonly strength: Float32Array;
-}
-
-function collectHead(values: LayerValues, head: number, options: LineOptions, store: Growing, pen: HeadPen): void {
-  const { query: from, mask, only, cutoffs } = options;
-  const bytes = values.bytes(head);
-  const { queries, keys } = values;
-  const allowed =
-    only?.side === "key" ? mask.key.map((shown, key) => (only.tokens.includes(key) ? shown : 0)) : mask.key;
-  const someQueries = only?.side === "query" ? only.tokens : null;
-  for (let at = 0; at < (someQueries?.length ?? queries); at++) {
-    const query = someQueries ? someQueries[at] : at;
-    if (cutoffs[query] > 255) continue;
-    const start = from.top + (query + 0.5) * from.pitch;
-    const row = bytes.subarray(query * keys, (query + 1) * keys);
-    collectRow(row, start, cutoffs[query], allowed, options, store, pen);
-  }
-}
-
 function collectRow(
   row: Uint8Array,
   start: number,
-  cutoff: number,
-  allowed: Uint8Array,
+  isDrawn: (key: number) => boolean,
   { height, key: to, reach }: LineOptions,
-  store: Growing,
-  { levels, strength }: HeadPen,
+  made: Growing,
+  strength: Float32Array,
 ): void {
   for (let key = 0; key < row.length; key++) {
-    const byte = row[key];
-    if (levels[byte] < cutoff || !allowed[key]) continue;
+    if (!isDrawn(key)) continue;
     const end = to.top + (key + 0.5) * to.pitch;
     if (Math.max(start, end) < -reach || Math.min(start, end) > height + reach) continue;
-    store.starts.push(start);
-    store.rises.push(end - start);
-    store.strengths.push(strength[byte]);
+    made.starts.push(start);
+    made.rises.push(end - start);
+    made.strengths.push(strength[row[key]]);
   }
 }
 

@@ -93,6 +93,17 @@ export function mounting(View: ComponentType<ViewParts>, styles: string) {
   };
 }
 
+/** Height of a picture in the output of a notebook. */
+export const NOTEBOOK_HEIGHT = 440;
+
+/** A place for a view in the output of a notebook, which has keys of its own and scrolls on keys and wheel. */
+export function placeIn(output: HTMLElement): HTMLElement {
+  const place = output.ownerDocument.createElement("div");
+  output.append(place);
+  for (const event of ["keydown", "wheel"]) place.addEventListener(event, (heard) => heard.stopPropagation());
+  return place;
+}
+
 /** Shows a message where a view would be. */
 export function mountFailure(element: HTMLElement, error: unknown, styles: string): void {
   render(<Failure error={error} />, styledRoot(element, styles));

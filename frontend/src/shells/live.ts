@@ -1,4 +1,4 @@
-import { mountFailure } from "../parts/mount";
+import { mountFailure, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
 import { httpSource, takeToken, type WidgetModel, widgetSource } from "../source/source";
 import { pageSelection, type Selection } from "../state/selection";
@@ -20,13 +20,8 @@ export async function serve(element: HTMLElement): Promise<void> {
 
 // The live widget of a notebook, in the form that anywidget wants; the selection is a traitlet.
 
-const HEIGHT = 440;
-
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
-  const place = el.ownerDocument.createElement("div");
-  el.append(place);
-  // Notebooks scroll their output on keys and wheel that the views want for themselves.
-  for (const event of ["keydown", "wheel"]) place.addEventListener(event, (heard) => heard.stopPropagation());
+  const place = placeIn(el);
   try {
     return show(model, place);
   } catch (error) {
@@ -42,7 +37,7 @@ function show(model: WidgetModel, place: HTMLElement): () => void {
   const view = mountApp(place, {
     source,
     selection: given,
-    height: HEIGHT,
+    height: NOTEBOOK_HEIGHT,
     followTheme: followHostTheme,
     onSelection: (selection) => {
       const text = JSON.stringify(selection);

@@ -1,7 +1,7 @@
 import { effect } from "@preact/signals-core";
 import type { LiveFacts, LiveInput } from "../contract/live";
 import { DEFAULTS } from "../contract/values";
-import { mountChoice, mountFailure, mounting, mountMessage } from "../parts/mount";
+import { mountChoice, mountFailure, mounting, mountMessage, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
 import { type Answered, type Asked, httpModel, type Model } from "../source/model";
 import { ModelError, PageError, takeToken, type WidgetModel } from "../source/source";
@@ -118,15 +118,10 @@ async function chosenInput(facts: LiveFacts, element: HTMLElement): Promise<Part
 
 // The page of a model as a widget of a notebook, in the form that anywidget wants: its kernel answers.
 
-const HEIGHT = 440;
-
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
-  const place = el.ownerDocument.createElement("div");
-  el.append(place);
+  const place = placeIn(el);
   const kernel = kernelFetch(model);
   const stops = [kernel.close, () => place.remove()];
-  // Notebooks scroll their output on keys and wheel that the views want for themselves, and have keys of their own.
-  for (const event of ["keydown", "wheel"]) place.addEventListener(event, (heard) => heard.stopPropagation());
   start(model, place, kernel.ask).then(
     (stop) => stops.unshift(stop),
     (error: unknown) => mountFailure(place, error, styles),
@@ -144,7 +139,7 @@ async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typ
   const view = mounting(liveApp(live, place), `${styles}${liveStyles}`)(place, {
     source: live.answer.peek().source,
     selection: { view: "overview", ...(model.get("selection") as Partial<Selection>) },
-    height: HEIGHT,
+    height: NOTEBOOK_HEIGHT,
     followTheme: followHostTheme,
     onSelection: (selection) => {
       shown = JSON.stringify(selection);

@@ -52,7 +52,6 @@ export interface AtlasEvidence extends AtlasLabel {
   readonly threshold: number;
   readonly effect: number | null;
   readonly corrected: number | null;
-  readonly excess: number | null;
 }
 
 export interface AtlasStratum {
@@ -74,7 +73,6 @@ export interface AtlasHead {
   readonly distance: readonly Shares[];
   readonly relations: Readonly<Record<string, Shares>>;
   readonly classes: readonly (readonly (number | null)[])[];
-  readonly evenClasses: readonly (readonly (number | null)[])[];
   readonly neighbours: readonly (readonly [layer: number, head: number, alike: number])[];
   /** As of the tile. */
   readonly keys: readonly number[];

@@ -72,11 +72,14 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
 
 /** The chosen heads, for views that frame them. */
 function ringedHeads({ layer, heads }: Selection): FigureOptions {
-  return heads ? { layer, ...(heads.length === 1 ? { head: heads[0] } : { heads }) } : {};
+  return heads ? { layer, ...chosenHeads(heads) } : {};
 }
 
 function headsOf({ view, heads }: Selection, head: number): FigureOptions {
-  if (view === "neuron") return { head };
+  return view === "neuron" ? { head } : chosenHeads(heads);
+}
+
+function chosenHeads(heads: Selection["heads"]): FigureOptions {
   if (heads === null) return {};
   return heads.length === 1 ? { head: heads[0] } : { heads };
 }

@@ -213,18 +213,14 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
       title="Where their attention goes"
     >
       <div class="twin-means stack">
-        <figure>
-          <MeanMap view={view.a} at={pair.a} label={`Mean map in ${before}`} />
-          <figcaption>
-            <bdi>{before}</bdi>
-          </figcaption>
-        </figure>
-        <figure>
-          <MeanMap view={view.b} at={pair.b} label={`Mean map in ${after}`} />
-          <figcaption>
-            <bdi>{after}</bdi>
-          </figcaption>
-        </figure>
+        {SIDES.map((side, at) => (
+          <figure key={side}>
+            <MeanMap view={view[side]} at={pair[side]} label={`Mean map in ${index.names[at]}`} />
+            <figcaption>
+              <bdi>{index.names[at]}</bdi>
+            </figcaption>
+          </figure>
+        ))}
         <DifferenceMap view={view} pair={pair} />
       </div>
       <Curve
