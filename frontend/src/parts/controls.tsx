@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { CHOICES } from "../contract/values";
+import type { Store } from "../state/store";
 
 interface CheckProps {
   /** The attribute by which it is found: "data-…". */
@@ -60,6 +62,23 @@ export function Choice<Option extends string>(given: ChoiceProps<Option>) {
         ))}
       </select>
     </label>
+  );
+}
+
+type Options = "order" | "measure" | "filter" | "pinned" | "neurons" | "quantity";
+type Given = Pick<ChoiceProps<string>, "label" | "silent" | "title" | "name" | "words"> & {
+  options?: readonly string[];
+};
+
+/** A menu of what an option of the page may be: all of it where nothing else is given. */
+export function OptionChoice({ store, option, ...given }: Given & { store: Store; option: Options }) {
+  return (
+    <Choice
+      options={option === "quantity" ? [] : CHOICES[option]}
+      {...given}
+      chosen={store.selection.value[option]}
+      onChoose={(chosen) => store.choose({ [option]: chosen })}
+    />
   );
 }
 

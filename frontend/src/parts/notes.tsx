@@ -6,7 +6,6 @@ import { hasQuantity, valueText } from "../state/quantity";
 import type { View } from "../state/selection";
 import type { Store } from "../state/store";
 import { counted, percent, shortWeight } from "../state/words";
-import { Check } from "./controls";
 
 /** Of a comparison: how these rank keys says nothing of the weights. */
 const OF_TWO = ["difference", "effect"];
@@ -90,18 +89,5 @@ export function WordsNote({ store }: { store: Store }) {
       Whole words: a word gets the sum of what its pieces get, and gives the mean of what they give.
       {FURTHER[store.view.value]}
     </p>
-  ) : null;
-}
-
-/** Whether pieces are joined, where words have several. */
-export function WordsChoice({ store }: { store: Store }) {
-  return store.hasPieces.value ? (
-    <Check
-      name="data-words"
-      title="Join the pieces of a word"
-      checked={store.selection.value.words}
-      label="whole words"
-      onChange={(words) => store.choose({ words })}
-    />
   ) : null;
 }

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { CHOICES, VIEWS_WITH } from "../../contract/values";
+import { VIEWS_WITH } from "../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
-import { Check, Choice, Segmented } from "../../parts/controls";
+import { Check, Choice, OptionChoice, Segmented } from "../../parts/controls";
 import { Icon } from "../../parts/legend";
-import { WordsChoice } from "../../parts/notes";
 import { chooseStack, isDrawing, recordWords, usualDrawing } from "../../state/selection";
 import { compareClearest, openDrawing, type Store } from "../../state/store";
 import { counted, percent, readable } from "../../state/words";
@@ -142,7 +141,7 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
 
 /** What changes the numbers: the quantity, words in place of pieces, tokens that are left out; and what is done with all. */
 function More({ store, children }: { store: Store; children: ComponentChildren }) {
-  const { selection, stack, view, choose, quantities } = store;
+  const { selection, stack, view, choose, quantities, quantity, hasPieces } = store;
   const now = selection.value;
   const masked = VIEWS_WITH.mask.includes(view.value) && !stack.value.sentences;
   const several = now.query.length > 1 || now.key.length > 1;
@@ -158,30 +157,39 @@ function More({ store, children }: { store: Store; children: ComponentChildren }
         ⋯
       </summary>
       <div class="card stack">
-        {quantities.value.length > 1 && !stack.value.sentences && <QuantityChoice store={store} />}
-        <WordsChoice store={store} />
+        {quantities.value.length > 1 && !stack.value.sentences && (
+          <OptionChoice
+            store={store}
+            option="quantity"
+            label="show"
+            title={quantity.value.explanation}
+            name="data-quantities"
+            options={quantities.value.map(({ name }) => name)}
+            words={Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]))}
+          />
+        )}
+        {hasPieces.value && (
+          <Check
+            name="data-words"
+            title="Join the pieces of a word"
+            checked={now.words}
+            label="whole words"
+            onChange={(words) => choose({ words })}
+          />
+        )}
         {masked && isPair(stack.value) && (
-          <Choice
+          <OptionChoice
+            store={store}
+            option="filter"
             label="Which tokens"
             title="A is the first text, B the second: show only the attention within one or between them"
             name="data-filter"
-            options={CHOICES.filter}
             words={FILTER_WORDS}
-            chosen={now.filter}
-            onChoose={(filter) => choose({ filter })}
           />
         )}
         {masked && hasSpecial(stack.value) && <SpecialChoice store={store} />}
         {masked && <SinkChoice store={store} />}
-        {masked && several && (
-          <Choice
-            label="pinned tokens"
-            name="data-pinned"
-            options={CHOICES.pinned}
-            chosen={now.pinned}
-            onChoose={(pinned) => choose({ pinned })}
-          />
-        )}
+        {masked && several && <OptionChoice store={store} option="pinned" label="pinned tokens" name="data-pinned" />}
         {children}
       </div>
     </details>
@@ -216,21 +224,6 @@ function SinkChoice({ store }: { store: Store }) {
       checked={!store.keepSinks.value}
       label={`exclude keys that get most (${names})`}
       onChange={(without) => store.choose({ sinks: !without })}
-    />
-  );
-}
-
-/** Which quantity is shown. */
-function QuantityChoice({ store: { quantities, quantity, selection, select } }: { store: Store }) {
-  return (
-    <Choice
-      label="show"
-      title={quantity.value.explanation}
-      name="data-quantities"
-      options={quantities.value.map(({ name }) => name)}
-      words={Object.fromEntries(quantities.value.map(({ name, label }) => [name, label]))}
-      chosen={selection.value.quantity}
-      onChoose={(chosen) => select((now) => ({ ...now, quantity: chosen }))}
     />
   );
 }

@@ -5,7 +5,7 @@ import { CHOICES } from "../../contract/values";
 import { signedRamp } from "../../draw/color";
 import { added, biasAt, carried, ranked, scoreByDistance } from "../../draw/scores";
 import { largest } from "../../draw/values";
-import { Choice } from "../../parts/controls";
+import { Choice, OptionChoice } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { steppedToken, TokenColumn, tokenEvents } from "../../parts/tokens";
@@ -51,13 +51,13 @@ export function NeuronView({ store, room }: ViewParts) {
         <small class="view-note muted">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
-        <Choice
+        <OptionChoice
+          store={store}
+          option="neurons"
           label="neurons"
           name="data-neurons"
           options={orders}
           words={ORDER_WORDS}
-          chosen={neurons}
-          onChoose={(order) => store.choose({ neurons: order })}
         />
         {open && (
           <Scale

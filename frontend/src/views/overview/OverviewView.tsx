@@ -8,7 +8,7 @@ import { PICTURE_TOP } from "../../draw/patches";
 import { thumbLines } from "../../draw/thumbs";
 import { topLift } from "../../draw/values";
 import { density, followSize, putPixels, useWidth } from "../../parts/canvas";
-import { Choice, Segmented } from "../../parts/controls";
+import { OptionChoice, Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import type { LoadedKinds } from "../../source/heads";
@@ -140,16 +140,16 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
 
 /** How all heads stand and are drawn, and what their colours mean. */
 function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
+  const columns = store.kinds.value?.said.columns;
   return (
     <div class="tiles-bar row wrap">
-      <Choice
+      <OptionChoice
+        store={store}
+        option="order"
         label="Order of the heads"
         silent
         name="data-order-choice"
-        options={CHOICES.order}
         words={ORDER_WORDS}
-        chosen={store.selection.value.order}
-        onChoose={(order) => store.choose({ order })}
       />
       {!heat && !store.patchRows.value && (
         <Segmented
@@ -159,7 +159,16 @@ function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
           onChoose={(tiles) => store.choose({ tiles: tiles as Selection["tiles"] })}
         />
       )}
-      {heat && <MeasureChoice store={store} />}
+      {heat && (
+        <OptionChoice
+          store={store}
+          option="measure"
+          label="colour"
+          name="data-measure"
+          options={CHOICES.measure.filter((name) => name === "kind" || columns?.includes(name))}
+          words={MEASURE_WORDS}
+        />
+      )}
       {heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
         <HeatScale store={store} kinds={store.kinds.value} />
       ) : (
@@ -224,22 +233,6 @@ function WeightScale({ store: { quantity, dark, stack, patchRows } }: { store: S
       ramp={signed && !share ? signedRamp(dark.value) : kindRamp("resting", dark.value)}
       ticks={ends.map((text, at) => [at, text] as const)}
       label={share ? "times the even share" : label}
-    />
-  );
-}
-
-/** Which measure colours the heads. */
-function MeasureChoice({ store }: { store: Store }) {
-  const { said } = store.kinds.value ?? {};
-  const known = CHOICES.measure.filter((name) => name === "kind" || said?.columns.includes(name));
-  return (
-    <Choice
-      label="colour"
-      name="data-measure"
-      options={known}
-      words={MEASURE_WORDS}
-      chosen={store.selection.value.measure}
-      onChoose={(measure) => store.choose({ measure })}
     />
   );
 }
