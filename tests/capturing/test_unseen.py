@@ -143,6 +143,12 @@ def chosen(queries, keys, values):
     return (queries @ keys.mT).softmax(-1) @ values + best[..., None]
 
 
+def with_places(queries, keys, values):
+    """Weights of scores mixed with weights of places, as in ConViT."""
+    places = queries.repeat(1, 1, 1, 2)[..., :TOKENS].softmax(-1)
+    return (0.7 * (queries @ keys.mT).softmax(-1) + 0.3 * places) @ values
+
+
 EXPERTS = nn.Parameter(torch.ones(1, TOKENS, 4))
 NOT_SEEN = {
     "softmax by hand": lambda q, k, v: by_hand(q @ k.mT, v),
@@ -188,7 +194,7 @@ def test_attention_in_another_form_is_named_beside_attention_that_is_seen(form):
         assert record_of(model)["self"].unseen == (1,)
 
 
-@pytest.mark.parametrize("context", [of_experts, turned, chosen, routed])
+@pytest.mark.parametrize("context", [of_experts, turned, chosen, routed, with_places])
 def test_products_that_are_no_attention_are_not_named(context):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)

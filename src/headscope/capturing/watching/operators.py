@@ -175,7 +175,8 @@ class OperatorWatch(WatchMode):
     def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
         left, right = self._traces.of(product.left), self._traces.of(product.right)
         are_activations = _is_activation(product.left) and _is_activation(product.right)
-        if are_activations and any(map(self._weighs_tokens, product[:2])):
+        are_seen = any(trace is not None and trace.is_weights for trace in (left, right))
+        if are_activations and not are_seen and any(map(self._weighs_tokens, product[:2])):
             self._unread()
         is_matmul, is_sum = product.equation is MATMUL, product.added is not None
         product = product.aligned()
