@@ -30,9 +30,8 @@ from headscope.patterns import heads as heads_of
 from headscope.record import Record
 from headscope.studies.shared._corpus_model import RunModel
 from headscope.studies.shared._fold import Fold, Readers, Reading, batches_of, stack_of, taken
-from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, TextsInParts
-from headscope.studies.shared._folded import read_texts
-from headscope.studies.shared._source import TextsInMemory, check_only_records, warn_of_few
+from headscope.studies.shared._fold_run import RANDOM, RESULT, KeptArrays, Texts
+from headscope.studies.shared._folded import check_only_records, read_texts, warn_of_few
 
 JUDGING = ("confidence", "alpha", "correction", "margin")
 POSITION_MEAN = "position_mean"
@@ -254,13 +253,13 @@ def heads_over(
     }
     known = [name for name in how if name not in ("position_mean", "levels")]
     with read_texts(fold, given[:2], given[2], options, known=(*known, *JUDGING)) as read:
-        if isinstance(read, TextsInMemory):
+        if read.folder is None:
             if is_related:
-                how["patterns"] += related_patterns(input_embeddings(read.model))
+                how["patterns"] += related_patterns(input_embeddings(read.job["model"].model))
             # Before the model is run, which may take hours.
             warn_of_few(read, how | judging)
             # Random tokens can be put together of a vocabulary, and not of pictures or sounds.
-            how["battery"] &= not read.has_media
+            how["battery"] &= not any(getattr(own, "has_media", False) for own in read.inputs)
         elif is_related:
             how["related"] = RelatedWords(read.job["model"])
         how["position_mean"] = _mean_map(read, position_mean, how["stack"])
@@ -273,9 +272,7 @@ def heads_over(
         return read.folded(fold, how, judging)
 
 
-def _mean_map(
-    read: TextsInMemory | TextsInParts, wanted: Any, stack: str | None
-) -> np.ndarray | KeptArrays | None:
+def _mean_map(read: Texts, wanted: Any, stack: str | None) -> np.ndarray | KeptArrays | None:
     """The mean map by position over the texts, or one that was given; NaN where no text is long
     enough for a place. None where it is not wanted.
     """
@@ -291,7 +288,7 @@ def _mean_map(
         mean[inside] = np.divide(total, texts, out=mean[inside].copy(), where=texts > 0)
     elif mean.dtype.kind not in "fiu" or mean.ndim != 3:
         raise RecordError(f"position_mean is True or a map [head query key], not {wanted!r}")
-    if isinstance(read, TextsInMemory):
+    if read.folder is None:
         return mean
     RunFolder(read.folder).begin()
     return KeptArrays.saved(read.folder / POSITION_MEAN / RESULT, {"mean": mean})

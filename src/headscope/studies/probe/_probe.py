@@ -34,10 +34,9 @@ from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
 from headscope.studies.shared._fold import FoldSums, taken
-from headscope.studies.shared._fold_run import RANDOM, RESULT, texts_in_parts
+from headscope.studies.shared._fold_run import RANDOM, RESULT, passed, texts_in_parts
 from headscope.studies.shared._folded import check_unique
 from headscope.studies.shared._sentences import given_of, parse_treebank
-from headscope.studies.shared._source import passed
 
 Kind = Literal["attention", "attention-words", "relation", "structural", "edge"]
 KINDS: tuple[str, ...] = get_args(Kind)

@@ -183,6 +183,7 @@ class Fold:
         how: Mapping[str, Any],
         judging: Mapping[str, Any],
         *,
+        beside: Kept | None,
         left_out: Mapping[str, str],
         given: int,
         lost: int,
@@ -193,6 +194,7 @@ class Fold:
             sums: of those that were counted.
             how: options of ``counts_of``.
             judging: options that the counts do not depend on.
+            beside: what was measured beside the texts; None where nothing was.
             left_out: by name, why others were not.
             given: how many texts there are.
             lost: how many of them were left out.
@@ -204,7 +206,8 @@ class Fold:
             raise RecordError(
                 f"No {self.what} is left: {next(iter(left_out.values()), 'none was given')}"
             )
-        result = self.result_of(sums, how, judging)
+        more = {} if beside is None else {"beside": beside}
+        result = self.result_of(sums, how, {**judging, **more})
         result.left_out.update(left_out)
         check = result.conserved if isinstance(result, Result) else check_conserved
         check(given, len(sums), lost, f"{self.what}s")

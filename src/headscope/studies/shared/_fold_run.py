@@ -8,14 +8,15 @@ import pickle
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope._progress import warn_left_out
 from headscope.corpus import (
     ALONE,
     OPTIONS,
@@ -154,7 +155,7 @@ class FoldJob:
         """What is measured once, beside the texts; None where nothing is."""
         if self.fold.beside is None:
             return None
-        with one_thread():
+        with self._threads():
             return self.fold.beside(readers, dict(self.how))
 
     def options(self) -> dict[str, Any]:
@@ -228,15 +229,22 @@ class FoldJob:
         self, readers: Readers, texts: Sequence[CorpusText], failed: Callable[[int, Any], None]
     ) -> Iterator[tuple[int, Counted]]:
         """What is counted of each text."""
+        items = [self.fold.item_of(text.given) for text in texts]
+        yield from self.counts(readers, list(map(self._read, texts)), items, on_error=failed)
+
+    def counts(
+        self, readers: Readers, given: Any, items: Sequence[Any], **reading: Any
+    ) -> Iterator[tuple[int, Counted]]:
+        """What is counted of each item, of what the model reads of it; see `Fold.counts`."""
         from headscope.capturing import MOST_UNKNOWN
 
-        unknown = 1.0 if self.allow_unfit else MOST_UNKNOWN
-        reading = {"truncate": self.truncate, "max_unknown": unknown, **dict(self.together)}
-        reading["on_error"] = failed
-        items = [self.fold.item_of(text.given) for text in texts]
-        given = list(map(self._read, texts))
-        with nullcontext() if self.alone else one_thread():
+        reading |= {"truncate": self.truncate, **dict(self.together)}
+        reading["max_unknown"] = 1.0 if self.allow_unfit else MOST_UNKNOWN
+        with self._threads():
             yield from self.fold.counts(readers, given, items, how=dict(self.how), reading=reading)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.alone else one_thread()
 
     def tally(self) -> Sums:
         """The sums of no text."""
@@ -263,8 +271,6 @@ class FoldJob:
         sums, left_out = Sums(self.fold.what), {}
         for part in finished.parts():
             sums = sums + Sums.of_kept(part, self.fold.what)
-        if finished.beside is not None:
-            judging = {**judging, "beside": finished.beside}
         for each in finished.failed:
             # Nothing is known of inputs that are no texts.
             if "group" in each:
@@ -273,39 +279,45 @@ class FoldJob:
         # Inputs that are no texts are not of the corpus.
         lost = sum(each.get("times", 1) for each in finished.failed)
         given = finished.corpus.texts + sum("times" not in each for each in finished.failed)
-        how = dict(self.how)
-        return self.fold.concluded(sums, how, judging, left_out=left_out, given=given, lost=lost)
+        more: dict[str, Any] = {"beside": finished.beside, "left_out": left_out}
+        more |= {"given": given, "lost": lost}
+        return self.fold.concluded(sums, dict(self.how), judging, **more)
 
 
-@dataclass
-class TextsInParts:
-    """Texts that are folded in parts, as often as it takes; see
-    `headscope.studies.shared._folded.TextsInMemory`.
+@dataclass(kw_only=True)
+class Texts:
+    """Texts that are folded as often as it takes: in this process, or as runs in parts.
 
     Args:
         job: options of a `FoldJob`.
-        texts: a stream.
+        texts: in this process a list of `Item`; of a run a stream.
+        inputs: what the model reads of each in this process, or why it cannot be read.
+        left_out: by name, why others cannot be read in this process.
+        progress: whether to show how far it is.
+        on_error: is called with number and reason of a text that is left out, by default a warning;
+            of a run with the place in ``failed.jsonl``, from 0, and by default one warning tells of
+            all.
+        folder: of a run; None in this process.
         engine: what runs the parts.
-        folder: of the run.
         keeps: whether the folder stays.
         part_size: texts in a part.
-        progress: whether to show how far it is.
-        on_error: is called with the place in ``failed.jsonl``, from 0, and the reason of an input
-            that was left out; by default one warning tells of all.
     """
 
     job: dict[str, Any]
-    texts: Stream
-    engine: Engine
-    folder: Path
-    keeps: bool
-    part_size: int | None
+    texts: Any
     progress: bool
     on_error: Callable[[int, HeadscopeError], None] | None
+    inputs: Sequence[Any] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    folder: Any = None
+    engine: Engine = field(default_factory=this_process)
+    keeps: bool = False
+    part_size: int | None = None
 
     def keep(self, result: Any) -> None:
-        """Keep a result in the folder of the run, once more."""
-        result.save(self.folder / RESULT)
+        """Keep a result in the folder of a run, once more."""
+        if self.folder is not None:
+            result.save(self.folder / RESULT)
 
     def folded(
         self,
@@ -316,15 +328,29 @@ class TextsInParts:
         random: bool = False,
         place: str = "",
     ) -> Any:
-        """The result of a study over the texts; one with a place has a folder of its own.
+        """The result of a study over the texts.
+
+        Args:
+            fold: the study.
+            how: options that the counts depend on.
+            judging: options that they do not depend on.
+            random: whether random weights read them.
+            place: of a fold that is made before or after that of the study, which has a folder of
+                its own in a run, and tells of no text that is left out.
 
         Raises:
+            RecordError: where no text is left.
             RunError: as of `headscope.corpus.run`.
         """
-        model, out = replace(self.job["model"], random=random), self.folder / place
+        model = replace(self.job["model"], random=random)
+        job = FoldJob(fold=fold, how=tuple(sorted(how.items())), **self.job | {"model": model})
+        # What is left out is told of once, by the study itself.
+        is_told = not place and not random
+        if self.folder is None:
+            return self._in_memory(job, judging, is_told=is_told)
+        out = self.folder / place
         if place:
             RunFolder(self.folder).begin()
-        job = FoldJob(fold=fold, how=tuple(sorted(how.items())), **self.job | {"model": model})
         job.check_engine(self.engine)
         options: dict[str, Any] = {"progress": self.progress, "stays": self.keeps}
         options |= {"engine": self.engine, "part_size": self.part_size}
@@ -332,11 +358,33 @@ class TextsInParts:
             result = job.made(finished, judging)
             if isinstance(result, Result):
                 result.save(out / RESULT)
-            # Inputs that are left out are told of by the study itself, which reads them again.
-            if not place and not random:
+            if is_told:
                 self._tell_of_left_out(finished)
         self.texts = RunFolder(out).texts()
         return result
+
+    def _in_memory(self, job: FoldJob, judging: Mapping[str, Any], *, is_told: bool) -> Any:
+        from headscope.capturing import ParsedInputs
+
+        readers, sums, lost = job.begin(), Sums(job.fold.what), {}
+        report = (self.on_error or warn_left_out) if is_told else passed
+
+        def lose(at: int, error: HeadscopeError) -> None:
+            # What is wrong whatever the text ends a run, too.
+            if isinstance(error, ModelError | NoSuchStackError):
+                raise error
+            lost[self.texts[at].name] = str(error)
+            report(at, error)
+
+        given = ParsedInputs(list(self.inputs), len(self.inputs))
+        whats = [item.what for item in self.texts]
+        reading: dict[str, Any] = {"on_error": lose, "progress": self.progress}
+        for at, values in job.counts(readers, given, whats, **reading):
+            values.add_to(sums, self.texts[at].name, self.texts[at].unit)
+        more: dict[str, Any] = {"beside": job.beside(readers) if len(sums) else None}
+        more |= {"left_out": self.left_out | lost, "lost": len(self.left_out | lost)}
+        more["given"] = len(self.texts) + len(self.left_out)
+        return job.fold.concluded(sums, dict(job.how), judging, **more)
 
     def _tell_of_left_out(self, finished: FinishedRun) -> None:
         if self.on_error is not None:
@@ -351,27 +399,36 @@ class TextsInParts:
             )
 
 
+def passed(*_: Any) -> None:
+    """What cannot be captured is reported once, when the model itself reads it."""
+
+
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """How a `FoldJob` reads texts; taken out of the options.
+
+    Raises:
+        RecordError: where an option is not what it may be.
+    """
+    for name in ("truncate", "allow_unfit"):
+        if options.get(name) not in (None, True, False):
+            raise RecordError(f"{name} is True or False, not {options[name]!r}")
+    how = {name: options.pop(name, False) for name in ("truncate", "allow_unfit")}
+    together = {name: options.pop(name, None) for name in TOGETHER}
+    given = tuple((name, own) for name, own in together.items() if own is not None)
+    return {**how, "together": given}
+
+
 @contextmanager
 def texts_in_parts(
     fold: Fold, given: Readers, texts: Stream, options: dict[str, Any]
-) -> Generator[TextsInParts]:
+) -> Generator[Texts]:
     """Texts for folds in parts; see `headscope.studies.shared._folded.read_texts`."""
     how = {name: options.pop(name, None) for name in OPTIONS}
     engine = engine_of(how["workers"], how["executor"])
     progress, on_error = options.pop("progress", True), options.pop("on_error", None)
-    for name in ("truncate", "allow_unfit"):
-        if options.get(name) not in (None, True, False):
-            raise RecordError(f"{name} is True or False, not {options[name]!r}")
-    allow_unfit = options.pop("allow_unfit", False)
-    model = parse_model(*given, options, engine, needs=fold.needed(allow_unfit=allow_unfit))
-    together = {name: options.pop(name, None) for name in TOGETHER}
-    job = {
-        "model": model,
-        "truncate": options.pop("truncate", False),
-        "allow_unfit": allow_unfit,
-        "alone": engine.name == this_process().name,
-        "together": tuple((name, own) for name, own in together.items() if own is not None),
-    }
+    job = reading_of(options) | {"alone": engine.name == this_process().name}
+    needs = fold.needed(allow_unfit=job["allow_unfit"])
+    job["model"] = parse_model(*given, options, engine, needs=needs)
     if options:
         raise RunError(
             f"{fold.name} over a corpus has no option {', '.join(map(repr, options))}; leave it "
@@ -380,5 +437,6 @@ def texts_in_parts(
     out = how["out"]
     own = tempfile.TemporaryDirectory(prefix="headscope-") if out is None else nullcontext(out)
     with own as place:
-        folder, keeps = RunFolder(place).path, out is not None
-        yield TextsInParts(job, texts, engine, folder, keeps, how["part_size"], progress, on_error)
+        more: dict[str, Any] = {"folder": RunFolder(place).path, "keeps": out is not None}
+        more |= {"engine": engine, "part_size": how["part_size"]}
+        yield Texts(job=job, texts=texts, progress=progress, on_error=on_error, **more)

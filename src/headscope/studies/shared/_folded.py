@@ -6,23 +6,29 @@ import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from headscope.corpus import OPTIONS, CorpusText, Sums, asks_for_run
+from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
-from headscope.studies.shared._corpus_model import corpus_texts
-from headscope.studies.shared._fold import Fold, FoldResult, Item
-from headscope.studies.shared._fold_run import RANDOM, TextsInParts, texts_in_parts
-from headscope.studies.shared._source import (
-    CAPTURING,
-    LOADING,
-    TextsInMemory,
-    check_only_records,
-    passed,
-    read_in_memory,
+from headscope.studies.shared._corpus_model import (
+    GivenModel,
+    NamedModel,
+    check_pair,
+    corpus_texts,
+    load_named,
 )
+from headscope.studies.shared._fold import Fold, FoldResult, Item, taken
+from headscope.studies.shared._fold_run import RANDOM, Texts, passed, reading_of, texts_in_parts
+from headscope.studies.shared._source import CAPTURING, LOADING, check_texts, plain_of, with_copies
+
+if TYPE_CHECKING:
+    from headscope.capturing import Outcome
+
+FEW = "are too few to tell up to"
+"""The words about too few texts, before the number of scores."""
 
 
 def check_unique(names: Iterable[str], what: str) -> None:
@@ -89,12 +95,12 @@ def folded(
         raise RecordError(f"No {fold.what} is left: {[*left_out.values(), 'none was given'][0]}")
     # They are named in the result.
     texts = read_in_memory(fold, given, inputs, options | {"on_error": passed})
-    texts.items, texts.left_out = readable, left_out
+    texts.texts, texts.left_out = readable, left_out
     return _both(texts, fold, how, judging, twin=random_weights, source=source)
 
 
 def _both(
-    read: TextsInMemory | TextsInParts,
+    read: Texts,
     fold: Fold,
     how: Mapping[str, Any],
     judging: Mapping[str, Any],
@@ -184,7 +190,7 @@ def read_texts(
     options: dict[str, Any],
     *,
     known: Sequence[str],
-) -> Generator[TextsInMemory | TextsInParts]:
+) -> Generator[Texts]:
     """Texts for folds, in memory or in parts, for the length of a block.
 
     Args:
@@ -219,3 +225,129 @@ def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) 
             "texts, give fewer"
         )
     check_reading(options)
+
+
+def read_in_memory(
+    fold: Fold, given: tuple[Any, Any], texts: Any, options: dict[str, Any]
+) -> Texts:
+    """Texts, and the model that is to read them.
+
+    Args:
+        fold: the study.
+        given: a model (loaded, its name or folder, or None for the demo model) and its tokenizer,
+            which may be None where that is named.
+        texts: a text, a list of texts, pairs or other inputs of `headscope.capture_many`.
+        options: of capturing and loading, and ``groups`` of texts.
+
+    Raises:
+        RecordError: where a tokenizer is missing, or there is no text.
+        ModelError: where a model is none, or cannot be loaded.
+        TextError: where the tokenizer does not know most of what is in the texts.
+    """
+    from headscope.capturing import check_reader, groups_in, parse_texts
+
+    if given[1] is not None:
+        check_reader(given[1], "study")
+    capturing, loading = taken(options, CAPTURING), taken(options, LOADING)
+    telling = {"progress": capturing.pop("progress", False)}
+    telling |= {"on_error": capturing.pop("on_error", None)}
+    job = reading_of(capturing)
+    inputs = parse_texts(texts)
+    groups = options.pop("groups", None)
+    groups = groups_in(texts) if groups is None else groups
+    if groups is not None:
+        # Documents are counted before a model is loaded, which may take minutes.
+        groups = with_copies(inputs, tuple(listed_groups(groups, len(inputs))))
+    anyway = job["allow_unfit"]
+    readers = _ready(given, inputs, fold.needed(allow_unfit=anyway), loading)
+    if not inputs:
+        raise RecordError(
+            f"Texts were given as {type(texts).__name__} with none in it; give a text, or a list "
+            "of them"
+        )
+    if not anyway:
+        check_texts(readers[1], inputs)
+    if fold.check is not None:
+        fold.check(readers, inputs, {}, allow_unfit=anyway, truncate=False)
+    job |= {"alone": True, "model": GivenModel(*readers)}
+    return Texts(job=job, texts=_items_of(inputs, groups), inputs=inputs, **telling)
+
+
+def _items_of(inputs: Sequence[Outcome], groups: Sequence[Any] | None) -> list[Item]:
+    """Texts as a run knows them: by what they say; by their place where they are no texts."""
+    names, items = TextNames(), []
+    for number, each in enumerate(inputs):
+        says = plain_of(each) if getattr(each, "is_text", False) else number
+        text = CorpusText(says, None if groups is None else group_of(groups[number]))
+        items.append(Item(names.of(text), text.document, None))
+    return items
+
+
+def check_only_records(tokenizer: Any, options: Mapping[str, Any]) -> None:
+    """Raise where something was given with records that belongs to a model and texts.
+
+    Raises:
+        RecordError: naming it.
+    """
+    if tokenizer is not None:
+        from headscope.capturing import check_reader
+
+        check_reader(tokenizer, "study")
+    given = ["tokenizer"] if tokenizer is not None else []
+    given += [name for name in (*CAPTURING, *LOADING) if name in options]
+    if given:
+        raise RecordError(
+            f"{', '.join(given)} belong to a model and texts; give both, as (model, "
+            "tokenizer, texts)"
+        )
+
+
+def _ready(
+    given: tuple[Any, Any], inputs: tuple[Outcome, ...], needs: str, loading: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The model, loaded where it was named, and its tokenizer, or its processor where the first of
+    its inputs holds a picture or a sound.
+    """
+    from headscope.capturing import load_for
+
+    model, tokenizer = given
+    if model is not None and not isinstance(model, str | Path):
+        check_pair(model, tokenizer, loading)
+        return given
+    first: Any = inputs[0] if inputs else None
+    if needs == "attention" and getattr(first, "has_media", False):
+        model, own = load_for(model, first, **loading)
+    else:
+        name = None if model is None else str(model)
+        model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
+    return model, own if tokenizer is None else tokenizer
+
+
+def warn_of_few(read: Texts, options: Mapping[str, Any]) -> None:
+    """Warn before the work where there are too few texts for any label of a head; of one text
+    alone there is none.
+
+    Args:
+        read: whose texts, or the documents that they are of, are counted.
+        options: of `headscope.patterns.heads`.
+    """
+    from headscope.patterns import PATTERNS
+    from headscope.patterns.label import texts_needed
+
+    config = getattr(read.job["model"].model, "config", None)
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    layers = getattr(config, "num_hidden_layers", None)
+    heads = getattr(config, "num_attention_heads", None)
+    # Chance is estimated over documents: many texts of one, and copies, count once.
+    count = len({item.document for item in read.texts})
+    if count < 2 or not isinstance(layers, int) or not isinstance(heads, int):
+        return
+    scores = layers * heads * len(options.get("patterns", PATTERNS))
+    needed = texts_needed(scores, options.get("alpha", 0.05), options.get("correction", "holm"))
+    what = "texts" if count == len(read.inputs) else "documents"
+    if count < needed:
+        message = (
+            f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not "
+            "hold; the result says how many it takes"
+        )
+        warnings.warn(message, stacklevel=2)
