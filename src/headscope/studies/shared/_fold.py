@@ -1,6 +1,4 @@
-"""A study as a fold: counts of each text, their sums by document, and the result of the sums. In
-memory, in parts, and by many processes it is the same fold.
-"""
+"""A study as a fold: counts of each text, their sums by document, and the result of the sums."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from headscope.patterns import MissingFunction, Pattern
 from headscope.results import Result
 from headscope.storage import load_kept, save_kept
 from headscope.studies.shared._corpus_model import RunModel, facts_of_model, one_thread, parse_model
-from headscope.studies.shared._fold import as_given, said
+from headscope.studies.shared._fold import Readers, as_given, said
 from headscope.studies.shared._source import check_known_texts
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ RESULT = "result.safetensors"
 RANDOM = "random_weights"
 """Folder of the run of the model with random weights, in that of the run."""
 TOGETHER = ("batch_size", "batch_tokens")
-Readers = tuple[Any, Any]
 Stream = Iterable[CorpusText | HeadscopeError]
 
 
