@@ -300,6 +300,14 @@ def test_it_is_drawn_and_shown(one, two, tmp_path):
     assert "data:image" in page
 
 
+def test_long_names_that_begin_alike_are_told_apart(one, tmp_path):
+    years = iter(range(2021, 2030))
+    named = [replace(part, name=f"the annual report of {next(years)}") for part in one.parts]
+    replace(one, parts=tuple(named)).plot(tmp_path / "answer.svg", width=84)
+    drawn = (tmp_path / "answer.svg").read_text(encoding="utf-8")
+    assert all(str(year) in drawn for year in (2021, 2022, 2023))
+
+
 def test_a_part_has_what_its_length_gives_and_its_odds(one):
     for each, lift in zip(one.part_numbers(), one.lift(), strict=False):
         assert_close(each.due, each.even if np.isnan(lift) else each.looked / lift)
@@ -345,6 +353,12 @@ def test_a_sampled_answer_is_told(readers):
         ({"prompt": QUESTION, "heads": [(1.5, 2)]}, RecordError, r"got \(1.5, 2\)"),
         ({"prompt": QUESTION, "layers": "2-1"}, RecordError, "a layer such as 7, got '2-1'"),
         ({"prompt": QUESTION, "parts": "chapter"}, TextError, "chapter"),
+        (
+            {"prompt": QUESTION, "parts": [(3, 0, 4)]},
+            TextError,
+            r"was \[\(3, 0, 4\)\]; .* \[\('name', start",
+        ),
+        ({"prompt": QUESTION, "parts": [("", 0, 4)]}, TextError, "give one of turn, document"),
     ],
 )
 def test_what_cannot_be_asked_is_told(readers, given, error, told):

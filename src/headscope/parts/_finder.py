@@ -50,16 +50,16 @@ def check_choice(parts: Any) -> None:
     if parts is None or isinstance(parts, re.Pattern) or parts in tuple(kinds):
         return
     several = list(parts) if isinstance(parts, list | tuple) else []
-    if {len(each) if isinstance(each, list | tuple) else 0 for each in several} not in ({3}, {5}):
+    sizes = {len(each) if isinstance(each, list | tuple) else 0 for each in several}
+    if sizes not in ({3}, {5}) or not all(str(name).strip() == name != "" for name, *_ in several):
         raise TextError(
             f"parts= was {repr(parts)[:60]}; give one of {', '.join(kinds)}, a compiled regular "
             "expression, or a list such as [('name', start, stop)] in characters, or [('name', "
             "left, top, right, bottom)] in shares of a picture"
         )
     for name, *box in (each for each in several if len(each) == 5):
-        left, top, right, bottom = box
-        are_numbers = all(isinstance(side, Real) for side in box)
-        if not are_numbers or not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+        left, top, right, bottom = (side if isinstance(side, Real) else -1 for side in box)
+        if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
             raise TextError(
                 f"The part {name!r} was given the box {box}; give left < right and top < bottom in "
                 "shares of the picture, from 0 to 1: of pixels, divide by its width and height"

@@ -132,7 +132,8 @@ def _bars(
         # Of a part within another that stands above it the end of the name is enough.
         outer, _, inner = part.name.rpartition(", ")
         name = "   " * part.level + inner if outer in above else part.name
-        names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width))
+        # Names often begin alike, and differ in their ends.
+        names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width, tail=8))
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
     says = [f"looked: share of {answer.shares_of}"]

@@ -196,12 +196,13 @@ class Sheet:
         size = self.style.small if of_notes else None
         return max((self.width_of(text, size) for text in texts), default=0.0)
 
-    def fitted(self, text: str, room: float, size: float | None = None) -> str:
-        """The text, cut at its end where it is wider than the room."""
+    def fitted(self, text: str, room: float, size: float | None = None, *, tail: int = 0) -> str:
+        """The text, cut where it is wider than the room, before its last ``tail`` letters."""
         if self.width_of(text, size) <= room:
             return text
         # Longer cuts are wider, so that the longest one that fits can be found by bisection.
-        cuts = [text[:end].rstrip() + "…" for end in range(1, len(text))]
+        stop = len(text) - tail
+        cuts = [f"{text[:end].rstrip()}…{text[stop:]}" for end in range(1, stop)]
         fit = bisect_right(cuts, room, key=lambda cut: self.width_of(cut, size))
         return cuts[fit - 1] if fit else "…"
 
