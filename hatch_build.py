@@ -5,7 +5,10 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 STATIC = Path("src/headscope/views/static")
-BUNDLES = [STATIC / name for name in ("page.js", "live.js", "model.js", "atlas.js", "frame.js")]
+BUNDLES = [
+    STATIC / name
+    for name in ("page.js", "live.js", "model.js", "atlas.js", "answer.js", "frame.js")
+]
 
 
 class BundleHook(BuildHookInterface):

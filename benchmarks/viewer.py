@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -178,8 +178,8 @@ def arguments() -> argparse.Namespace:
 
 
 def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
-    """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, and one head of
-    4,096 tokens.
+    """Write the pages once: the real model at two lengths, grids of 12 x 12 heads, answers to 16,000
+    tokens, and one head of 4,096 tokens.
     """
     written = []
     for tokens in (128, 512):
@@ -207,6 +207,11 @@ def pages(folder: Path, setting: head_view.Setting) -> list[tuple[Shown, Path]]:
             opening,
         )
     )
+    for parts, tokens in ((40, 400), (200, 80)):
+        path = folder / f"viewer-answer-{parts}.html"
+        write_answer(path, parts, tokens)
+        name = f"answer, {parts} parts of {tokens} tokens"
+        written.append((Shown(name, "headscope", "", (), OPENING), path))
     grid = folder / "viewer-grid.html"
     write_grid(grid, tokens=512)
     written.append(
@@ -236,6 +241,45 @@ def write_grid(path: Path, tokens: int) -> None:
     words = Tokens(pieces=tuple(f"w{number}" for number in range(tokens)))
     stack = Stack(name="self", query=words, key=words, layers=tuple(map(layer, range(12))))
     hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random"))).save(path)
+
+
+def write_answer(path: Path, parts: int, tokens: int) -> None:
+    """An answer of 20 words of a model of 32 x 32 heads to so many documents, from random
+    numbers.
+    """
+    import headscope as hs  # noqa: PLC0415
+    from headscope.answering import AnswerWord  # noqa: PLC0415
+    from headscope.record import Part  # noqa: PLC0415
+
+    rng, words = np.random.default_rng(0), 20
+    keys = parts * tokens + 1
+    looks = rng.gamma(0.3, 1, (words, keys + words))
+    shares = rng.dirichlet(np.ones(parts + 3), (words, 32, 32))
+    own = [range(first, first + tokens) for first in range(1, keys, tokens)]
+    names = [f"document {number}" for number in range(1, parts + 1)]
+    named = zip(names, own, strict=True)
+    asked = hs.answer(None, documents=["One.", "Two."], question="What?", max_new_tokens=1)
+    answer_of = replace(
+        asked,
+        record=None,
+        pieces=tuple(" end." if at % 12 == 0 else " word" for at in range(keys)),
+        parts=tuple(Part(name=name, kind="document", tokens=tuple(of)) for name, of in named),
+        candidates=tuple(range(parts)),
+        words=tuple(AnswerWord(f"word{at}", (at,)) for at in range(words)),
+        tokens=tuple(f"word{at}" for at in range(words)),
+        probabilities=(0.9,) * words,
+        layers=tuple(range(32)),
+        chosen=tuple((layer, head) for layer in range(32) for head in range(32)),
+        attention=looks / looks.sum(axis=-1, keepdims=True),
+        shares=shares,
+        even=np.full((words, 32, parts + 3), 1 / (parts + 3)),
+        copies=np.zeros((words, 32, 32)),
+        whole=np.full(words, -0.1),
+        none=np.full(words, -5.0),
+        without=rng.uniform(-1, -0.1, (parts, words)),
+        alone=np.full((parts, words), -5.0),
+    )
+    answer_of.view().save(path)
 
 
 def write_long(path: Path) -> None:

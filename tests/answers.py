@@ -33,6 +33,7 @@ def made_answer(words=7, grid=(4, 6), **changes):
     made = {
         "question": "What is <this> & that?",
         "prompt": "USER: <image> What is <this> & that? ASSISTANT:",
+        "pieces": ("", *[""] * patches, "What"),
         "text": " ".join(texts),
         "model": "a-model",
         "quantity": "weight",

@@ -38,7 +38,7 @@ def test_a_wheel_without_the_bundles_is_refused(hook):
         hook[0].initialize("standard", {})
 
 
-@pytest.mark.parametrize("missing", range(5))
+@pytest.mark.parametrize("missing", range(6))
 def test_a_wheel_without_one_of_the_bundles_is_refused(missing, hook):
     write(hook[1][:missing] + hook[1][missing + 1 :])
     with pytest.raises(
@@ -58,7 +58,7 @@ def test_with_the_bundles_it_is_built(hook):
 
 BUNDLES = [
     ROOT / "src/headscope/views/static" / name
-    for name in ("page.js", "live.js", "model.js", "atlas.js", "frame.js")
+    for name in ("page.js", "live.js", "model.js", "atlas.js", "answer.js", "frame.js")
 ]
 
 

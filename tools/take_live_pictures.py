@@ -140,9 +140,7 @@ def answered(tab: Page) -> None:
     tab.set_input_files('[data-field="image"]', files=[picture])  # ty: ignore[invalid-argument-type]
     tab.locator("[data-token-count]").select_option("8")
     tab.locator('[data-answer="start"]').click()
-    words = tab.locator("[data-answered] .words label")
-    words.first.wait_for()
-    words.nth(2).click()
+    tab.locator('[data-answered] [data-word="2"]').click()
 
 
 def drawn_picture() -> Image.Image:

@@ -124,6 +124,8 @@ SEEN = {"text_view_picture": ("view=text&query=113", "light")}
 """The same of the page of a picture."""
 TWO_PICTURES = {"compare_pictures": ("view=text&query=113&quantity=difference", "light")}
 """The same of the page of two pictures."""
+ANSWER = {"answer": ("", "light"), "answer_dark": ("", "dark")}
+"""The same of the page of an answer."""
 STRAWBERRIES = ("I went to the store.", "At the store, I bought fresh strawberries.")
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
@@ -141,6 +143,7 @@ def demo_pictures(browser: Browser) -> None:
             (hs.page(he, beside=[she], tray=TRAY), RECORDS),
             (hs.page(record), PICTURES),
             (hs.page(record, evidence=heads), WITH_EVIDENCE),
+            (_answered().view(), ANSWER),
             (_effect(model, tokenizer).view(), EFFECT),
             (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
             (hs.page(_seen(), head=1), SEEN),
@@ -174,6 +177,18 @@ def _effect(model: Any, tokenizer: Any) -> hs.Effect:
     return hs.effect(
         model, tokenizer, PAIR[0], interventions=[hs.Zero(layer=1, heads=[8])], controls=controls
     )
+
+
+def _answered() -> hs.answering.Answer:
+    """An answer that each of two documents alone is enough for."""
+    documents = [
+        "At the library they use seven. The road was quiet on Friday. Dragon opens the quarry.",
+        "The code of the mill is amber falcon. It rained near the barn on Monday.",
+        "Copper opens the tower. Nobody at the mill remembers the code. The old map hangs by the "
+        "door. Two visitors came on Tuesday.",
+        "For the garden the code is onyx. Amber falcon opens the mill.",
+    ]
+    return hs.answer(None, documents=documents, question="Which code opens the mill?")
 
 
 def _seen(*, mirrored: bool = False) -> hs.Record:

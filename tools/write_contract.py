@@ -21,6 +21,7 @@ typing.TypedDict = typing_extensions.TypedDict
 from pydantic import TypeAdapter
 
 from headscope.live import contract as _live
+from headscope.views import answer_contract as _answer
 from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.options import (
@@ -44,8 +45,16 @@ import type { PageQuantity, PageSelection } from "./page";
 FACTS = ("mask", "picture", "wide", "alone", "tokens")
 """What the browser asks of a view; the rest is of figures, which Python draws."""
 
-PAGE_TYPES = ("Page", "PageMoved")
+PAGE_TYPES = ("AnswerPicture", "Page", "PageMoved")
 """Types of the page that messages of a live model hold."""
+
+
+def answer_schema() -> str:
+    """The schema of `headscope.views.answer_contract.AnswerPicture`."""
+    for kind in (_answer.AnswerPart, _answer.AnswerShown, _answer.AnswerPicture):
+        kind.__pydantic_config__ = {"use_attribute_docstrings": True}
+    whole = _without_titles(TypeAdapter(_answer.AnswerPicture).json_schema())
+    return json.dumps(whole | {"title": "AnswerPicture"}, indent=2) + "\n"
 
 
 def schema() -> str:
@@ -196,6 +205,7 @@ def main() -> None:
     """Write the files, or compare."""
     files = {
         "page.schema.json": schema(),
+        "answer.schema.json": answer_schema(),
         "live.schema.json": live_schema(),
         "values.ts": values(),
     }

@@ -17,7 +17,6 @@ export const FACTS: LiveFacts = {
   stacks: [{ name: "self", layers: [0, 2, 5], heads: 3 }],
   chat: false,
   writes: true,
-  answers: false,
   lens: true,
   matters: ["gradient", "exact"],
   mask: "",

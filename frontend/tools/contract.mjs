@@ -5,10 +5,11 @@ import { compile } from "json-schema-to-typescript";
 const FOLDER = new URL("../src/contract/", import.meta.url);
 const CONTRACTS = {
   page: { name: "Page", declared: "src/headscope/views/contract.py", more: "" },
+  answer: { name: "AnswerPicture", declared: "src/headscope/views/answer_contract.py", more: "" },
   live: {
     name: "LiveMessages",
     declared: "src/headscope/live/contract.py",
-    more: '\n\nimport type { Page, PageMoved } from "./page";',
+    more: '\n\nimport type { AnswerPicture } from "./answer";\nimport type { Page, PageMoved } from "./page";',
   },
 };
 

@@ -92,7 +92,7 @@ def test_the_numbers_are_those_of_the_steps_under_eager(asked):
     single = ask(model, processor, max_new_tokens=6, heads=["1-2", (0, 5)])
     both = (own[:, 1, 2] + own[:, 0, 5]) / 2
     np.testing.assert_allclose(patches(single), both, atol=2e-6)
-    assert (chosen.in_words[0], single.in_words[0]) == (
+    assert (chosen.mean_of, single.mean_of) == (
         "heads 1-0, 1-2",
         "heads 1-2, 0-5",
     )

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import headscope as hs
 
@@ -63,12 +64,11 @@ def own(page, *interventions, **options):
 
 
 def test_it_answers_as_python_does(seeing):
-    assert seeing.get("/model.json").json()["answers"] is True
     status, (*tokens, end) = asked(seeing)
     wanted = own(seeing)
     assert (status, end["question"], end["text"]) == (200, QUESTION, wanted.text)
     assert [line["probability"] for line in tokens] == pytest.approx(wanted.probabilities, abs=1e-5)
-    assert end["html"] == hs.view(wanted).part
+    assert end["picture"] == hs.view(wanted).picture
     header = seeing.get(f"/record/{end['id']}/header.json").json()
     assert header["generation"]["stack"] == "text"
 
@@ -78,8 +78,8 @@ def test_other_heads_need_no_other_run(seeing):
     for shown in ({"layers": [1]}, {"heads": [(0, 2), (1, 5)], "keep_sinks": True}):
         status, lines = asked(seeing, **shown)
         assert (status, len(lines), lines[0]["id"]) == (200, 1, first["id"])
-        assert lines[0]["html"] == hs.view(own(seeing, **shown)).part
-        assert lines[0]["html"] != first["html"]
+        assert lines[0]["picture"] == hs.view(own(seeing, **shown)).picture
+        assert lines[0]["picture"] != first["picture"]
 
 
 def test_changes_hold_while_it_answers(seeing):
@@ -129,23 +129,21 @@ def test_a_conversation_is_answered_in_its_form(llava):
     assert wanted.prompt == prompt
 
 
-def test_the_page_of_an_answer_holds_no_text_that_is_not_escaped(llava):
+def test_tables_of_an_answer_hold_no_text_that_is_not_escaped(llava):
     end = asked(llava, "<script>alert(1)</script> <b>")[1][-1]
-    assert "<script" not in end["html"]
-    assert "&lt;script&gt;" in end["html"]
+    assert "<script" not in end["picture"]["tables"]
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"input": {"text": "a"}}, "choose one first"),
         ({"input": {"text": " ", "image": PICTURE}}, "question is empty"),
         ({"input": {"text": "a", "image": "x"}}, "in base64"),
         ({"tokens": 0}, "tokens is a number from 1"),
         ({"tokens": 150}, "positions to write"),
         ({"layers": [9]}, "no head 9-0"),
         ({"layers": []}, "an empty list"),
-        ({"layers": [[0, 1, 2]]}, "Expected a head such as"),
+        ({"layers": [[0, 1, 2]]}, "Expected a layer such as"),
         ({"heads": [[0, 99]]}, "no head 0-99"),
         ({"heads": [[0, 1], 2]}, "heads holds pairs of layer and head; leave out"),
         ({"layers": [0], "heads": [[0, 1]]}, "leave out layers"),
@@ -160,13 +158,33 @@ def test_what_cannot_be_answered_is_one_line(more, words, llava):
     assert status == (200 if len(lines) > 1 else 400)
 
 
-def test_who_writes_about_no_pictures_says_so(page):
-    assert page.get("/model.json").json()["answers"] is False
-    status, lines = page.lines("/answer", {"input": {"text": "a"}})
-    assert (status, "does not answer questions" in lines[0]["error"]) == (400, True)
+def test_documents_are_cut_and_one_that_is_left_out_changes_the_answer():
+    model = AutoModelForCausalLM.from_pretrained(hs.answering.DEMO)
+    tokenizer = AutoTokenizer.from_pretrained(hs.answering.DEMO)
+    serving = page_of(model, tokenizer)
+    documents = ["The code of the mill is amber falcon.", "Copper opens the tower."]
+    turns = [{"role": "document", "content": text} for text in documents]
+    turns.append({"role": "user", "content": "Which code opens the mill?"})
+    end = serving.lines("/answer", {"input": {"messages": turns}, "tokens": 8})[1][-1]
+    wanted = hs.answer(model, tokenizer, turns)
+    assert end["text"] == wanted.text
+    assert end["picture"]["needed"] == [0]
+    assert end["picture"]["shares"] == wanted.view().picture["shares"]
+    other = serving.lines("/answer", {"input": {"messages": turns[1:]}, "tokens": 8})[1][-1]
+    assert other["text"] != end["text"]
+
+
+def test_of_a_text_sentences_are_parts(page):
+    text = "A cat sat here. It was red."
+    end = page.lines("/answer", {"input": {"text": text}, "tokens": 3})[1][-1]
+    assert len(end["picture"]["parts"]) == 2
+
+
+def test_what_does_not_write_answers_nothing():
     headless = page_of(*tiny_llava())
-    writes = headless.live.facts["writes"]
-    assert headless.live.facts["answers"] is writes
+    if not headless.live.facts["writes"]:
+        status, lines = headless.lines("/answer", {"input": {"text": "a"}})
+        assert (status, "does not write" in lines[0]["error"]) == (400, True)
 
 
 def test_it_stops_when_it_is_told_to(llava):

@@ -1,5 +1,6 @@
 // Generated from live.schema.json by `npm run contract`; change src/headscope/live/contract.py instead.
 
+import type {AnswerPicture} from "./answer";
 import type {Page, PageMoved} from "./page";
 
 /**
@@ -40,10 +41,6 @@ export interface LiveFacts {
    * Whether it can continue a text: ``POST /write``.
    */
   writes: boolean;
-  /**
-   * Whether it can answer a question about a picture: ``POST /answer``.
-   */
-  answers: boolean;
   /**
    * Whether it can be asked what each layer would say: ``POST /lens``.
    */
@@ -433,9 +430,9 @@ export interface LensAnswer {
   layers: LensLayer[];
 }
 /**
- * ``POST /answer``: answer the text, or the conversation, about its picture. What comes is a
- * line of JSON for each token, and then `AnswerEnd`; where only other heads are asked for, the end
- * alone.
+ * ``POST /answer``: answer the text, or the conversation, and its picture where it has one.
+ * What comes is a line of JSON for each token, and then `AnswerEnd`; where only other heads are
+ * asked for, the end alone.
  */
 export interface AnswerQuestion {
   page: string;
@@ -469,10 +466,9 @@ export interface AnswerEnd {
    */
   text: string;
   /**
-   * The words as a strip and the picture below the heat of the chosen one: HTML without a script,
-   * every text in it escaped.
+   * What each word looked at, and needed.
    */
-  html: string;
+  picture: AnswerPicture;
 }
 /**
  * ``POST /matters``: which heads matter to a guess. The answer is lines of JSON.

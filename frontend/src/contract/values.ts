@@ -98,6 +98,10 @@ export const POSITIVE = ["#2460be", "#68a6ff"] as const;
 
 export const NEGATIVE = ["#d96214", "#ff9a4d"] as const;
 
+export const LOOKED = ["#8a6d00", "#d9bb4e"] as const;
+
+export const NEEDED = ["#007f7a", "#3aa99f"] as const;
+
 export const KIND_COLOURS = {
   next: ["#2c1f9d", "#2da1fd"],
   previous: ["#69370e", "#f1b58e"],

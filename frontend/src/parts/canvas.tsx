@@ -100,3 +100,44 @@ export function Minimap({ colors, height, window: [from, seen] = [], onGo, onDra
     </div>
   );
 }
+
+/** Side of a cell from which there is a gap around it, and from which it has room for a number. */
+const [APART, ROOM] = [4, 22];
+
+interface Cells {
+  readonly rows: number;
+  readonly columns: number;
+  readonly width: number;
+  readonly height: number;
+  /** Colour of a cell; none for one that there is not. */
+  readonly color: (row: number, column: number) => string | false;
+  /** What stands in it, and its colour. */
+  readonly number?: (row: number, column: number) => readonly [text: string, color: string];
+}
+
+/** Draws a grid of cells, each of one colour. */
+export function paintCells(canvas: HTMLCanvasElement, cells: Cells): void {
+  const { rows, columns, width, height } = cells;
+  const scale = density();
+  [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  const gap = Math.min(width / columns, height / rows) >= APART ? scale : 0;
+  context.font = `${10 * scale}px system-ui, sans-serif`;
+  [context.textAlign, context.textBaseline] = ["center", "middle"];
+  const edge = (at: number, count: number, size: number) => Math.round((at * size) / count);
+  for (let row = 0; row < rows; row++) {
+    const [top, bottom] = [edge(row, rows, canvas.height), edge(row + 1, rows, canvas.height)];
+    for (let column = 0; column < columns; column++) {
+      const color = cells.color(row, column);
+      if (!color) continue;
+      const [left, right] = [edge(column, columns, canvas.width), edge(column + 1, columns, canvas.width)];
+      context.fillStyle = color;
+      context.fillRect(left, top, Math.max(1, right - left - gap), Math.max(1, bottom - top - gap));
+      if (!cells.number || width / columns < ROOM) continue;
+      const [text, ink] = cells.number(row, column);
+      context.fillStyle = ink;
+      context.fillText(text, (left + right - gap) / 2, (top + bottom) / 2);
+    }
+  }
+}

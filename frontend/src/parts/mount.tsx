@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { messageOf, PageError, type Source } from "../source/source";
 import { keepHead, type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
-import { type FollowTheme, followSystemTheme } from "./theme";
+import { type FollowTheme, followSystemTheme, styledRoot } from "./theme";
 
 interface ViewProps {
   source: Source;
@@ -144,17 +144,6 @@ export function mountChoice<Props extends object>(
       );
     show("");
   });
-}
-
-/** A place inside a shadow root, where styles of the host page and ours do not meet. */
-function styledRoot(element: HTMLElement, styles: string): HTMLElement {
-  const shadow = element.shadowRoot ?? element.attachShadow({ mode: "open" });
-  const style = document.createElement("style");
-  style.textContent = styles;
-  const root = document.createElement("div");
-  root.className = "root";
-  shadow.replaceChildren(style, root);
-  return root;
 }
 
 /** The keys that work anywhere but where something is written. */

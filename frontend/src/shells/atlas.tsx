@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { followSystemTheme } from "../parts/theme";
+import { followSystemTheme, styledRoot } from "../parts/theme";
 import { type AtlasIndex, type AtlasSource, type ComparisonIndex, scriptSource, type TreeIndex } from "../source/atlas";
 import { type AtlasPlace, readMetric, readPlace } from "../state/atlas";
 import controls from "../styles/controls.css";
@@ -106,12 +106,6 @@ const atlasStyles = withBase(controls, evidence, sketch, atlas).join("\n");
 
 const element = document.getElementById("headscope");
 if (element) {
-  const shadow = element.attachShadow({ mode: "open" });
-  const style = document.createElement("style");
-  style.textContent = atlasStyles;
-  const root = document.createElement("div");
-  root.className = "root";
-  shadow.append(style, root);
   element.style.minHeight = "100vh";
-  render(<AtlasApp source={scriptSource(document)} host={element} />, root);
+  render(<AtlasApp source={scriptSource(document)} host={element} />, styledRoot(element, atlasStyles));
 }

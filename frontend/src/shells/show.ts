@@ -1,5 +1,5 @@
 import { type MountedView, mountFailure } from "../parts/mount";
-import { type FromFrame, orSystem, type ToFrame } from "../parts/theme";
+import { followParentTheme, isFramed, reportHeight } from "../parts/theme";
 import type { Source } from "../source/source";
 import { isStep, pageSelection, readFragment, type Selection, writeFragment } from "../state/selection";
 import { mountApp, styles } from "../views/app/mount";
@@ -119,33 +119,3 @@ function writeAddress(fragment: string, step: number | null): void {
     location.hash = fragment;
   }
 }
-
-// A page inside a frame of a notebook: its height follows from what it shows, its colours from what is around it.
-
-function isFramed(): boolean {
-  return window.parent !== window;
-}
-
-/** Tells the notebook how much height the element takes, now and whenever that changes. */
-function reportHeight(element: HTMLElement): void {
-  const tell = () => {
-    const message: FromFrame = { headscope: "frame", height: Math.ceil(element.getBoundingClientRect().height) };
-    window.parent.postMessage(message, "*");
-  };
-  new ResizeObserver(tell).observe(element);
-  // Observers are silent in a frame that is out of sight, which would jump when it comes into sight.
-  for (const delay of OUT_OF_SIGHT) setTimeout(tell, delay);
-}
-
-/** Milliseconds until what a page shows first has been laid out, on fast and slow machines. */
-const OUT_OF_SIGHT: readonly number[] = [100, 1000, 4000];
-
-/** The colours of the notebook around the frame, or of the system where it says nothing. */
-const followParentTheme = orSystem((said) => {
-  const onMessage = ({ data, source }: MessageEvent<ToFrame | null>) => {
-    if (source !== window.parent || data?.headscope !== "host") return;
-    said(typeof data.dark === "boolean" ? data.dark : null);
-  };
-  addEventListener("message", onMessage);
-  return () => removeEventListener("message", onMessage);
-});

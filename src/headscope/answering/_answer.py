@@ -360,6 +360,7 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
             candidates=facts["candidates"],
         ),
         times=sinks(stack, patches, cells) if patches else np.zeros(0),
+        pieces=_pieces_of(tokens)[: generation.prompt],
         text=generation.text,
         sampled=generation.sampled,
         tokens=generation.tokens.labels,
@@ -376,6 +377,15 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
         pictures=record.pictures if len(record.pictures) == len(tokens.grids) else (),
         record=record,
     )
+
+
+def _pieces_of(tokens: Tokens) -> tuple[str, ...]:
+    """The text of each token, with what stands before it: together they are the whole text."""
+    pieces, end = [], 0
+    for label, place in zip(tokens.labels, tokens.offsets or [None] * len(tokens), strict=True):
+        pieces.append(tokens.texts[0][end : place[1]] if place else label)
+        end = max(end, place[1]) if place else end
+    return tuple(pieces)
 
 
 def _words_of(tokens: Tokens) -> tuple[AnswerWord, ...]:

@@ -113,20 +113,20 @@ class PartNumbers(NamedTuple):
         return f"{_odds(self.whole)} → {_odds(self.without, self.whole)}"
 
 
-def sentence_of(answer: Any) -> str:
+def sentences_of(answer: Any) -> list[str]:
     """What an answer needed and looked at.
 
     Args:
         answer: a `headscope.answering.Answer`.
     """
     if not answer.words:
-        return f"{answer.model} answered “{answer.text.strip()}”. There is no word in it."
+        return [f"{answer.model} answered “{answer.text.strip()}”. There is no word in it."]
     parts = [_needed(answer)]
     if answer.candidates:
         parts.append(_looked(answer))
     if answer.shown:
         parts += [_of_pictures(answer), sinks_in_words(answer)]
-    return " ".join(parts).replace("< 0.1 %", "less than 0.1 %")
+    return [part.replace("< 0.1 %", "less than 0.1 %") for part in parts]
 
 
 def _needed(answer: Any) -> str:
@@ -161,7 +161,8 @@ def _looked(answer: Any) -> str:
     """The candidate that was looked at most for its length, and the head that did so most."""
     top, numbers = answer.looks_at, answer.verdict.parts
     among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
-    where = _where(answer)
+    over = "Over" if answer.quantity == "weight" else f"By {SHARES[answer.quantity]}, over"
+    where = f"{over} {heads_in_words(answer).removesuffix(' of all layers')}"
     told = f"{where} it looked at none much more than its length {among}gives"
     if top is not None:
         lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
@@ -172,7 +173,8 @@ def _looked(answer: Any) -> str:
         lift = answer.head_lift()[target, answer.layers.index(layer), head]
         if share >= HEAD_LOOKS and lift >= LOOKS:
             to = "it" if target == top else _name(answer.parts[target])
-            told += f"; {_head(answer, layer, head)} gives {to} {_share(share)}"
+            one = f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
+            told += f"; {one} gives {to} {_share(share)}"
     return f"{told}."
 
 
@@ -187,16 +189,6 @@ def _of_pictures(answer: Any) -> str:
         most = int(shares.argmax())
         told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
     return f"{told}."
-
-
-def _where(answer: Any) -> str:
-    """What was looked at over which heads, as the beginning of a sentence."""
-    over = "Over" if answer.quantity == "weight" else f"By {SHARES[answer.quantity]}, over"
-    return f"{over} {heads_in_words(answer).removesuffix(' of all layers')}"
-
-
-def _head(answer: Any, layer: int, head: int) -> str:
-    return f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
 
 
 def _name(part: Any) -> str:
@@ -313,10 +305,9 @@ def sinks_in_words(answer: Any) -> str:
         return "No patch is a sink."
     had = _percent(answer.word_attention[:, answer.is_sink].sum() / answer.word_shares.sum())
     done = "kept" if answer.keep_sinks else "left out"
-    sinks = f"{count} patches of {len(answer.places)} are sinks"
-    if count == 1:
-        sinks = f"1 patch of {len(answer.places)} is a sink"
-    return f"{sinks} with {had} of the {SHARES[answer.quantity]} on the picture, {done}."
+    patches, are = ("patch", "is a sink") if count == 1 else ("patches", "are sinks")
+    on = f"{had} of the {SHARES[answer.quantity]} on the picture, {done}"
+    return f"{count} {patches} of {len(answer.places)} {are} with {on}."
 
 
 def _percent(share: float) -> str:

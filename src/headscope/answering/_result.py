@@ -21,8 +21,7 @@ from headscope.answering._printed import (
     Verdict,
     blocks_of,
     heads_in_words,
-    sentence_of,
-    sinks_in_words,
+    sentences_of,
 )
 from headscope.errors import RecordError
 from headscope.record import Part, Record
@@ -49,6 +48,7 @@ ASKED: dict[str, Any] = {
 DOCUMENT: dict[str, Any] = ASKED | {
     "text": str,
     "sampled": bool,
+    "pieces": [str],
     "tokens": [str],
     "probabilities": [Finite],
     "words": [[str, [int]]],
@@ -72,6 +72,7 @@ class Answer(Result):
     Args:
         question: as it was asked, or the prompt.
         prompt: what the model read, rendered.
+        pieces: text of each token of the prompt, with what stands before it.
         text: the answer.
         model: its name.
         quantity: what `shares` are of: ``"weight"``, ``"norm"`` or ``"alti"``.
@@ -113,6 +114,7 @@ class Answer(Result):
     DOCUMENT: ClassVar = DOCUMENT
     question: str
     prompt: str
+    pieces: tuple[str, ...]
     text: str
     model: str
     quantity: str
@@ -332,8 +334,7 @@ class Answer(Result):
     @property
     def word_even(self) -> Float[np.ndarray, " word"]:
         """The same, were its rows even over all tokens."""
-        shares = [self.even_share([word]) for word in range(len(self.words))]
-        return np.array([each[self.shown].sum() for each in shares])
+        return np.array([self.even_share([at])[self.shown].sum() for at in range(len(self.words))])
 
     @property
     def shown(self) -> list[int]:
@@ -350,8 +351,7 @@ class Answer(Result):
     @property
     def word_probabilities(self) -> tuple[float, ...]:
         """The probability of each word: the product of those of its tokens."""
-        products = (np.prod([self.probabilities[at] for at in word.tokens]) for word in self.words)
-        return tuple(map(float, products))
+        return tuple(math.prod(self.probabilities[at] for at in of) for _, of in self.words)
 
     def values(self, *, relative: bool = False) -> Float[np.ndarray, "word patch"]:
         """Attention of each word on each patch, NaN at sinks that are left out.
@@ -426,14 +426,19 @@ class Answer(Result):
         return SHARES[self.quantity]
 
     @property
-    def in_words(self) -> tuple[str, str]:
-        """Which heads the numbers are the mean of; what patches that are sinks had."""
-        return heads_in_words(self), sinks_in_words(self)
+    def mean_of(self) -> str:
+        """Which heads the numbers are the mean of, in words."""
+        return heads_in_words(self)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the answer needed, what it looked at, and what of pictures, in this order."""
+        return sentences_of(self)
 
     @property
     def summary(self) -> str:
         """What the answer needed and looked at."""
-        return sentence_of(self)
+        return " ".join(self.sentences)
 
     def _blocks(self) -> list[TextTable | str]:
         return blocks_of(self)
@@ -464,15 +469,13 @@ class Answer(Result):
         sizes = (tokens, None), (tokens, layers, None, count), (tokens, layers, count)
         sizes += (tokens, layers, None), (patches,), (tokens,), (tokens,)
         sizes += (candidates, tokens), (candidates, tokens)
-        read: dict[str, Any] = {}
-        for name, size in zip(ARRAYS, sizes, strict=True):
-            read[name] = array_of(arrays, name, "f", size)
+        named = zip(ARRAYS, sizes, strict=True)
+        read: dict[str, Any] = {name: array_of(arrays, name, "f", size) for name, size in named}
         shown = (f"{PICTURE}{number}" for number in range(pictures))
         read["pictures"] = tuple(array_of(arrays, name, "u", (None, None, 3)) for name in shown)
         fields = {name: _with_tuples(document[name]) for name in DOCUMENT}
         fields["words"] = tuple(AnswerWord(*word) for word in fields["words"])
-        named = [dict(zip(PART, part, strict=True)) for part in fields["parts"]]
-        fields["parts"] = tuple(Part(**each) for each in named)
+        fields["parts"] = tuple(Part(**dict(zip(PART, of, strict=True))) for of in fields["parts"])
         return Answer(**fields, **read)
 
 
@@ -482,13 +485,10 @@ def _with_tuples(value: Any) -> Any:
 
 def _check(document: dict[str, Any], pictures: int) -> None:
     """Raise `ValueError` where numbers point at what is not there."""
-    tokens, grids, places, parts = (
-        document[name] for name in ("tokens", "grids", "places", "parts")
-    )
+    tokens, grids, places = document["tokens"], document["grids"], document["places"]
     fits = [bool(document["chosen"]), pictures in (0, len(grids))]
-    fits += [len(document["probabilities"]) == len(tokens)]
-    fits += [all(0 <= at < len(parts) for at in document["candidates"])]
-    fits += [len(document["patches"]) == len(places)]
+    fits += [len(document["probabilities"]) == len(tokens), len(document["patches"]) == len(places)]
+    fits += [all(0 <= at < len(document["parts"]) for at in document["candidates"])]
     for _, of in document["words"]:
         fits.append(bool(of) and min(of) >= 0 and max(of) < len(tokens))
     for place, of in zip(places, document["picture_of"], strict=True):

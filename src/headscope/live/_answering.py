@@ -29,11 +29,11 @@ TOKENS = 32
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """A question about a picture.
+    """A question, about a picture where there is one.
 
     Args:
         asked: text and picture, and the changes.
-        question: with its picture: what is asked, or a conversation.
+        question: what is asked, or a conversation, with its picture.
         tokens: how many to write at most.
         shown: which heads the attention is the mean of, and whether sinks stay, as of
             `headscope.answering.Answer.with_heads`.
@@ -72,17 +72,15 @@ def parse_answer(live: LiveModel, given: Any) -> AnswerRequest:
         HeadscopeError: what of it cannot be.
     """
     asked = live.parsed(given)
-    if not live.facts["answers"]:
+    if not live.facts["writes"]:
         raise CaptureError(
-            f"{live.facts['name']} does not answer questions about pictures; serve a "
+            f"{live.facts['name']} does not write, and so answers nothing; serve a causal or "
             "vision-language model with its head"
         )
     read = asked.read.parsed
-    if not read.pictures:
-        raise CaptureError("An answer is about a picture; choose one first")
     if "messages" not in given["input"]:
         question = read.text or ""
-        if getattr(live.reads_with, "chat_template", None):
+        if read.pictures and getattr(live.reads_with, "chat_template", None):
             # The template puts the picture in its place itself.
             question = question.replace(live.facts["picture_mark"], " ").strip()
         read = replace(read, text=check_text(question, "question"))
@@ -114,7 +112,7 @@ def answer_question(
         "id": kept.name,
         "question": shown.question,
         "text": shown.text,
-        "html": shown.view().part,
+        "picture": shown.view().picture,
     }
     tell(end)
 
@@ -135,12 +133,15 @@ def _answered(
             )
         return watch.look(ids, scores)
 
+    question = request.question
     with stoppable(live.model, signal), live.changed(request.asked.changes):
         answered = answer(
             live.model,
             live.reads_with,
-            request.question,
-            need=None,
+            question,
+            # A picture takes seconds to be read once, and again for each cut.
+            need=None if question.pictures else "cut",
+            parts="sentence" if isinstance(question.text, str) and not question.pictures else None,
             max_new_tokens=request.tokens,
             do_sample=False,
             num_beams=1,

@@ -73,7 +73,7 @@ def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") ->
         failed: why it could not be loaded; else empty.
     """
     texts = ("device", "dtype", "revision", "implementation", "untrained", "mask", "picture_mark")
-    flags = ("chat", "writes", "answers", "lens")
+    flags = ("chat", "writes", "lens")
     facts: dict[str, Any] = {
         **dict.fromkeys((*texts, "beside"), ""),
         **dict.fromkeys(flags, False),
@@ -118,7 +118,6 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
         "chat": chat,
         "writes": guesses and kind == "next-token",
         "lens": guesses and kind in ("next-token", "masked"),
-        "answers": guesses and kind == "next-token" and "image" in fields,
         "matters": ["gradient", "exact"] if guesses else ["exact"],
         "mask": str(getattr(tokenizer, "mask_token", None) or "") if kind == "masked" else "",
         "picture_mark": picture_mark_of(reads_with),

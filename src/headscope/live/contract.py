@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from headscope.views.answer_contract import AnswerPicture
 from headscope.views.contract import Page, PageMoved
 
 ChangeKind = Literal["zero", "uniform", "mean", "cut", "patch"]
@@ -76,8 +77,6 @@ class LiveFacts(TypedDict):
     """Whether it has a form for messages."""
     writes: bool
     """Whether it can continue a text: ``POST /write``."""
-    answers: bool
-    """Whether it can answer a question about a picture: ``POST /answer``."""
     lens: bool
     """Whether it can be asked what each layer would say: ``POST /lens``."""
     matters: list[Literal["gradient", "exact"]]
@@ -314,9 +313,9 @@ class WriteEnd(TypedDict):
 
 
 class AnswerQuestion(TypedDict):
-    """``POST /answer``: answer the text, or the conversation, about its picture. What comes is a
-    line of JSON for each token, and then `AnswerEnd`; where only other heads are asked for, the end
-    alone.
+    """``POST /answer``: answer the text, or the conversation, and its picture where it has one.
+    What comes is a line of JSON for each token, and then `AnswerEnd`; where only other heads are
+    asked for, the end alone.
     """
 
     page: str
@@ -339,10 +338,8 @@ class AnswerEnd(TypedDict):
     question: str
     text: str
     """The answer."""
-    html: str
-    """The words as a strip and the picture below the heat of the chosen one: HTML without a script,
-    every text in it escaped.
-    """
+    picture: AnswerPicture
+    """What each word looked at, and needed."""
 
 
 class MattersTarget(TypedDict):

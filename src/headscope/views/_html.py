@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from headscope.errors import PageError
 from headscope.views import file_page
+from headscope.views.answer_contract import AnswerPicture
 from headscope.views.contract import Page
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
@@ -55,17 +56,20 @@ def document(title: str, *, head: str, body: str) -> str:
     return file_page.document(title, head=f"{head}\n{paper}", body=VIEWER + body)
 
 
-def page_html(page: Page, chunks: Mapping[str, bytes]) -> str:
+def page_html(
+    page: Page | AnswerPicture, chunks: Mapping[str, bytes], script: str = "page.js"
+) -> str:
     """The whole file.
 
     Args:
         page: the header.
         chunks: bytes of every array that the header names, not yet compressed.
+        script: the bundle that draws it.
 
     Raises:
         PageError: where the viewer bundle was not built.
     """
-    script = bundle()
+    script = bundle(script)
     with ThreadPoolExecutor() as pool:  # compressing releases the interpreter's lock
         texts = zip(chunks, pool.map(_base64, chunks.values()), strict=True)
     # Read after the pool is closed: closing it waits until all chunks are compressed.
@@ -113,3 +117,51 @@ def script_hash(script: str) -> str:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(packed(data)).decode()
+
+
+HEIGHT = 720
+"""Height in pixels until the frame has reported its own; it stays where a host runs no scripts."""
+
+UNTRUSTED = (
+    "<style>.headscope-untrusted { display: none }</style>"
+    '<p class="headscope-untrusted">'
+    "This view is shown in a trusted notebook only: File, Trust Notebook.</p>"
+)
+"""What a reader sees in an untrusted notebook, which removes scripts, frames and styles."""
+
+FRAME = """<iframe data-headscope-frame sandbox="allow-scripts allow-downloads" title="headscope" \
+style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
+
+
+def framed(page: str) -> str:
+    """An HTML fragment that shows the page in any other document.
+
+    The frame may run scripts and offer files to save, and nothing else: it reaches neither the
+    notebook around it nor the network. The script before it gives it the height and the colours
+    that it asks for. A host that removes scripts still shows the frame; one that removes frames
+    shows a line that explains it.
+
+    Args:
+        page: a whole HTML file.
+    """
+    return f"<script>{bundle('frame.js').strip()}</script>{bare_frame(page)}{UNTRUSTED}"
+
+
+def bare_frame(page: str) -> str:
+    """The frame of `framed` alone, for hosts that do not want a script."""
+    escaped = page.replace("&", "&amp;").replace('"', "&quot;")
+    # Fragments are saved and opened as files that name no encoding.
+    return FRAME.format(height=HEIGHT, page=escaped).encode("ascii", "xmlcharrefreplace").decode()
+
+
+class FramedPage(file_page.FilePage):
+    """A page that notebooks show in a frame."""
+
+    def _repr_html_(self) -> str:
+        return framed(self.html)
+
+    def _mime_(self) -> tuple[str, str]:
+        """The page in the form that marimo reads: without the script, which marimo would put into
+        another frame of fixed height.
+        """
+        return "text/html", bare_frame(self.html)

@@ -137,6 +137,12 @@ def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
+def packed(values: np.ndarray) -> str:
+    """An array in base64: its bytes, of floats those of single precision."""
+    kind = np.float32 if values.dtype.kind == "f" else values.dtype
+    return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
+
+
 def quantise(weights: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes"]:
     """Bytes ``round(255 * sqrt(weight))``.
 

@@ -8,7 +8,6 @@ the data of each head and the texts are read when a reader opens them.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -36,7 +35,7 @@ from headscope.patterns import MEASURES, Label
 from headscope.results import Result, shows
 from headscope.storage import local_path, written_whole
 from headscope.views import _html
-from headscope.views._thumbs import quantise
+from headscope.views._thumbs import packed, quantise
 from headscope.views.file_page import policy_of
 
 SEARCHED = 10
@@ -88,7 +87,7 @@ def packed_maps(maps: Float[np.ndarray, "head query key"]) -> str:
     """Mean maps in base64: square roots of the weights as bytes, so that weak ones can be
     distinguished; 0 where no text has such a position.
     """
-    return _base64(quantise(np.nan_to_num(maps)))
+    return packed(quantise(np.nan_to_num(maps)))
 
 
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
@@ -147,7 +146,7 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "evenClasses": _table(head.even_classes),
         "neighbours": neighbours,
         "norms": {name: short_number(norm) for name, (norm, _) in head.norms.items()},
-        "links": _base64(np.concatenate(links) if links else np.zeros(0, np.uint16)),
+        "links": packed(np.concatenate(links) if links else np.zeros(0, np.uint16)),
     }
 
 
@@ -184,10 +183,6 @@ def _key_classes(atlas: Atlas, row: int) -> list[float | None]:
 
 def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[float | None]]:
     return [[*map(short_number, row)] for row in values.tolist()]
-
-
-def _base64(values: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
 SCRIPT = "atlas.js"

@@ -20,6 +20,9 @@ MOST_IN_TRAY = 6
 POSITIVE, NEGATIVE = ("#2460be", "#68a6ff"), ("#d96214", "#ff9a4d")
 """Colours of numbers above and below 0, on light and on dark paper."""
 
+LOOKED, NEEDED = ("#8a6d00", "#d9bb4e"), ("#007f7a", "#3aa99f")
+"""Of bars of the parts of a prompt: no kind of heads, and no sign, has these hues."""
+
 KIND_COLOURS: Mapping[str, tuple[str, str]] = {
     "next": ("#2c1f9d", "#2da1fd"),
     "previous": ("#69370e", "#f1b58e"),

@@ -77,11 +77,10 @@ def open_page(address: str) -> None:
         raise HeadscopeError(f"No browser could be opened; open {address} yourself")
 
 
-def whole_page(title: str, styles: str, body: str, *, schemes: str = "normal") -> str:
+def whole_page(title: str, styles: str, body: str) -> str:
     """A page without a script as one self-contained file; the title is escaped."""
-    return document(
-        title, head=f"{policy_of(POLICY)}\n<style>{styles}</style>", body=body, schemes=schemes
-    )
+    head = f"{policy_of(POLICY)}\n<style>{styles}</style>"
+    return document(title, head=head, body=body, schemes="normal")
 
 
 def document(title: str, *, head: str, body: str, schemes: str = "light dark") -> str:

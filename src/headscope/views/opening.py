@@ -10,16 +10,14 @@ from headscope.comparison import Comparison, Effect
 from headscope.errors import HeadscopeError, PageError
 from headscope.record import Record
 from headscope.results import Result, shows, view_of
-from headscope.views import _html
 from headscope.views._answer_page import AnswerPage
 from headscope.views._checked_options import check_options
 from headscope.views._differences import difference_page
-from headscope.views._html import page_html
+from headscope.views._html import FramedPage, page_html
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
 from headscope.views._result_page import ResultPage
 from headscope.views.contract import Page
-from headscope.views.file_page import FilePage
 from headscope.views.options import PageOptions, ViewName
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ BERTVIZ = ("head_view", "model_view")
 
 
 @dataclass(frozen=True, repr=False)
-class View(FilePage):
+class View(FramedPage):
     """A record together with the options of its page. In a notebook a view shows itself, in a frame
     with all its data.
 
@@ -105,15 +103,6 @@ class View(FilePage):
                 "without it, the view shows itself as a page"
             ) from None
         return ViewWidget(self)
-
-    def _repr_html_(self) -> str:
-        return framed(self.html)
-
-    def _mime_(self) -> tuple[str, str]:
-        """The page in the form that marimo reads: without the script, which marimo would put into
-        another frame of fixed height.
-        """
-        return "text/html", bare_frame(self.html)
 
     def __repr__(self) -> str:
         return f"<View of {self.record.summary}>"
@@ -262,38 +251,3 @@ def _named(name: str, given: tuple[Any, ...], options: PageOptions) -> View:
             "of its own: view(...)"
         )
     return view(shown, **(options | {"view": cast(ViewName, name)}))
-
-
-HEIGHT = 720
-"""Height in pixels until the frame has reported its own; it stays where a host runs no scripts."""
-
-UNTRUSTED = (
-    "<style>.headscope-untrusted { display: none }</style>"
-    '<p class="headscope-untrusted">'
-    "This view is shown in a trusted notebook only: File, Trust Notebook.</p>"
-)
-"""What a reader sees in an untrusted notebook, which removes scripts, frames and styles."""
-
-FRAME = """<iframe data-headscope-frame sandbox="allow-scripts allow-downloads" title="headscope" \
-style="width:100%;height:{height}px;border:0" srcdoc="{page}"></iframe>"""
-
-
-def framed(page: str) -> str:
-    """An HTML fragment that shows the page in any other document.
-
-    The frame may run scripts and offer files to save, and nothing else: it reaches neither the
-    notebook around it nor the network. The script before it gives it the height and the colours
-    that it asks for. A host that removes scripts still shows the frame; one that removes frames
-    shows a line that explains it.
-
-    Args:
-        page: a whole HTML file.
-    """
-    return f"<script>{_html.bundle('frame.js').strip()}</script>{bare_frame(page)}{UNTRUSTED}"
-
-
-def bare_frame(page: str) -> str:
-    """The frame of `framed` alone, for hosts that do not want a script."""
-    escaped = page.replace("&", "&amp;").replace('"', "&quot;")
-    # Fragments are saved and opened as files that name no encoding.
-    return FRAME.format(height=HEIGHT, page=escaped).encode("ascii", "xmlcharrefreplace").decode()

@@ -1,6 +1,6 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { computed, signal } from "@preact/signals-core";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../../contract/live";
 import { Check } from "../../parts/controls";
 import type { Asked } from "../../source/model";
@@ -9,32 +9,46 @@ import { isSame, type Live, newestQuestion } from "../../state/live";
 import { chooseStack } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { readable } from "../../state/words";
+import { AnswerView } from "../answer/AnswerView";
 import type { LiveParts } from "./LiveBar";
 import { TokenCount } from "./Writing";
 
 const LENGTHS = [8, 32, 64, 128];
 const WRONG = "Write whole layers, such as 0 1, or single heads, such as 1-2 0-5.";
 
-/** The model answers the text about its picture: the words, and where each of them looked. */
+/** The model answers: its words, and which parts of the prompt each of them looked at and needed. */
 export function Answering({ live, store }: LiveParts) {
   const state = useMemo(() => answeringState(live, store), [live, store]);
   useEffect(() => state.stop, [state]);
   const [count, heads, sinks] = [useSignal(32), useSignal(""), useSignal(false)];
   const of = readHeads(heads.value);
   const answered = state.answered.value;
-  const ask = () => void state.ask(count.value, { ...readHeads(heads.peek()), keep_sinks: sinks.peek() });
+  /** Turns and documents that are left out of what is asked. */
+  const off = useSignal<readonly number[]>([]);
+  const ask = () => void state.ask(count.value, { ...readHeads(heads.peek()), keep_sinks: sinks.peek() }, off.peek());
   /** The same answer with other heads. */
   const again = () => state.answered.peek() && readHeads(heads.peek()) && ask();
-  const take = (text: string) => {
-    heads.value = text;
+  const set = <Of,>(chosen: Signal<Of>, value: Of) => {
+    chosen.value = value;
     again();
   };
   // What is typed stays until it is complete, whatever is drawn meanwhile.
   const field = useRef<HTMLInputElement>(null);
-  if (!live.asked.value.input.image)
-    return <p class="live-note muted">Choose a picture above; the text is the question about it.</p>;
+  const { messages = [], image } = live.asked.value.input;
   return (
     <>
+      <p class="live-keep row wrap" role="group" aria-label="What is read">
+        {messages.slice(0, -1).map(({ role, content }, at) => (
+          <Check
+            key={at}
+            name={`data-turn-${at}`}
+            label={`${role}: ${readable(content, 24).text}`}
+            title={content}
+            checked={!off.value.includes(at)}
+            onChange={(read) => set(off, read ? off.value.filter((each) => each !== at) : [...off.value, at])}
+          />
+        ))}
+      </p>
       <form
         class="live-keep row wrap"
         onSubmit={(event) => {
@@ -43,7 +57,7 @@ export function Answering({ live, store }: LiveParts) {
         }}
       >
         <TokenCount count={count} lengths={LENGTHS} />
-        <label class="choice row muted" title={`The heat is the mean over these heads. ${WRONG}`}>
+        <label class="choice row muted" title={`Shares are the mean over these heads. ${WRONG}`}>
           <span>heads</span>
           <input
             ref={field}
@@ -52,7 +66,7 @@ export function Answering({ live, store }: LiveParts) {
             data-answer-heads
             placeholder="all"
             aria-invalid={of === null}
-            onChange={(event) => take(event.currentTarget.value)}
+            onChange={(event) => set(heads, event.currentTarget.value)}
           />
         </label>
         {answered && store.page.generation?.stack === store.pieceStack.value.name && (
@@ -61,23 +75,22 @@ export function Answering({ live, store }: LiveParts) {
             class="quiet muted"
             data-answer-shown
             onClick={() => {
-              take(headLookedAt(store));
+              set(heads, headName({ stack: store.stack.peek() }, store.full.peek()));
               if (field.current) field.current.value = heads.peek();
             }}
           >
             the heads shown below
           </button>
         )}
-        <Check
-          name="data-answer-sinks"
-          label="sinks too"
-          title="Leave in the patches that get outsized attention from most words"
-          checked={sinks.value}
-          onChange={(checked) => {
-            sinks.value = checked;
-            again();
-          }}
-        />
+        {image && (
+          <Check
+            name="data-answer-sinks"
+            label="sinks too"
+            title="Leave in the patches that get outsized attention from most words"
+            checked={sinks.value}
+            onChange={(checked) => set(sinks, checked)}
+          />
+        )}
         {state.running.value ? (
           <button type="button" class="live-go" data-answer="stop" onClick={state.stop}>
             stop
@@ -94,27 +107,13 @@ export function Answering({ live, store }: LiveParts) {
           {state.tokens.value.map(({ token }) => readable(token, 24).text).join(" ")}
         </p>
       )}
-      {answered && <Heat html={answered.html} />}
+      {answered && (
+        <div data-answered>
+          <AnswerView picture={answered.picture} dark={store.dark.value} />
+        </div>
+      )}
     </>
   );
-}
-
-/** The words over bars and the picture under the heat of the chosen word, in a tree of their own. */
-function Heat({ html }: { html: string }) {
-  const place = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    if (!place.current) return;
-    const root = place.current.shadowRoot ?? place.current.attachShadow({ mode: "open" });
-    const inputs = () => [...root.querySelectorAll("input")];
-    const chosen = inputs().map(({ checked }) => checked);
-    // It holds no script, and every text in it is escaped where it is made.
-    root.innerHTML = html;
-    const next = inputs();
-    // With other heads the same word stays chosen.
-    if (next.length !== chosen.length) return;
-    for (const [at, input] of next.entries()) input.checked = chosen[at];
-  }, [html]);
-  return <div ref={place} class="live-answer slim" data-answered />;
 }
 
 /** Which heads the heat is the mean of, and whether sinks stay in it. */
@@ -129,12 +128,7 @@ export function readHeads(words: string): HeatOf | null {
   return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
 }
 
-/** The head that is looked at, as it is typed. */
-export function headLookedAt(store: Store): string {
-  return headName({ stack: store.stack.peek() }, store.full.peek());
-}
-
-/** What a model answers about a picture: tokens as they come, then where each word looked. */
+/** What a model answers: tokens as they come, then what each word looked at. */
 export function answeringState(live: Live, store: Store) {
   const tokens = signal<readonly WrittenToken[]>([]);
   const last = signal<{ readonly to: Asked; readonly end: AnswerEnd } | null>(null);
@@ -150,11 +144,13 @@ export function answeringState(live: Live, store: Store) {
     const written = store.page.generation?.stack;
     if (written) store.select((now) => chooseStack(now, written, store.page));
   }
-  const ask = (count: number, of: HeatOf) =>
+  const ask = (count: number, of: HeatOf, off: readonly number[]) =>
     run(async (ending) => {
       tokens.value = [];
       const to = live.asked.peek();
-      const asked = { input: to.input, changes: [...to.changes], tokens: count, ...of };
+      const messages = to.input.messages?.filter((_, at) => !off.includes(at));
+      const input = { ...to.input, ...(messages && { messages }) };
+      const asked = { input, changes: [...to.changes], tokens: count, ...of };
       for await (const line of live.model.answer(asked, ending)) {
         if ("token" in line) tokens.value = [...tokens.peek(), line];
         else await finish(to, line, ending);

@@ -149,7 +149,7 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
               set(messages.map((turn, place) => (place === at ? { ...turn, role: event.currentTarget.value } : turn)))
             }
           >
-            {["system", "user", "assistant"].map((name) => (
+            {["system", "document", "user", "assistant"].map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>

@@ -18,6 +18,7 @@ import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { joined } from "../../styles/packed";
 import sketch from "../../styles/sketch.css";
+import answer from "../answer/answer.css";
 import { App } from "../app/App";
 import { Answering } from "./Answering";
 import { ChangeMaker, Switches } from "./Changes";
@@ -128,9 +129,9 @@ function panelsOf({ facts }: Live): readonly PanelFacts[] {
     {
       name: "answer",
       words: "answer",
-      title: "Answer the text, as a question about the picture, and see where each word looked",
+      title: "Answer the text, and see which parts of it each word looked at and needed",
       Panel: Answering,
-      there: facts.answers,
+      there: facts.writes,
     },
     { name: "write", words: "write on", title: "The model continues the text", Panel: Writing, there: facts.writes },
     {
@@ -279,4 +280,4 @@ function Past({ live, store }: LiveParts) {
 }
 
 /** The styles of what only the page of a model has. */
-export const liveStyles = joined([sketch, live]);
+export const liveStyles = joined([sketch, answer, live]);

@@ -11,6 +11,7 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.results import draws
+from headscope.views.constants import LOOKED, NEEDED
 from headscope.views.figure_options import ResultOptions
 from headscope.views.figures._figure import Figure, draw_result
 from headscope.views.figures._sheet import Box, Sheet
@@ -18,8 +19,6 @@ from headscope.views.figures._style import POINT, PictureHeat, Scale, head_greys
 from headscope.views.figures.charts import colour_bar
 from headscope.views.figures.fonts import in_quotes, mostly_left
 
-LOOKED, NEEDED = ("#8a6d00", "#d9bb4e"), ("#007f7a", "#3aa99f")
-"""Of bars of parts on light and on dark paper: no kind of heads, and no sign, has these hues."""
 MOST_PARTS = 40
 """Of a prompt that are drawn."""
 MOST_PANELS = 24
@@ -245,11 +244,10 @@ def _panel(
 
 
 def _notes(answer: Any, words: Sequence[int]) -> list[str]:
-    heads, sinks = answer.in_words
     notes = [
-        f"mean over {heads}, of the row that wrote the word",
+        f"mean over {answer.mean_of}, of the row that wrote the word",
         f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
-        sinks.rstrip("."),
+        answer.sentences[-1].rstrip("."),
     ]
     if answer.is_sink.any() and not answer.keep_sinks:
         notes.append("a cross: a sink")

@@ -1,0 +1,173 @@
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { parseHex, type RGB, rampCss, textOn } from "../../draw/color";
+import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { paintCells, useWidth } from "../../parts/canvas";
+import { walkTiles } from "../../parts/controls";
+import { KindIcon } from "../../parts/legend";
+import { KIND_NAMES } from "../../state/kinds";
+import { partNumbers, sharesOf, shareText } from "../../state/partNumbers";
+import { MARKER, type Shown } from "./AnswerView";
+
+/** A head that gives a part this much, and this many times what its length gives, is framed; as in the sentence. */
+const [OFTEN, TIMES] = [0.3, 1.25];
+/** Rows of a tile: of a longer answer words one after the other share a row. */
+const ROWS = 12;
+/** Tiles beside each other where heads are ranked. */
+const RANKED = 4;
+
+/** All heads as tiles, words x parts, in the colour of what each head does. */
+export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: number) => void }) {
+  const { data, head, dark } = shown;
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root).value;
+  const columns = data.columns || RANKED;
+  const target = data.parts[data.target]?.name;
+  const all = useMemo(() => [...data.words.keys()], [data]);
+  const numbers = useMemo(() => data.heads.map((_, at) => partNumbers(data, all, at + 1)[data.target]), [data, all]);
+  const on = (at: number) => (target ? ` ${shareText(numbers[at].looked)} on ${target}` : "");
+  const tile = Math.max(8, Math.floor((width - 18) / columns) - 4);
+  const isFramed = (at: number) => numbers[at]?.looked >= OFTEN && numbers[at].lift >= TIMES;
+  if (data.heads.length === 0) return null;
+  const kinds = Object.entries(KIND_NAMES).filter(([kind]) => data.kinds.includes(kind));
+  return (
+    <section class="card" aria-label="Heads">
+      <h2>{data.needed.length > 0 ? "Which heads look at what it needed" : "Which heads look where"}</h2>
+      <p class="fine">
+        A tile is a head: rows the words, columns the parts. {target && `Framed: 30 % or more on ${target}.`}{" "}
+        {!data.columns && "Those that look at it most come first."}
+      </p>
+      <div
+        class="answer-heads"
+        ref={root}
+        role="group"
+        aria-label="Heads"
+        data-ranked={!data.columns || undefined}
+        style={{ "--columns": columns }}
+        onKeyDown={(event) => walkTiles(event, columns, "[data-head]")}
+      >
+        {data.columns > 0 && Array.from({ length: columns + 1 }, (_, at) => <span key={at}>{at > 0 && at - 1}</span>)}
+        {data.heads.map((name, at) => (
+          <>
+            {data.columns > 0 && at % columns === 0 && <span key={`layer ${name}`}>{name.split("-")[0]}</span>}
+            <button
+              key={name}
+              class="answer-tile"
+              data-head={name}
+              data-framed={isFramed(at) || undefined}
+              aria-pressed={head === at + 1}
+              tabIndex={(head || 1) === at + 1 ? 0 : -1}
+              aria-label={`Head ${name}, ${KIND_NAMES[data.kinds[at] as KindName]}${on(at)}`}
+              title={`${name}${on(at)}`}
+              onClick={() => onHead(head === at + 1 ? 0 : at + 1)}
+            >
+              <Cells shown={shown} head={at + 1} kind={data.kinds[at] as KindName} width={tile} />
+              {!data.columns && <small>{target ? `${name} ${shareText(numbers[at].looked)}` : name}</small>}
+            </button>
+          </>
+        ))}
+      </div>
+      <p class="fine row wrap answer-kinds">
+        {kinds.map(([kind, name]) => (
+          <span key={kind} class="row" style={{ "--kind": kindColor(kind as KindName, dark) }}>
+            <KindIcon kind={kind as KindName} /> {name}
+          </span>
+        ))}
+      </p>
+    </section>
+  );
+}
+
+type CellsProps = { shown: Shown; head: number; kind: KindName; width: number };
+
+function Cells({ shown: { data, dark }, head, kind, width }: CellsProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const parts = useMemo(() => outermost(data.parts), [data]);
+  const count = Math.min(ROWS, data.words.length);
+  const height = Math.max(18, Math.min(48, 9 * count));
+  useLayoutEffect(() => {
+    const colors = Array.from({ length: 256 }, (_, byte) => rampCss(kindRamp(kind, dark), byte));
+    const rows = Array.from({ length: count }, (_, row) => {
+      const [from, to] = [row, row + 1].map((at) => Math.floor((at * data.words.length) / count));
+      return sharesOf(data, [...data.words.keys()].slice(from, to), head);
+    });
+    // Paper at its end has no edge: the least is as visible as what is void.
+    const color = (row: number, part: number) =>
+      colors[Math.round(18 + 237 * Math.sqrt(Math.min(1, rows[row][parts[part]])))];
+    if (canvas.current) paintCells(canvas.current, { rows: count, columns: parts.length, width, height, color });
+  }, [data, dark, head, kind, width, height, count, parts]);
+  return <canvas ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} />;
+}
+
+/** Parts that stand within no other. */
+function outermost(parts: readonly { level: number }[]): number[] {
+  return [...parts.keys()].filter((part) => parts[part].level === 0);
+}
+
+/** Height of a row of part x part with its name, and most rows that have one. */
+const [ROW, NAMED] = [23, 40];
+
+/** How many times an even share each part looks at each part before it. */
+export function Between({ shown: { data, dark } }: { shown: Shown }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const [read, setRead] = useState("");
+  const width = useWidth(box).value;
+  const parts = useMemo(() => outermost(data.parts), [data]);
+  const rows = useMemo(() => [...parts, data.parts.length], [data, parts]);
+  const isNamed = rows.length <= NAMED;
+  const height = isNamed ? rows.length * Math.max(11, Math.min(ROW, 420 / rows.length)) : width;
+  const value = (row: number, column: number) => data.between[rows[row] * data.parts.length + parts[column]];
+  const isThere = (row: number, column: number) =>
+    column <= row && row < rows.length && !Number.isNaN(value(row, column));
+  const name = (part: number) => data.parts[part]?.name ?? "answer";
+  useLayoutEffect(() => {
+    const top = Math.log(data.between.reduce((most, each) => (each > most ? each : most), 2));
+    const [ink, paper] = [parseHex(MARKER[dark ? 1 : 0]), parseHex(dark ? "#1a1f27" : "#eef1f5")];
+    const mixed = (times: number): RGB => {
+      const part = times <= 1 ? 0.06 * times : 0.06 + (0.94 * Math.log(times)) / top;
+      return paper.map((from, at) => Math.round(from + part * (ink[at] - from))) as unknown as RGB;
+    };
+    const color = (row: number, column: number) =>
+      isThere(row, column) && `rgb(${mixed(value(row, column)).join(" ")})`;
+    const number = (row: number, column: number) => {
+      const times = value(row, column);
+      return [times.toFixed(1), textOn(mixed(times))] as const;
+    };
+    const size = { rows: rows.length, columns: parts.length, width, height };
+    if (canvas.current && width > 0) paintCells(canvas.current, { ...size, color, number });
+  });
+  if (data.between.length === 0 || parts.length < 2) return null;
+  const point = (event: MouseEvent & { currentTarget: HTMLElement }) => {
+    const row = Math.floor((event.offsetY / height) * rows.length);
+    const column = Math.floor((event.offsetX / width) * parts.length);
+    const both = `${name(rows[row])} looks at ${name(parts[column])}`;
+    setRead(isThere(row, column) ? `${both}: ${value(row, column).toFixed(1)} times an even share` : "");
+  };
+  return (
+    <section class="card" aria-label="Part x part">
+      <h2>Part × part</h2>
+      <p class="fine">{read || `rows look at columns: times an even share, mean over ${data.mean}`}</p>
+      <div class="answer-between" style={{ "--rows": rows.length, "--height": `${height}px` }}>
+        {isNamed && (
+          <ol aria-hidden="true">
+            {rows.map((part) => (
+              <li key={part} class="cut">
+                {name(part)}
+              </li>
+            ))}
+          </ol>
+        )}
+        <div ref={box} class="slim">
+          <canvas
+            ref={canvas}
+            role="img"
+            aria-label="How many times an even share each part looks at each part"
+            style={{ height: `${height}px` }}
+            onPointerMove={point}
+            onPointerLeave={() => setRead("")}
+          />
+        </div>
+      </div>
+    </section>
+  );
+}
