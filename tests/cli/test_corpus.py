@@ -1,5 +1,7 @@
 """The options of commands that run over a corpus."""
 
+import re
+
 import pytest
 
 from headscope.cli import run
@@ -21,6 +23,7 @@ def test_a_folder_keeps_the_run_and_the_same_command_goes_on(texts, here, folder
     out, err = capsys.readouterr()
     assert "95% interval over documents" in " ".join(out.split())  # of copies, which are one
     assert "1 of 16 texts were left out: see run/failed.jsonl" in err
+    assert re.search(r"headscope: text \(.*, line \d+\) was left out: .*positions for", err)
     assert sorted(path.name for path in (here / "run").iterdir())[:2] == [
         "corpus.json",
         "failed.jsonl",

@@ -37,7 +37,7 @@ def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
     assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 3
     assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
     assert capsys.readouterr().err.startswith(
-        "headscope: text 2 of the evidence was left out: The text has 101 tokens"
+        "headscope: text 2 of the evidence was left out: texts.txt, line 2: The text has 101 tokens"
     )
 
 

@@ -5,11 +5,11 @@ many texts, run a model or a study, write a result.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,6 +18,7 @@ from cyclopts.validators import Number
 
 from headscope.cli import _files as files
 from headscope.cli._files import (
+    NAMED,
     TEXT,
     check_model,
     hs,
@@ -356,9 +357,10 @@ class Request:
             with hs.corpus.dask_cluster(self.dask, self.workers) as executor:
                 yield options | {"executor": executor}
         if reasons:
-            # How many there were, and where they are named, stands on the last line.
-            why = " ".join(str(reasons[0]).split())
-            sys.stderr.write(f"headscope: the first input that was left out: {why}\n")
+            # How many there were, and where all are named, stands on the last line.
+            rows = [] if folder is None else hs.storage.read_rows(folder / FAILED)
+            for reason, row in zip_longest(reasons[:NAMED], rows[:NAMED], fillvalue={}):
+                left_out.tell(reason, text=row.get("text"))
             left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"
             # The end counts names: here numbers stand in for them.
             left_out.names |= {str(number): "" for number in range(len(reasons))}

@@ -133,13 +133,26 @@ class LeftOut:
         if str(name) in self.names:
             return
         self.names[str(name)] = str(error)
-        why, place = " ".join(str(error).split()), ""
-        if self.file is not None and isinstance(name, int):
+        self.tell(error, name)
+
+    def tell(self, error: HeadscopeError | str, name: object = "", *, text: Any = None) -> None:
+        """Say on stderr what is left out, in which line of the file, where that is known, and why.
+
+        Args:
+            error: the reason.
+            name: as of `note`; empty for a text of a run, which is known by what it says.
+            text: what it says.
+        """
+        why, told, at = " ".join(str(error).split()), f"{name}", name
+        if self.file is not None and (text is not None or isinstance(name, int)):
             self.rows = self.rows or hs.storage.read_rows(self.file)
-            place = hs.storage.place_of(self.rows[name - 1], str(self.file), name)
-        # The error of a row names its place itself.
-        told = f" ({place})" if place and place not in why else ""
-        sys.stderr.write(f"headscope: {self.what} {name}{told} was left out: {why}\n")
+            if text is not None:
+                at = next((n for n, row in enumerate(self.rows, 1) if text in row.values()), None)
+            if isinstance(at, int):
+                place = hs.storage.place_of(self.rows[at - 1], str(self.file), at)
+                # The error of a row names its place itself.
+                told += f" ({place})" * (place not in why)
+        sys.stderr.write(f"headscope: {' '.join([self.what, *told.split()])} was left out: {why}\n")
 
     def losing(self, of: int) -> tuple[Any, Iterator[int]]:
         """What reports one by its number, counted from 0, and the numbers, counted from 1, of those

@@ -186,7 +186,10 @@ def evidence_of(record: Record, asked: Request) -> Heads:
         return asked.run("relations", bank, trees=False, on_error=None).as_heads()
 
     def lose(index: int, error: HeadscopeError) -> None:
-        left_out.note(f"{index + 1} of the evidence", error)
+        place = hs.storage.place_of(hs.storage.read_rows(file)[index], str(file), index + 1)
+        # The error of a row names its place itself.
+        why = str(error) if place in str(error) else f"{place}: {error}"
+        left_out.note(f"{index + 1} of the evidence", why)
 
     texts = hs.storage.read_texts(file)
     # Beside those that were left out of the pages themselves.
