@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import zip_longest
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -359,8 +359,9 @@ class Request:
         if reasons:
             # How many there were, and where all are named, stands on the last line.
             rows = [] if folder is None else hs.storage.read_rows(folder / FAILED)
-            for reason, row in zip_longest(reasons[:NAMED], rows[:NAMED], fillvalue={}):
-                left_out.tell(reason, text=row.get("text"))
+            texts = [row.get("text") for row in rows]
+            for reason, text in zip(reasons[:NAMED], texts or repeat(None), strict=False):
+                left_out.tell(reason, text=text)
             left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"
             # The end counts names: here numbers stand in for them.
             left_out.names |= {str(number): "" for number in range(len(reasons))}
