@@ -420,3 +420,16 @@ def test_padding_on_both_sides_of_an_encoder_decoder(tokenizer):
             keys = len(record["cross"].key)
             np.testing.assert_allclose(record["cross"].weights(0, 1), 1 / keys, atol=1e-6)
             assert record.verified < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(hs.Zero(layer=0), "say which is meant"), (hs.Zero(layer=9, stack="cross"), "there is none")],
+)
+def test_what_cannot_be_changed_is_refused_in_every_call(change, why):
+    """A study leaves texts out whose call failed: no other is to be read unchanged."""
+    model, tokenizer = tiny_model("bart"), tiny_tokenizer()
+    with hs.intervene(model, change):
+        for _ in range(3):
+            with pytest.raises(InterventionError, match=why):
+                hs.capture(model, tokenizer, "the cat", target="it sat")

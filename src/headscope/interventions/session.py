@@ -259,6 +259,8 @@ class ModelSession:
         return plans[kind, several]
 
     def _bind(self, plan: ModelPlan) -> None:
+        # First, so that what cannot be changed is refused in every call, and not in one alone.
+        parts = [each for intervention in self.interventions for each in intervention.parts(plan)]
         self._bound, self._parts = plan, {}
         self._places = {place.module: place for place in plan.places}
         self._uses = Counter(place.module for place in plan.places)
@@ -268,11 +270,10 @@ class ModelSession:
         for module in self._modules.all:
             if self._modules.names[id(module)] in self._places:
                 self._hooks.callback(hook_before(module, self._visit).remove)
-        for intervention in self.interventions:
-            for place, part in intervention.parts(plan):
-                self._parts.setdefault((place.module, place.visit), []).append(part)
-                if part.route == "operators":
-                    self._wake()
+        for place, part in parts:
+            self._parts.setdefault((place.module, place.visit), []).append(part)
+            if part.route == "operators":
+                self._wake()
 
     def _wake(self) -> None:
         for other in sessions():
