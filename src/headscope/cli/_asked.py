@@ -359,7 +359,7 @@ class Request:
         if reasons:
             # How many there were, and where all are named, stands on the last line.
             rows = [] if folder is None else hs.storage.read_rows(folder / FAILED)
-            texts = [row.get("text") for row in rows]
+            texts = [row.get(TEXT) for row in rows]
             for reason, text in zip(reasons[:NAMED], texts or repeat(None), strict=False):
                 left_out.tell(reason, text=text)
             left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from textwrap import shorten
 from typing import Any
 
@@ -384,7 +384,7 @@ def _glued(pieces: Sequence[str]) -> list[bool]:
 
 def _bytes_in(pieces: Sequence[str]) -> list[bytes] | None:
     """The bytes that pieces stand for, none for special tokens; None where pieces are letters."""
-    words = [piece for piece in pieces if not SPECIAL.fullmatch(piece)]
+    words = list(filterfalse(SPECIAL.fullmatch, pieces))
     if any(map(FALLBACK.fullmatch, words)):
         written = {piece: piece.replace(SPACE_MARKS[1], " ").encode() for piece in words}
         bytes_of = filter(FALLBACK.match, words)

@@ -173,7 +173,7 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
         *texts: that were encoded.
         **options: of the tokenizer's call.
     """
-    given = [text for text in (*texts, options.get("text_target")) if text]
+    given = list(filter(None, (*texts, options.get("text_target"))))
     if not ids or not given:
         return slice(0, len(ids))
     first, last = tokenizer.convert_ids_to_tokens([ids[0], ids[-1]])

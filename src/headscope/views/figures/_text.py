@@ -411,11 +411,10 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     y = heading(sheet, plan, "What the model reads")
     is_turned = plan.stack.layers[0].rotary is not None
     lanes = _lanes(sheet, plan, POSITIONS[is_turned][0])
-    left = sheet.widest(name for name, *_ in lanes) + 0.8 * em
+    left, high = sheet.widest(name for name, *_ in lanes) + 0.8 * em, len(lanes) * LANE + BETWEEN
     of_tokens = zip(*(cells for _, cells, _ in lanes), strict=True)
     widths = [sheet.widest(cells, of_notes=False) + 2 * INSET * em for cells in of_tokens]
-    leftward, high = mostly_left(_worded(tokens)), len(lanes) * LANE + BETWEEN
-    places = sheet.flow(widths, left=left, gap=CELL_GAP * em, leftward=leftward)
+    places = sheet.flow(widths, left=left, gap=CELL_GAP * em, leftward=mostly_left(_worded(tokens)))
     for number, (name, cells, colours) in enumerate(lanes):
         for token, (x, line) in enumerate(places):
             middle = y + (line * high + (number + 0.5) * LANE) * em
