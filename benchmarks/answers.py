@@ -3,6 +3,7 @@
 python benchmarks/answers.py                 # 200 held-out prompts, ten minutes of one core
 python benchmarks/answers.py --docs          # and write the tables into docs/answers.md
 python benchmarks/answers.py --cost          # what cutting costs, in plain generations
+python benchmarks/answers.py --long          # what 16,000 tokens in 40 documents cost
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from retrieval_tiny import held_out, messages
-from transformers import LlamaConfig, LlamaForCausalLM
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope.answering import DEMO, ForcedAnswer, needed
@@ -36,11 +40,12 @@ def main():
     )
     options.add_argument("--docs", action="store_true", help="write into docs/answers.md")
     options.add_argument("--cost", action="store_true", help="measure what cutting costs")
+    options.add_argument("--long", action="store_true", help="measure 16,000 tokens in 40 parts")
     options.add_argument("--prompts", type=int, default=PROMPTS)
     given = options.parse_args()
     torch.set_num_threads(1)
-    if given.cost:
-        print(cost())
+    if given.cost or given.long:
+        print(cost() if given.cost else long())
         return
     readers = load_model(str(DEMO), writes=True)
     chosen = heads_of_others(readers)
@@ -189,19 +194,52 @@ def verdicts(readers, cases, name, *, forced=False):
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def cost():
-    """Processor time of cutting 6 parts of 1,500 tokens, in plain generations of 16 tokens."""
+def random_llama(layers, kv_heads):
+    """A small model with random weights."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=4000,
         hidden_size=256,
         intermediate_size=688,
-        num_hidden_layers=6,
+        num_hidden_layers=layers,
         num_attention_heads=8,
-        num_key_value_heads=4,
-        max_position_embeddings=4096,
+        num_key_value_heads=kv_heads,
+        max_position_embeddings=2**15,
+        eos_token_id=None,
     )
-    model, length, count, written = LlamaForCausalLM(config).eval(), 1500, 6, 16
+    return LlamaForCausalLM(config).eval()
+
+
+def long(length=16_000, count=40, written=8):
+    """Processor time of an answer about 40 documents of 16,000 tokens in all, in plain passes."""
+    model, rng = random_llama(4, 2), random.Random(0)
+    words = [f"w{number}" for number in range(4000)]
+    known = Tokenizer(WordLevel({word: at for at, word in enumerate(words)}, unk_token="w0"))
+    known.pre_tokenizer = WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=known, unk_token="w0")
+    documents = [" ".join(rng.choices(words, k=length // count)) for _ in range(count)]
+    ids = torch.tensor([tokenizer(" ".join(documents))["input_ids"]])
+    asked = {"documents": documents, "question": "w5 w6", "max_new_tokens": written}
+    read = torch.no_grad()(lambda: model(input_ids=ids, use_cache=False, logits_to_keep=1))
+    ways = {
+        "a plain pass": read,
+        "the pass that is recorded": lambda: hs.capture(model, tokenizer, " ".join(documents)),
+        "an answer, shares by part": lambda: hs.answer(model, tokenizer, need=None, **asked),
+        "an answer, cut from it": lambda: hs.answer(model, tokenizer, need="direct", **asked),
+    }
+    lines, plain = [], None
+    for name, way in ways.items():
+        start = time.process_time()
+        way()
+        seconds = time.process_time() - start
+        plain = plain or seconds
+        lines.append(f"{name}: {seconds:.1f} s, {seconds / plain:.1f} x")
+    return "\n".join(lines)
+
+
+def cost():
+    """Processor time of cutting 6 parts of 1,500 tokens, in plain generations of 16 tokens."""
+    model, length, count, written = random_llama(6, 4), 1500, 6, 16
     prompt = torch.randint(8, 4000, (1, length))
 
     def generate():

@@ -187,7 +187,7 @@ def needed(
             changed.
     """
     every = tuple(sorted({at for part in parts for at in part}))
-    others = [tuple(at for at in every if at not in set(part)) for part in parts]
+    others = [tuple(sorted(set(every).difference(part))) for part in parts]
     # In rising order of what is left, so that `hidden` reads least.
     cases = {(), every, *parts, *others}
     order = sorted(cases, key=lambda case: (*case, len(answer.ids)), reverse=True)
