@@ -9,7 +9,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +17,6 @@ from cyclopts.validators import Number
 
 from headscope.cli import _files as files
 from headscope.cli._files import (
-    NAMED,
     TEXT,
     check_model,
     hs,
@@ -357,14 +355,7 @@ class Request:
             with hs.corpus.dask_cluster(self.dask, self.workers) as executor:
                 yield options | {"executor": executor}
         if reasons:
-            # How many there were, and where all are named, stands on the last line.
-            rows = [] if folder is None else hs.storage.read_rows(folder / FAILED)
-            texts = [row.get(TEXT) for row in rows]
-            for reason, text in zip(reasons[:NAMED], texts or repeat(None), strict=False):
-                left_out.tell(reason, text=text)
-            left_out.listed = "see above" if folder is None else f"see {folder / FAILED}"
-            # The end counts names: here numbers stand in for them.
-            left_out.names |= {str(number): "" for number in range(len(reasons))}
+            left_out.end_run(reasons, None if folder is None else folder / FAILED)
 
     def run(
         self, study: str, given: Any, groups: Any = None, *, what: str = "", **options: Any

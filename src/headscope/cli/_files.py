@@ -154,6 +154,21 @@ class LeftOut:
                 told += f" ({place})" * (place not in why)
         sys.stderr.write(f"headscope: {' '.join([self.what, *told.split()])} was left out: {why}\n")
 
+    def end_run(self, reasons: Sequence[HeadscopeError], kept: Path | None) -> None:
+        """Report those of a run in parts; how many there were stands on the last line.
+
+        Args:
+            reasons: of each.
+            kept: the file that names all of them, if any.
+        """
+        rows = [] if kept is None else hs.storage.read_rows(kept)
+        texts = [row.get(TEXT) for row in rows] or [None] * NAMED
+        for reason, text in zip(reasons[:NAMED], texts, strict=False):
+            self.tell(reason, text=text)
+        self.listed = "see above" if kept is None else f"see {kept}"
+        # The end counts names: here numbers stand in for them.
+        self.names |= {str(number): "" for number in range(len(reasons))}
+
     def losing(self, of: int) -> tuple[Any, Iterator[int]]:
         """What reports one by its number, counted from 0, and the numbers, counted from 1, of those
         that were not left out so far; the error of one alone is raised.
