@@ -2,7 +2,7 @@ import pytest
 from tokenizers import pre_tokenizers
 
 from headscope import RecordError, Tokens
-from headscope.record import Part
+from headscope.record import Part, word_numbers
 
 
 def test_bare_pieces_get_labels_marks_and_segments():
@@ -142,3 +142,13 @@ def test_bare_pieces_of_bytes_are_shown_as_the_text():
 def test_bare_pieces_make_words_by_the_marks_of_their_vocabulary(pieces, words):
     tokens = Tokens(pieces=tuple(pieces.split()))
     assert tokens.whole_words.names == tuple(words.split())
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["\u200d", "\u200e", "\u200f", "\u202e", "\u2067", "\u061c", "\u00ad", "\ufeff", "\ufe0f"],
+)
+def test_an_invisible_mark_behind_a_space_is_of_the_word_behind_it(mark):
+    text = f"ab {mark}cd"
+    spans = [(at, at + 1) for at in range(len(text))]
+    assert word_numbers((text,), spans, [0] * len(text)) == (0, 0, 1, 1, 1, 1)
