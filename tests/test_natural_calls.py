@@ -94,9 +94,9 @@ def test_what_is_no_record_is_shown_the_way(record):
 
 def test_texts_and_encodings_have_calls_of_their_own():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    with pytest.raises(hs.TextError, match=r"was given 2 in a list; of many give capture_many"):
+    with pytest.raises(hs.TextError, match=r"got a list of 2; of many give capture_many"):
         hs.capture(model, tokenizer, ["a", "b"])
-    with pytest.raises(hs.TextError, match="given a BatchEncoding; .* goes to capture_encoded"):
+    with pytest.raises(hs.TextError, match="got a BatchEncoding of 2; .* goes to capture_encoded"):
         hs.capture(model, tokenizer, tokenizer("the cat", return_tensors="pt"))
 
 

@@ -72,7 +72,9 @@ def test_half_precision_halves_it():
 
 
 def test_it_reads_like_a_sentence():
-    text = str(hs.budget(tiny_model("bert"), tiny_tokenizer(), TEXT, keep="qk"))
+    told = hs.budget(tiny_model("bert"), tiny_tokenizer(), TEXT, keep="qk")
+    text = told.summary
+    assert str(told) == text
     assert text == (
         "keeps 8.45 kB: queries and keys 8.45 kB; not values 4.22 kB, weights 11.6 kB, "
         "statistics 7.39 kB"

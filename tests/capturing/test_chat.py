@@ -62,6 +62,7 @@ def said_by(run):
 def test_messages_are_one_text_wherever_a_text_is_taken(model, tokenizer):
     wanted, other = rendered(tokenizer, CHAT), rendered(tokenizer, OTHER)
     assert ids_of(hs.capture(model, tokenizer, CHAT)) == wanted
+    assert ids_of(hs.capture(model, tokenizer, {"messages": CHAT})) == wanted
     written = hs.generate(model, tokenizer, CHAT, max_new_tokens=3, allow_unfit=True)
     assert (ids_of(written)[: len(wanted)], written.generation.prompt) == (wanted, len(wanted))
     pair = hs.generate(model, tokenizer, [CHAT, OTHER], max_new_tokens=2, allow_unfit=True)

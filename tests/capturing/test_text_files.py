@@ -178,3 +178,16 @@ def test_two_columns_of_one_name_are_refused(name, content, read, folder):
     parquet.write_table(table, "two.parquet")
     with pytest.raises(FileError, match="Two fields are called 'text'"):
         hs.heads(*read, "two.parquet")
+
+
+def test_an_address_is_not_read_as_a_file(read):
+    with pytest.raises(FileError, match=r"x\.txt is an address; save what is there as a file"):
+        hs.heads(*read, "https://example.com/x.txt")
+    with pytest.raises(FileError, match=r"nowhere.x\.txt does not exist"):
+        hs.heads(*read, "nowhere/x.txt")
+
+
+def test_a_file_of_messages_goes_to_chat(folder, capsys):
+    Path("chat.json").write_text(json.dumps([{"role": "user", "content": "the cat"}]))
+    assert run(["capture", "chat.json", "--out", "a.safetensors"]) == 1
+    assert "a conversation with --chat" in capsys.readouterr().err.replace("\n", " ")

@@ -54,7 +54,7 @@ def test_bare_texts(tmp_path):
         ("a.csv", "", "holds no example"),
         ("a.jsonl", '{"text": 1', "cannot be read: line 1: "),
         ("a.jsonl", "1", "line 1 is neither an object, a text nor a list"),
-        ("a.jsonl", '["a", "b", "c"]', "line 1 is a list of 3; expected one or two texts"),
+        ("a.jsonl", '["a", "b", "c"]', "line 1 is a list of 3; expected 1 or 2 texts"),
         ("a.csv", "words\nx\n", "has the fields words; expected one of text, sentence1"),
     ],
 )

@@ -59,6 +59,11 @@ class Budget:
     largest: int = 0
 
     def __str__(self) -> str:
+        return self.summary
+
+    @property
+    def summary(self) -> str:
+        """What is kept and what is not, in one line."""
         parts, rest = [], []
         for name, text in PARTS.items():
             line = f"{text} {_size(getattr(self, name))}"

@@ -144,9 +144,7 @@ class Reader:
         if self.kind == "masked":
             at = self._masked(ids)
         chosen = rows[0, at].detach().float().clone()
-        return ModelAnswer(
-            form, tuple(at), chosen, stack, tuple(labels[position] for position in at)
-        )
+        return ModelAnswer(form, tuple(at), chosen, stack, tuple(map(labels.__getitem__, at)))
 
     def _masked(self, ids: Any) -> list[int]:
         """The places of hidden words."""

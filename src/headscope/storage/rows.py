@@ -83,7 +83,10 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     try:
         rows = list(_READERS[suffix](path))
     except FileNotFoundError:
-        raise FileError(f"{path} does not exist") from None
+        # Behind the letter of a drive a colon is that of an address, of which a path has one slash.
+        is_file = ":/" not in str(path)[2:]
+        why = "does not exist" if is_file else "is an address; save what is there as a file"
+        raise FileError(f"{path} {why}") from None
     except ImportError:
         raise FileError(
             f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
@@ -232,9 +235,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             row = {"messages": row}
         elif isinstance(row, list):
             if len(row) > 2:
-                raise ValueError(
-                    f"line {number} is a list of {len(row)}; expected one or two texts"
-                )
+                raise ValueError(f"line {number} is a list of {len(row)}; expected 1 or 2 texts")
             row = dict(zip((FIRST[0], SECOND[0]), row, strict=False))
         elif not isinstance(row, dict):
             raise ValueError(f"line {number} is neither an object, a text nor a list")

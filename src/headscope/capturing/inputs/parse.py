@@ -34,7 +34,6 @@ from headscope.storage import (
 NAMES = ("text", "text_pair", "image", "video", "sound", "sampling_rate", "target")
 """Arguments of `capture` that may differ from input to input."""
 ROLES = ("system", "developer", "user", "assistant", "document")
-"""Who speaks in a conversation."""
 ASKED = ("documents", "question", "system")
 """What is read of documents and a question about them, of which the turn of the system may lack."""
 MISSPELT = 0.8
@@ -47,8 +46,8 @@ def parse_call(
     """The input of one `capture`.
 
     Args:
-        text: a text, None where a picture, video or sound is read alone, or an input that is
-            parsed.
+        text: a text, a conversation (or a row with its ``messages`` alone), None where a picture,
+            video or sound is read alone, or an input that is parsed.
         text_pair: the second text of a pair, or None.
         options: of `capture`, of which ``image``, ``video``, ``sound``, ``sampling_rate``,
             ``series`` and ``target`` are read.
@@ -60,11 +59,12 @@ def parse_call(
     if isinstance(text, ParsedInput):
         return text
     _check_no_ids(text)
+    if isinstance(text, Mapping) and set(text) == {"messages"}:
+        text = text["messages"]
     if isinstance(text, tuple | list | Mapping) and not is_conversation(text):
-        counted = "" if isinstance(text, Mapping) else f"{len(text)} in "
         raise TextError(
-            f"capture reads one text, and was given {counted}a {type(text).__name__}; of many give "
-            "capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, "
+            f"capture reads one text, and got a {type(text).__name__} of {len(text)}; of many "
+            "give capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, "
             "text_pair); messages are [{'role': ..., 'content': ...}], documents {'documents': "
             "[...], 'question': ...}; what a tokenizer made goes to capture_encoded"
         )
@@ -257,7 +257,7 @@ def check_no_file(text: Any) -> None:
     if _is_file(text):
         raise TextError(
             f"Expected one text, got the name of a file, {str(text)!r}; give what the file holds, "
-            "or let capture_many or a study read its texts (--texts)"
+            "or let capture_many or a study read its texts (--texts, a conversation with --chat)"
         )
 
 
