@@ -411,7 +411,7 @@ class _Many(ManyInputs):
                 name: torch.cat([inputs.arguments[name] for inputs in batch])
                 for name in first.arguments
             }
-            pictures = tuple(picture for inputs in batch for picture in inputs.pictures)
+            pictures = tuple(chain.from_iterable(inputs.pictures for inputs in batch))
             known = pictures if len(pictures) == len(batch) else ()
             positions = origins_of(self.model, arguments)
             given = sum((inputs.given for inputs in batch), ())
