@@ -354,8 +354,7 @@ def _check_beside(encoding: Mapping[str, Any]) -> None:
             continue
         if row.shape[1] != ids.shape[1]:
             raise CaptureError(
-                f"{name} has {row.shape[1]} positions, and the ids have {ids.shape[1]}; give one "
-                "number for each id"
+                f"{name} has {row.shape[1]} positions, and the ids have {ids.shape[1]}; pad or cut"
             )
 
 

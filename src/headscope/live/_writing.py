@@ -87,7 +87,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
             allow_unfit=True,
         )
     written = record.generation
-    text = prompt.prompt + (written.text if written is not None else "")
+    text = prompt.text + (written.text if written is not None else "")
     kept = live.keep(f"written {text} {request.asked.changes}", view(record), request.asked.changes)
     stopped = "end" if written is not None and written.stop == "end" else "length"
     end: WriteEnd = {"id": kept.id, "text": text, "stopped": stopped}
@@ -120,7 +120,7 @@ def _prompt(live: LiveModel, request: WriteRequest) -> ParsedInput:
             f"After {len(ids)} tokens there is room for {max(0, most + 1 - len(ids))} more, and "
             f"{request.tokens} are to be written; ask for fewer"
         )
-    is_begun = text.startswith(parsed.prompt) or parsed.prompt.startswith(text)
+    is_begun = text.startswith(parsed.text) or parsed.text.startswith(text)
     return replace(parsed, text=text, known=parsed.known if is_begun else ())
 
 

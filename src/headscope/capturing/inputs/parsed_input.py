@@ -68,11 +68,6 @@ class ParsedInput:
         return tuple(text for text in (self.text, self.text_pair) if text is not None)
 
     @property
-    def prompt(self) -> str:
-        """The text where it is the only one."""
-        return "" if self.text is None or self.text_pair is not None else self.text
-
-    @property
     def is_rendered(self) -> bool:
         """Whether the text is that of a conversation."""
         return isinstance(self.text, RenderedText)
