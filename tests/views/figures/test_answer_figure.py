@@ -6,7 +6,6 @@ from matplotlib.lines import Line2D
 
 import headscope as hs
 from headscope import FigureError, RecordError
-from headscope.views.figures import answer_figure
 
 from ...answers import made_answer
 
@@ -60,7 +59,7 @@ def test_a_long_answer_has_the_words_that_differ_most():
     figure = hs.figure(answer)
     assert len(pictures(figure)) == 24 + 1
     assert "24 of 40 words have a picture" in " ".join(said(figure))
-    chosen = answer_figure(answer, words=[39, 2])
+    chosen = hs.figure(answer, words=[39, 2])
     assert len(pictures(chosen)) == 2 + 1
     assert "words=[39, 2]" in chosen.recipe["call"]
 

@@ -9,7 +9,6 @@ from headscope import RecordError
 from headscope.evidence import interval
 from headscope.studies import ExplainedText, Faithfulness
 from headscope.studies.faithfulness import counts_of
-from headscope.views.figures import faithfulness_figure
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 NAMES = ("attention", "contribution", "gradient", "leave_one_out", "random")
@@ -69,7 +68,7 @@ def test_erasure_curves_are_means_with_intervals(found):
 def test_titles_are_never_cut(found, check_titles):
     curves = ("without the top tokens the answer loses", "with the top tokens alone it loses")
     for width in (60, 120, 180):
-        figure = faithfulness_figure(found, width=width)
+        figure = found.figure(width=width)
         check_titles(figure, "agrees with gradient", "comprehensiveness", *curves)
         # Narrow panels stand below each other, so that no word is broken.
         words = [each.get_text() for each in figure.matplotlib.axes[0].texts]
@@ -83,7 +82,7 @@ def panels(figure):
 
 def test_marks_stand_where_the_numbers_are(found):
     placed = []
-    for axes in panels(faithfulness_figure(found)):
+    for axes in panels(found.figure()):
         placed.append(
             [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"]
         )
@@ -122,7 +121,7 @@ def test_one_text_has_no_whiskers(found):
 
 
 def test_what_cutting_any_tokens_does_is_the_zero_line_of_erasure(found):
-    figure = faithfulness_figure(found)
+    figure = found.figure()
     for axes, measure in zip(
         panels(figure)[2:4], ("comprehensiveness", "sufficiency"), strict=True
     ):

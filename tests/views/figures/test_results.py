@@ -9,7 +9,7 @@ import pytest
 import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
-from headscope.views.figures import heads_figure
+
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
@@ -92,7 +92,7 @@ def test_one_text_says_so_and_needs_no_distances():
 
 def test_figures_are_the_same_each_time_and_carry_their_recipe(found, tmp_path):
     options = {"theme": "dark", "width": 120, "colour": False, "title": "A title"}
-    first, second = (heads_figure(found, **options) for _ in range(2))
+    first, second = (found.figure(**options) for _ in range(2))
     assert first.to_bytes("svg") == second.to_bytes("svg")
     assert first.recipe["view"] == "heads"
     assert first.recipe["layers"] == [0, 1]

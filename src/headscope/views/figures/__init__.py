@@ -4,43 +4,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from headscope.views.figure_options import FigureOptions, ResultOptions
-from headscope.views.figures._answer_figure import answer_figure
 from headscope.views.figures._figure import FORMATS, Figure, Recipe, figure
-from headscope.views.figures._heads_figure import groups_figure, heads_figure
-from headscope.views.figures._maps_figure import (
-    ablation_figure,
-    alignment_figure,
-    difference_figure,
-    mechanism_figure,
-)
-from headscope.views.figures._studies_figure import (
-    coreference_figure,
-    faithfulness_figure,
-    norms_figure,
-    probing_figure,
-    relations_figure,
-)
 
-__all__ = [
-    "FORMATS",
-    "Figure",
-    "FigureOptions",
-    "Recipe",
-    "ResultOptions",
-    "ablation_figure",
-    "alignment_figure",
-    "answer_figure",
-    "coreference_figure",
-    "difference_figure",
-    "faithfulness_figure",
-    "figure",
-    "groups_figure",
-    "heads_figure",
-    "mechanism_figure",
-    "norms_figure",
-    "probing_figure",
-    "relations_figure",
-]
+__all__ = ["FORMATS", "Figure", "FigureOptions", "Recipe", "ResultOptions", "figure"]
 
 # What draws a kind of result enters itself with `headscope.results.draws`: a new `_x_figure.py` is
 # found here, and needs no line in a list.

@@ -5,15 +5,14 @@ under the heat of each word, and a strip of the words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from headscope.errors import FigureError
-from headscope.results import draws
 from headscope.views.constants import LOOKED, NEEDED
-from headscope.views.figure_options import ResultOptions
-from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, PictureHeat, Scale, head_greys, veiled
 from headscope.views.figures.charts import colour_bar
@@ -29,14 +28,10 @@ SINK_MARK = 0.35
 """Half of the cross on a sink, as a part of its patch."""
 
 
-@draws("answer")
+@specified("answer")
 def answer_figure(
-    answer: Any,
-    *,
-    relative: bool = False,
-    words: Sequence[int] | None = None,
-    **options: Unpack[ResultOptions],
-) -> Figure:
+    answer: Any, *, relative: bool = False, words: Sequence[int] | None = None
+) -> Spec:
     """Two bars for each part of the prompt, what was looked at and what was needed; of an answer
     about a picture the words with the share of their attention that it got, and below the picture
     under the heat of each word, all on one scale.
@@ -48,20 +43,18 @@ def answer_figure(
         relative: True for the difference to the mean over all words of the answer.
         words: numbers of the words whose picture is drawn, from 0; by default all, of a long answer
             the 24 whose heat differs most from the mean over words.
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an unknown option or word, an answer without a word, or matplotlib is
-            missing.
+        FigureError: an unknown word, or an answer without a word.
         RecordError: ``relative`` of a single word.
 
     Example:
-        >>> answer_figure(answer(model, processor, "cat.jpg", "What is this?")).save("answer.pdf")
+        >>> answer(model, processor, "cat.jpg", "What is this?").figure().save("answer.pdf")
     """
     if not answer.words:
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
     if not answer.grids:
-        return _parts_figure(answer, relative, words, options)
+        return _parts_figure(answer, relative, words)
     shown, values = _chosen(answer, words), answer.values(relative=relative)
 
     def draw(sheet: Sheet, y: float) -> float:
@@ -75,25 +68,17 @@ def answer_figure(
         label = f"{answer.shares_of} on the patch" + ", less the mean over all words" * relative
         return colour_bar(sheet, scale, label, y=y)
 
-    chosen = ", relative=True" if relative else ""
-    if words is not None:
-        chosen += f", words={list(shown)}"
-    return draw_result(
-        answer,
-        options,
-        draw,
+    return Spec(
         title=answer.question,
+        body=draw,
         note=f"{answer.model}: {in_quotes(answer.text.strip())}",
         notes=_notes(answer, shown),
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
-        chosen=chosen,
     )
 
 
-def _parts_figure(
-    answer: Any, relative: bool, words: Sequence[int] | None, options: ResultOptions
-) -> Figure:
+def _parts_figure(answer: Any, relative: bool, words: Sequence[int] | None) -> Spec:
     """Two bars for each part of a prompt: what was looked at, and what was needed."""
     if relative:
         raise FigureError("relative is of heat over pictures; leave it out for a text")
@@ -103,21 +88,18 @@ def _parts_figure(
         *["outlined: it alone is enough"] * any(each.is_enough for each in answer.part_numbers()),
         *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
     ]
-    return draw_result(
-        answer,
-        options,
-        lambda sheet, y: _bars(sheet, answer, shown, words=asked, y=y),
+    return Spec(
         title=answer.question,
+        body=partial(_bars, answer=answer, parts=shown, words=asked),
         note=answer.summary,
         notes=notes if shown else [],
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
-        chosen="" if asked is None else f", words={list(asked)}",
     )
 
 
 def _bars(
-    sheet: Sheet, answer: Any, parts: Sequence[int], *, words: Sequence[int] | None, y: float
+    sheet: Sheet, y: float, *, answer: Any, parts: Sequence[int], words: Sequence[int] | None
 ) -> float:
     """The bars of parts below each other; return the next y."""
     if not parts:

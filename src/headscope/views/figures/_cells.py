@@ -93,13 +93,13 @@ def _draw_not_kept(sheet: Sheet, shares: np.ndarray, box: Box) -> None:
     """Draw next to each row the share of its weight that was cut before headscope saw it, with its
     number where it fits.
     """
-    style, axes, bars = sheet.style, sheet.axes(box), []
+    style, axes, rows = sheet.style, sheet.axes(box), []
     sheet.note(box[0], box[1] - 0.75 * style.em, "not kept")
-    fits = box[3] / len(shares) > 0.9 * style.small * POINT
-    for share in np.where(shares < LEAST, np.nan, shares).tolist():
-        bars.append(charts.Bar("", (share,), short_weight(share) * fits, style.faint))
+    for share in shares.tolist():
+        is_shown = share >= LEAST
+        rows.append(charts.Row({"": (share,)} if is_shown else {}, short_weight(share) * is_shown))
     axes.set_xlim(0, 1)
-    charts.draw_bars(sheet, bars, axes, box)
+    charts.Rows(rows=rows, looks={"": (style.faint, "bar")}).draw_marks(sheet, axes, box)
 
 
 def _names(

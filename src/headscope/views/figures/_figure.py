@@ -6,17 +6,19 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, Unpack, cast
 
 from headscope._version import __version__
 from headscope.errors import FigureError
 from headscope.record import Record
-from headscope.results import Result, drawing_of, no_figure
+from headscope.results import Result, drawing_of, draws, no_figure
 from headscope.storage import written_whole
 from headscope.views.figure_options import FigureOptions, ResultOptions
 from headscope.views.figures._cells import draw_matrix, draw_overview, draw_pair
@@ -38,12 +40,10 @@ from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_input, draw_text
 from headscope.views.options import Default, Option
 
-Body = Callable[[Sheet, float], float]
-"""A function that draws a result from a y on, and returns the next y."""
 WIDTH_OF_RESULTS = 180.0
 """Millimetres: both columns of most journals."""
 NO_VERSIONS: Mapping[str, str] = {}
-TOO_LONG = ("quantities", "evidence")
+TOO_LONG = ("quantities", "evidence", "classes")
 """Options whose values are too long to be written into a call."""
 
 
@@ -127,9 +127,6 @@ class Recipe(TypedDict):
 def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
     model, combined = plan.record.model, plan.shown.combined
-    short = [(name, value) for name, value in options.items() if name not in TOO_LONG]
-    arguments = ["record", *(f"{name}={_literal(value)}" for name, value in short)]
-    arguments += [f"{name}=..." for name in TOO_LONG if name in options]
     layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
     heads, means = list(plan.heads), layers if len(layers) > 1 else []
     if plan.view in (*OF_ALL_LAYERS, "scatter"):
@@ -138,7 +135,7 @@ def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe
     shows_mean = plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1
     return _recipe(
         plan.style,
-        call=f"headscope.figure({', '.join(arguments)})",
+        call=_call("record", options),
         view=view,
         stack=plan.stack.name,
         layers=layers,
@@ -169,10 +166,16 @@ def _recipe(style: Style, versions: Mapping[str, str] = NO_VERSIONS, **known: An
     return cast("Recipe", {**empty, **of_model, **known, "versions": {**versions, **ours}})
 
 
+def _call(drawn: str, options: Mapping[str, Any]) -> str:
+    """The Python call; what cannot be written, such as another record, becomes ``...``."""
+    arguments = [drawn]
+    for name, value in options.items():
+        arguments.append(f"{name}={'...' if name in TOO_LONG else _literal(value)}")
+    return f"headscope.figure({', '.join(arguments)})"
+
+
 def _literal(value: Any) -> str:
-    """A value as it is written in a call; another record in a tray becomes ``...``."""
-    if isinstance(value, Record):
-        return "..."
+    """A value as it is written in a call."""
     if isinstance(value, Mapping):
         entries = ", ".join(f"{name!r}: {_literal(of)}" for name, of in value.items())
         return f"{{{entries}}}"
@@ -182,7 +185,7 @@ def _literal(value: Any) -> str:
         # A comma after the last entry, without which a tuple of one entry is not a tuple.
         entries = " ".join(f"{_literal(of)}," for of in value)
         return f"({entries})"
-    return repr(value)
+    return repr(value) if isinstance(value, str | int | float | None) else "..."
 
 
 def text_hash(record: Record) -> str:
@@ -358,59 +361,75 @@ def _not_drawn(given: Any) -> str:
     )
 
 
-def draw_result(  # noqa: PLR0913 - what a recipe holds
-    result: Any,
-    options: ResultOptions,
-    body: Body,
-    *,
-    title: str,
-    note: str = "",
-    notes: Iterable[str] = (),
-    kind: str = "",
-    cells: Iterable[tuple[int, int]] | None = None,
-    layers: Iterable[int] = (),
-    texts: Iterable[str] | None = None,
-    chosen: str = "",
-) -> Figure:
-    """The figure of a result: title and note, what the body draws, notes; and its recipe.
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """The figure of a result.
 
     Args:
-        result: that is drawn.
-        options: as given by the user.
-        body: draws it.
         title: the default title.
-        note: the line below it.
+        body: draws it from a y on, and returns the next y.
+        note: the line below the title.
         notes: what is written below the figure.
-        kind: of result, in a word; by default its own.
-        cells: layer and head of what is drawn; by default those of the result.
-        layers: numbers of the layers, where no single heads are drawn.
+        cells: layer and head of what is drawn, -1 for no single head; by default all of the result.
         texts: the texts that the result is based on; by default those of its sums.
-        chosen: options of this kind of figure alone, as they are written in a call.
-
-    Raises:
-        FigureError: an unknown option or value, or matplotlib is missing.
     """
-    kind, known = kind or result.KIND, ResultOptions.__annotations__
-    if unknown := sorted(options.keys() - known.keys()):
-        raise FigureError(
-            f"A figure of a result has no option {unknown[0]!r}; there are {', '.join(known)}"
-        )
+
+    title: str
+    body: Callable[[Sheet, float], float]
+    note: str = ""
+    notes: Sequence[str] = ()
+    cells: Iterable[tuple[int, int]] | None = None
+    texts: Iterable[str] | None = None
+
+
+def specified(*kinds: str) -> Callable[[Callable[..., Spec]], Callable[..., Figure]]:
+    """Decorate a function that specifies the figure of kinds of results; its further parameters are
+    options of that figure, besides those of `ResultOptions`.
+    """
+
+    def enter(spec_of: Callable[..., Spec]) -> Callable[..., Figure]:
+        own = [*signature(spec_of).parameters][1:]
+
+        @wraps(spec_of)
+        def drawn(result: Any, **options: Any) -> Figure:
+            known = (*own, *ResultOptions.__annotations__)
+            if unknown := sorted(options.keys() - {*known}):
+                raise FigureError(
+                    f"A figure of a result has no option {unknown[0]!r}; there are "
+                    f"{', '.join(known)}"
+                )
+            given = {name: options[name] for name in own if name in options}
+            look = {name: value for name, value in options.items() if name not in own}
+            return _draw_spec(result, spec_of(result, **given), look, given)
+
+        for kind in kinds:
+            draws(kind)(drawn)
+        return drawn
+
+    return enter
+
+
+def _draw_spec(
+    result: Any, spec: Spec, options: Mapping[str, Any], own: Mapping[str, Any]
+) -> Figure:
+    """Title and note, what the body draws, notes; and the recipe."""
     with our_settings():
         check_values(options)
         style = parse_style(options)
         sheet = Sheet(float(options.get("width", WIDTH_OF_RESULTS)), style)
-        titles = [(0.0, options.get("title", title))]
+        titles = [(0.0, options.get("title", spec.title))]
         y = sheet.titles(0.0, titles, sheet.width, bold=True) + 0.1 * style.em
-        y = body(sheet, sheet.paragraph(y, [note]) + 0.5 * style.em)
-        sheet.finish(sheet.paragraph(y, list(notes)) + 0.3 * style.em)
-    written = "".join(f", {name}={value!r}" for name, value in options.items())
-    shown = [each[-2:] for each in (getattr(result, "cells", ()) if cells is None else cells)]
+        y = spec.body(sheet, sheet.paragraph(y, [spec.note]) + 0.5 * style.em)
+        sheet.finish(sheet.paragraph(y + 0.3 * style.em, spec.notes) + 0.3 * style.em)
+    cells, texts = spec.cells, spec.texts
+    cells = [each[-2:] for each in (getattr(result, "cells", ()) if cells is None else cells)]
+    kind = result.KIND.removesuffix(" study")
     recipe = _recipe(
         style,
-        call=f"headscope.figure(result{chosen}{written})",
+        call=_call("result", {**own, **options}),
         view=kind,
-        layers=sorted({*(layer for layer, _ in shown), *layers}),
-        heads=sorted({head for _, head in shown if head >= 0}),
+        layers=sorted({layer for layer, _ in cells}),
+        heads=sorted({head for _, head in cells if head >= 0}),
         quantity=kind,
         model=getattr(result, "model", ""),
         text_sha256=_hash(result.sums.texts if texts is None else texts),

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
 from headscope.errors import FigureError
 from headscope.patterns import CLASSES, Groups, Heads
-from headscope.results import draws
-from headscope.views.figure_options import ResultOptions
 from headscope.views.figures import charts
-from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._heads_plane import (
     UNITS,
     axis_names,
@@ -31,9 +29,8 @@ from headscope.views.figures._heads_plane import (
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import head_greys, parse_hex, text_on, two_digits
 
-PANEL = 38.0
-"""Approximate width of a map of layers and heads in millimetres."""
-LARGEST_CELL = 5.0
+PANEL = 33.0
+"""Smallest width of a map of layers and heads in millimetres."""
 ROWS_ARE_LAYERS = "rows are layers, columns are heads, both from 0"
 MOST_COMPARED = 20
 """Rows of two results that are drawn."""
@@ -47,7 +44,7 @@ millimetres.
 """
 
 
-@draws("heads")
+@specified("heads")
 def heads_figure(
     result: Heads,
     *,
@@ -55,8 +52,7 @@ def heads_figure(
     mds: bool | Literal["only"] | None = None,
     axes: tuple[str, str] | None = None,
     classes: bool | Mapping[str, Heads] = False,
-    **options: Unpack[ResultOptions],
-) -> Figure:
+) -> Spec:
     """Labels and measures as maps of layers and heads, and all heads as points of a plane.
 
     The first map has the label of each head; where it holds several, that which fewest heads hold.
@@ -74,14 +70,13 @@ def heads_figure(
         classes: draw nothing but the shares of Kovaleva's five classes of maps, as stacked bars: of
             every layer (True), or of these results together and of others by name, such as one for
             each task (Kovaleva et al. 2019, figure 2).
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: an unknown option, pattern or measure, or matplotlib is missing.
+        FigureError: an unknown pattern or measure.
         RecordError: a map of all heads whose distances were not added up.
 
     Example:
-        >>> heads_figure(heads(records, distances=True)).save("heads.pdf")
+        >>> heads(records, distances=True).figure().save("heads.pdf")
     """
     is_maps = axes is None and mds != "only"
     notes, texts = ["one text gives no label: what it shows"], "1 text: no evidence for others"
@@ -105,71 +100,60 @@ def heads_figure(
                 y = draw_map(sheet, result, y)
         return draw_labels(sheet, result, y, plain=plain)
 
-    shown = f"show={show!r}, mds={mds!r}, axes={axes!r}"
     if classes is not False:
-        (bars, notes), shown = _class_bars(result, classes), "classes=..."
+        bars, notes = _class_bars(result, classes)
         draw = partial(_draw_classes, bars=bars)
     if not np.isnan(result.tokens):
         texts += f", median {result.tokens:.0f} tokens"
-    return draw_result(
-        result,
-        options,
-        draw,
+    return Spec(
         title=result.model or "Heads",
+        body=draw,
         note=f"{len(result.cells)} heads over {texts}",
         notes=notes,
         texts=(says for says, _ in result.tally.examples),
-        chosen=f", {shown}",
     )
 
 
-@draws("result comparison")
-def compared_figure(
-    comparison: Any, *, measure: str | None = None, **options: Unpack[ResultOptions]
-) -> Figure:
+@specified("result comparison")
+def compared_figure(comparison: Any, *, measure: str | None = None) -> Spec:
     """How far a measure of two results is apart, B less A: the rows that differ most, with their
     intervals.
 
     Args:
         comparison: what `headscope.compare` gives of two results.
         measure: one that both have; by default the first.
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: both have no such measure, an unknown option, or matplotlib is missing.
+        FigureError: both have no such measure.
 
     Example:
-        >>> compared_figure(compare(heads_a, heads_b), measure="score").save("compared.pdf")
+        >>> compare(heads_a, heads_b), measure="score".figure().save("compared.pdf")
     """
     there = list(dict.fromkeys(comparison.columns()["measure"]))
     name = there[0] if measure is None else measure
     if not (own := comparison.most(name, MOST_COMPARED)):
         raise FigureError(f"There is no measure {name!r} in both; there are {', '.join(there)}")
-    rows, ends = [], [1e-9]
+    rows = {}
     for each in own:
         value = (each["difference"], each["low"], each["high"])
         note = f"{each['a']:.3g} to {each['b']:.3g}"
-        rows.append(charts.Row(comparison.named(each), {f"{name}, B less A": value}, note))
-        ends += [abs(end) for end in value if np.isfinite(end)]
-    reach = 1.05 * max(ends)
+        rows[comparison.named(each)] = charts.Row({f"{name}, B less A": value}, note)
+    reach = 1.05 * max(map(abs, charts.ends_of([*rows.values()])))
     notes = [f"the {len(rows)} rows that differ most", "on the right: A and B"]
     if any(np.isfinite(each["low"]) for each in own):
         notes.append("lines: interval of the difference, where both have one")
     cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
-    return draw_result(
-        comparison,
-        options,
-        partial(charts.draw_dots, rows=rows, ends=(-reach, reach)),
+    return Spec(
         title=comparison.summary.partition(":")[0],
+        body=partial(charts.draw_dots, rows=rows, ends=(-reach, reach)),
         notes=notes,
         cells=cells,
         texts=(),
-        chosen=f", measure={name!r}",
     )
 
 
-@draws(Groups.KIND)
-def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
+@specified(Groups.KIND)
+def groups_figure(groups: Groups) -> Spec:
     """The smallest number of neurons that carry a query's score, and how fixed their set is, by the
     label of the heads.
 
@@ -177,38 +161,33 @@ def groups_figure(groups: Groups, **options: Unpack[ResultOptions]) -> Figure:
 
     Args:
         groups: the result of `Mechanism.grouped`.
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: no head holds a label, an unknown option, or matplotlib is missing.
+        FigureError: no head holds a label.
     """
     if not groups.all:
         raise FigureError("No head holds a label, so there is nothing to draw")
-    neurons, fixed = [], []
+    neurons, fixed = {}, {}
     for each in groups.all:
         name = f"{each.label}  ({each.heads})"
         many = (each.neurons, each.neurons_low, each.neurons_high)
         alike = (each.fixed, each.fixed_low, each.fixed_high)
-        neurons.append(charts.Row(name, {"neurons that carry a query's score": many}))
-        fixed.append(charts.Row(name, {"fixed: Jaccard above chance": alike}))
-    most = [end for each in groups.all for end in (each.neurons, each.neurons_high)]
-    least = [end for each in groups.all for end in (each.fixed, each.fixed_low)]
+        neurons[name] = charts.Row({"neurons that carry a query's score": many})
+        fixed[name] = charts.Row({"fixed: Jaccard above chance": alike})
 
     def draw(sheet: Sheet, y: float) -> float:
-        y = charts.draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * float(np.nanmax(most)))))
-        return charts.draw_dots(sheet, y, fixed, ends=(min(0.0, float(np.nanmin(least))), 1.0))
+        most, least = charts.ends_of([*neurons.values()])[1], charts.ends_of([*fixed.values()])[0]
+        y = charts.draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * most)))
+        return charts.draw_dots(sheet, y, fixed, ends=(least, 1.0))
 
-    return draw_result(
-        groups,
-        options,
-        draw,
+    return Spec(
         title="Neurons that carry heads, by label",
+        body=draw,
         notes=[
             "in brackets: how many heads hold the label",
             "fixed: 0 as by chance, 1 the same neurons at all positions",
             f"lines: {groups.confidence:.0%} interval over texts",
         ],
-        kind="mechanism groups",
         texts=[each.label for each in groups.all],
     )
 
@@ -229,8 +208,8 @@ def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -
         grid = np.broadcast_to(parse_hex(style.paper), (*shape, 3)).copy()
         dots = np.zeros(shape, bool)
         grid[rows, columns], dots[rows, columns] = rgb, holds
-        maps.append((name, scale, {"rgb": grid, "rows": layers, "dots": dots}))
-    return charts.draw_maps(sheet, y, maps, wide=PANEL, cell=LARGEST_CELL) + 0.3 * style.em
+        maps.append(charts.Cells(title=name, note=scale, names=layers, rgb=grid, dots=dots))
+    return charts.draw_panels(sheet, y, maps, least=PANEL)
 
 
 def _panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:

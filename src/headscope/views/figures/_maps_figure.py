@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Unpack
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from headscope.comparison import Comparison, Effect
 from headscope.errors import FigureError
-from headscope.results import draws
-from headscope.views.figure_options import ResultOptions
 from headscope.views.figures import charts
-from headscope.views.figures._figure import Figure, draw_result
+from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
 
-MAPS_OF_ABLATION, MAPS_OF_ALIGNMENT = 0.6, 0.66
-"""Share of the width that maps of heads take; layers get the rest."""
 BY = {"weight": "by weight  a", "norm": "by norm  ‖a f(x)‖"}
 STATES = {"output": "the state that writes a word", "input": "the state that reads it"}
-ALIGNED_CELL, NUMBERED_CELL = 6.4, 4.6
-"""Millimetres of a cell at most, and of one that has room for its number."""
-ALL_APART = 0.35
-"""Gap between the columns of heads and the column of all of them together, in cells."""
-GAP = 0.5
-"""Below the bar that explains colours, in units of the font size."""
-MOST_MECHANISMS, PANEL, POSITION = 12, 56.0, 1.1
-"""Number of heads, approximate width of each, and height of a position in millimetres."""
+MOST_MECHANISMS, PANEL, POSITION = 12, 46.0, 1.1
+"""Number of heads, smallest width of each, and height of a position in millimetres."""
 ROWS_ARE_LAYERS = "rows are layers, columns are heads, both from 0"
 
 
-@draws("ablation")
-def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
+@specified("ablation")
+def ablation_figure(ablation: Any) -> Spec:
     """Layers and heads, coloured by the score without each of them, and a bar for each layer
     without all of its heads.
 
@@ -44,13 +35,9 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
 
     Args:
         ablation: an `Ablation`.
-        **options: see `ResultOptions`.
-
-    Raises:
-        FigureError: an unknown option, or matplotlib is missing.
 
     Example:
-        >>> ablation_figure(ablate(model, task)).save("ablation.pdf")
+        >>> ablate(model, task).figure().save("ablation.pdf")
     """
     # One scale for the maps of all stacks, so that equal colours are equal changes.
     largest = float(np.abs(ablation.change[~ablation.of_layers]).max(initial=0.0))
@@ -65,88 +52,60 @@ def ablation_figure(ablation: Any, **options: Unpack[ResultOptions]) -> Figure:
     def draw(sheet: Sheet, y: float) -> float:
         scale = sheet.style.score_scale(largest, power=1.0)
         for stack in ablation.stacks:
-            y = _ablated_stack(sheet, ablation, stack, scale, y=y)
-        if ablation.of_layers.all():
-            return y
+            y = charts.draw_panels(sheet, y, _ablated_stack(sheet, ablation, stack, scale), least=9)
         # One number where nothing changed.
         ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
         marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
         marks.insert(1, (0.5, f"intact {short_change(ablation.baseline, largest)}"))
-        return (
-            charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
-            + GAP * sheet.style.em
-        )
+        if ablation.of_layers.all():
+            return y
+        return charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
 
-    return draw_result(
-        ablation,
-        options,
-        draw,
+    return Spec(
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
+        body=draw,
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
         notes=notes,
         texts=[ablation.task, str(ablation.examples)],
     )
 
 
-def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale, *, y: float) -> float:
-    """The map of one stack, and a bar for each layer on both sides of the intact score; return the
-    next y.
-    """
-    em, named = sheet.style.em, f"{stack}, " * (len(ablation.stacks) > 1)
+def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> list[charts.Panel]:
+    """The map of one stack, and a bar for each layer on both sides of the intact score."""
+    style, named = sheet.style, f"{stack}, " * (len(ablation.stacks) > 1)
     grid, layers = ablation.grid(stack=stack), ablation.layers_of(stack)
-    own = [row for row, (name, *_) in enumerate(ablation.cells) if name == stack]
-    rows = {ablation.cells[row][1]: row for row in own if ablation.cells[row][2] < 0}
-    x, cell, titles = sheet.widest(map(str, layers)) + 0.5 * em, charts.LARGEST_CELL, []
-    left, room = x, sheet.width * (MAPS_OF_ABLATION if rows else 1.0) - x
-    if grid.size:
-        titles = [(x, f"{named}without one head")]
-        cell = min(charts.LARGEST_CELL, room / grid.shape[1])
-        left += max(grid.shape[1] * cell, min(room, sheet.width_of(titles[0][1]))) + 2.2 * em
-    if rows:
-        titles.append((left, f"{named}without the whole layer"))
-    top = sheet.titles(y, titles, sheet.width - (left if rows else 0.0)) + 0.3 * em
+    panels: list[charts.Panel] = []
     if grid.size:
         marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
-        charts.draw_matrix(sheet, scale.rgb(grid), at=(x, top), cell=cell, rows=layers, **marks)
-    if rows:
-        names = {layer: "" if grid.size else str(layer) for layer in layers}
-        _ablated_layers(sheet, ablation, rows, names, at=(left, top, cell))
-    return top + len(layers) * cell + 2.4 * em
-
-
-def _ablated_layers(
-    sheet: Sheet,
-    ablation: Any,
-    rows: dict[int, int],
-    names: dict[int, str],
-    *,
-    at: tuple[float, float, float],
-) -> None:
-    """A bar for each layer without all of its heads, on both sides of the intact score."""
-    style, em, (left, top, cell), bars = sheet.style, sheet.style.em, at, []
-    largest = float(np.abs(ablation.change[[*rows.values()]]).max())
-    for layer, name in names.items():
-        value, ends, words = np.nan, (), ""
-        if (row := rows.get(layer)) is not None:
-            value, ends = float(ablation.change[row]), ablation.intervals[row]
+        title = f"{named}without one head"
+        panels.append(charts.Cells(title=title, names=layers, rgb=scale.rgb(grid), **marks))
+    places = {cell: row for row, cell in enumerate(ablation.cells) if cell[0] == stack}
+    whole = {layer: places[stack, layer, -1] for layer in layers if (stack, layer, -1) in places}
+    if whole:
+        largest, rows = float(np.abs(ablation.change[[*whole.values()]]).max()), []
+        for row in map(whole.get, layers):
+            if row is None:
+                rows.append(charts.Row({}))
+                continue
+            value = float(ablation.change[row])
             words = short_change(value, largest) + " •" * bool(ablation.significant[row])
-        colour = style.negative if value < 0 else style.positive
-        bars.append(charts.Bar(name, (value, *ends), words, colour))
-    room = sheet.width - sheet.widest(bar.words for bar in bars) - 0.8 * em - left
-    box, (low, high) = (left, top, room, len(bars) * cell), charts.ends_of(bars)
-    axes = sheet.axes(box)
-    axes.set_xlim(low, high)
-    charts.draw_bars(sheet, bars, axes, box, edge=sheet.width)
-    zero, bottom = left - low / (high - low) * room, top + box[3]
-    words = f"intact {short_change(ablation.baseline, max(-low, high))}"
-    sheet.line([zero, zero], [top - 0.4 * em, bottom + 0.4 * em], colour=style.ink, line=0.7)
-    half = sheet.width_of(words, style.small) / 2
-    middle = min(max(zero, left + half), sheet.width - half)
-    sheet.note(middle, bottom + 1.0 * em, words, anchor="center")
+            rows.append(charts.Row({value < 0: (value, *ablation.intervals[row])}, words))
+        ends = charts.ends_of(rows)
+        panels.append(
+            charts.Rows(
+                title=f"{named}without the whole layer",
+                under=f"change; intact {short_change(ablation.baseline, max(-ends[0], ends[1]))}",
+                names=layers,
+                rows=rows,
+                looks={False: (style.positive, "bar"), True: (style.negative, "bar")},
+                ends=ends,
+            )
+        )
+    return panels
 
 
-@draws("alignment study")
-def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
+@specified("alignment study")
+def alignment_figure(study: Any) -> Spec:
     """Alignment error rate of every head and layer, by weight and by norm, for both states of the
     decoder.
 
@@ -158,13 +117,12 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
 
     Args:
         study: an `AlignmentStudy`.
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: nothing was counted, an unknown option, or matplotlib is missing.
+        FigureError: nothing was counted.
 
     Example:
-        >>> alignment_figure(alignment_study(model, tokenizer, pairs)).save("alignment.pdf")
+        >>> alignment_study(model, tokenizer, pairs).figure().save("alignment.pdf")
     """
     if not study.sentences:
         raise FigureError(
@@ -189,20 +147,19 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
         scale = sheet.style.score_scale(max(baseline, 1 - baseline), power=1.0)
         # A filled dot for weights, a square of paper for norms.
         looks = {"weight": (sheet.style.ink, "dot"), "norm": (sheet.style.ink, "square")}
-        for state in STATES:
-            y = _aligned_state(sheet, study, state, scale=scale, looks=looks, y=y)
+        for state, words in STATES.items():
+            sheet.text(0.0, y + 0.6 * sheet.style.em, f"{state}: {words}")
+            panels = _aligned_state(study, state, scale, looks)
+            y = charts.draw_panels(sheet, y + 1.4 * sheet.style.em, panels, least=2.0, gap=0.8)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
         values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
         y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
         legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
-        return sheet.legend(legend, y, charts.draw_mark) + GAP * sheet.style.em
+        return sheet.legend(legend, y, charts.draw_mark)
 
-    return draw_result(
-        study,
-        options,
-        draw,
-        kind="alignment",
+    return Spec(
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
+        body=draw,
         note=f"alignment error rate in %, {counted(study.sentences, 'sentence')}",
         notes=notes,
         cells=[(layer, head) for layer in study.layers for head in range(study.heads)],
@@ -210,57 +167,48 @@ def alignment_figure(study: Any, **options: Unpack[ResultOptions]) -> Figure:
 
 
 def _aligned_state(
-    sheet: Sheet, study: Any, state: str, *, scale: Scale, looks: dict[str, Any], y: float
-) -> float:
-    """The maps of one state, and behind them all heads of each layer together: a mark for each of
-    weight and norm, and the diagonal as a line; return the next y.
+    study: Any, state: str, scale: Scale, looks: dict[Any, charts.Look]
+) -> list[charts.Panel]:
+    """The maps of one state, the heads and all heads of a layer together, each with its own best
+    cell; and a mark for each of weight and norm, with the diagonal.
     """
-    style, em, heads, count = sheet.style, sheet.style.em, study.heads, len(study.layers)
-    rates_of = {by: study.error_rates(by, state) for by in looks}
-    rates_of = {by: rates for by, rates in rates_of.items() if not np.isnan(rates).all()}
-    x, columns, gap = sheet.width_of("00", style.small) + 0.6 * em, heads + 1 + ALL_APART, 1.6 * em
-    room = (MAPS_OF_ALIGNMENT * sheet.width - x - gap * len(BY)) / len(BY)
-    cell, top, rows = min(ALIGNED_CELL, room / columns), y + 2.8 * em, study.layers
-    sheet.text(x, y + 0.6 * em, f"{state}: {STATES[state]}")
-    for by, rates in rates_of.items():
-        sheet.note(x, y + 2.0 * em, BY[by] if room > sheet.width_of(BY[by]) else by)
-        # The heads, and behind a gap all heads of a layer together: each has its own best cell.
-        for known, start in ((rates[:, :-1], 0.0), (rates[:, -1:], heads + ALL_APART)):
-            hidden, words = np.isnan(known), {}
-            best = [] if hidden.all() else [divmod(int(np.nanargmin(known)), known.shape[1])]
-            for row, column in np.argwhere(~hidden & (cell >= NUMBERED_CELL)).tolist():
-                words[row, column] = f"{100 * known[row, column]:.0f}"
-            marks: dict[str, Any] = {"hidden": hidden, "frames": best, "words": words, "rows": rows}
-            marks["columns"], at = ["all"] if start else None, (x + start * cell, top)
-            charts.draw_matrix(sheet, scale.rgb(study.baseline - known), at=at, cell=cell, **marks)
-            rows = ()
-        x += columns * cell + gap
-    left = x + 0.6 * em
-    box = (left, top, sheet.width - sheet.width_of("100", style.small) / 2 - left, count * cell)
-    axes = charts.draw_grid(sheet, box, (0.0, 1.0), lambda rate: f"{100 * rate:.0f}")
-    if np.isfinite(study.baseline_interval).all():
-        axes.axvspan(*study.baseline_interval, color=style.masked, zorder=0)
-    axes.axvline(study.baseline, color=style.muted, linewidth=1.0, zorder=1)
-    half = sheet.width_of("diagonal", style.small) / 2
-    middle = min(left + study.baseline * box[2], sheet.width - half)
-    sheet.note(middle, top - 0.8 * em, "diagonal", anchor="center")
-    values: list[dict[str, charts.Value]] = [{} for _ in range(count)]
-    for by, rates in rates_of.items():
-        for row, rate, ends in zip(values, rates, study.intervals(by, state), strict=True):
-            row[by] = (rate[-1], *ends[-1])
-    charts.draw_values(sheet, axes, values, looks, spread=0.36, size=min(1.9, 0.4 * cell))
-    return top + box[3] + 2.8 * em
+    panels: list[charts.Panel] = []
+    rows = [charts.Row({}) for _ in study.layers]
+    for by in looks:
+        rates, known = study.error_rates(by, state), {"names": study.layers}
+        if np.isnan(rates).all():
+            continue
+        for part in (rates[:, :-1], rates[:, -1:]):
+            hidden, words = np.isnan(part), {}
+            best = [] if hidden.all() else [divmod(int(np.nanargmin(part)), part.shape[1])]
+            for row, column in np.argwhere(~hidden).tolist():
+                words[row, column] = f"{100 * part[row, column]:.0f}"
+            look = {"rgb": scale.rgb(study.baseline - part), "hidden": hidden, "frames": best}
+            panels.append(charts.Cells(title=BY[by], words=words, **look, **known))
+        panels[-1] = replace(panels[-1], title="", below=["all"])
+        for row, rate, ends in zip(rows, rates, study.intervals(by, state), strict=True):
+            row.values[by] = (rate[-1], *ends[-1])
+    panels.append(
+        charts.Rows(
+            title="all, and the diagonal",
+            names=study.layers,
+            rows=rows,
+            looks=looks,
+            base=(study.baseline, *study.baseline_interval),
+            spread=0.36,
+            written="{:.0%}".format,
+        )
+    )
+    return panels
 
 
-@draws("comparison")
-@draws("effect")
-def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultOptions]) -> Figure:
+@specified("comparison", "effect")
+def difference_figure(difference: Comparison | Effect) -> Spec:
     """The Jensen-Shannon distance of every head of the first record from its partner in the second;
     dots mark heads that moved by more than the baseline, frames those that were changed.
 
     Args:
         difference: the result of `headscope.compare` or `headscope.effect`.
-        **options: see `ResultOptions`.
 
     Raises:
         FigureError: an unknown option, or matplotlib is missing.
@@ -290,19 +238,14 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
             for layer, head in stack.changed:
                 frames.append((layers.index(layer), head))
                 dots[frames[-1]] = False
-            marks = {"hidden": np.isnan(grid), "dots": dots, "frames": frames, "rows": layers}
+            marks = {"hidden": np.isnan(grid), "dots": dots, "frames": frames, "names": layers}
             title = sheet.shown(name) * (len(stacks) > 1)
-            maps.append((title, "", {"rgb": scale.rgb(grid), **marks}))
-        return (
-            charts.colour_bar(sheet, scale, "nats", y=charts.draw_maps(sheet, y, maps))
-            + GAP * sheet.style.em
-        )
+            maps.append(charts.Cells(title=title, rgb=scale.rgb(grid), **marks))
+        return charts.colour_bar(sheet, scale, "nats", y=charts.draw_panels(sheet, y, maps))
 
-    return draw_result(
-        difference,
-        options,
-        draw,
+    return Spec(
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
+        body=draw,
         note=note,
         notes=notes,
         cells=[cell for each in stacks.values() for cell in each.cells],
@@ -310,14 +253,10 @@ def difference_figure(difference: Comparison | Effect, **options: Unpack[ResultO
     )
 
 
-@draws("mechanism")
+@specified("mechanism")
 def mechanism_figure(
-    mechanism: Any,
-    *,
-    at: Collection[tuple[int, int]] | None = None,
-    of: str = "margin",
-    **options: Unpack[ResultOptions],
-) -> Figure:
+    mechanism: Any, *, at: Collection[tuple[int, int]] | None = None, of: str = "margin"
+) -> Spec:
     """For each head, in how many texts each neuron carries the score of the query at each position.
 
     Neurons that carry a pattern at every position are stripes from top to bottom; neurons that
@@ -327,14 +266,13 @@ def mechanism_figure(
         mechanism: the result of `headscope.mechanism`.
         at: layer and head of up to 12 heads to draw; by default all that were analysed.
         of: ``"margin"`` or ``"score"``, see `Mechanism`.
-        **options: see `ResultOptions`.
 
     Raises:
-        FigureError: more heads than 12, an unknown option, or matplotlib is missing.
+        FigureError: more heads than 12.
         RecordError: a head that was not analysed, or an unknown reading.
 
     Example:
-        >>> mechanism_figure(mechanism(records, [(2, 0), (7, 3)])).save("neurons.pdf")
+        >>> mechanism(records, [(2, 0), (7, 3)]).figure().save("neurons.pdf")
     """
     cells = list(mechanism.cells if at is None else at)
     if not 0 < len(cells) <= MOST_MECHANISMS:
@@ -359,15 +297,13 @@ def mechanism_figure(
             jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
             note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
             note += f"Jaccard {jaccard} (chance {chance})"
-            of_head = {"rgb": rgb, "rows": range(len(shares))}
-            maps.append(("head {}-{}".format(*cell), note, of_head))
-        return charts.draw_maps(sheet, y, maps, wide=PANEL, cell=sheet.width, tall=POSITION)
+            look = {"rgb": rgb, "names": range(len(shares)), "high": POSITION}
+            maps.append(charts.Cells(title="head {}-{}".format(*cell), note=note, **look))
+        return charts.draw_panels(sheet, y, maps, least=PANEL)
 
-    return draw_result(
-        mechanism,
-        options,
-        draw,
+    return Spec(
         title=f"{mechanism.model or 'Heads'}: {what} that carry attention",
+        body=draw,
         note=f"{looks}, {mechanism.texts} texts, read by the {of}",
         notes=[
             "colour: share of texts in which a neuron is among the fewest that carry the score, "
@@ -376,5 +312,4 @@ def mechanism_figure(
             "Jaccard: how alike the sets of two positions are",
         ],
         cells=cells,
-        chosen=f", at={cells!r}, of={of!r}",
     )

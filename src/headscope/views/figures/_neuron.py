@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -11,21 +12,21 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.record import Layer
 from headscope.views.figures import charts
-from headscope.views.figures._frame import closing, heading, named_every
+from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import Combined, largest_of
 from headscope.views.figures._plan import FigurePlan
-from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, percent, short_score, short_weight
+from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._style import percent, short_score, short_weight
 
-PITCH, GAP, QUERY_HEIGHT = 1.3, 0.8, 1.2
-"""Height of a row, gap between columns and height of the query, in units of the font size."""
+PITCH, GAP = 1.3, 1.2
+"""Height of a row and gap between columns, in units of the font size."""
+TALLEST, CELLS = 190.0, 0.36
+"""Height of all rows in millimetres, and share of the width that the features have."""
 ORDERS = {
     "model": "in the model's order",
     "ranked": "by contribution to the score margin of the attended keys",
     "pairs": "in the pairs that rotary positions turn, fastest first",
 }
-BESIDE = 110.0
-"""Width in millimetres from which the two colour bars are side by side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,42 +84,46 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
     neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
     order = ordered(neurons, layer, plan.options.get("neurons", "model"))
     y = heading(sheet, plan, plan.where)
-    # Names, two pictures and three columns of bars.
-    pitch, gap = min(PITCH * em, 190.0 / len(tokens)), GAP * em
-    size, every = sheet.naming(pitch, len(tokens))
-    widest = max(sheet.width_of(sheet.token_name(tokens, at), size) for at in range(len(tokens)))
-    names = max(min(0.18 * sheet.width, widest), sheet.width_of("query q", style.small)) + 0.4 * em
-    rest = sheet.width - names - 4 * gap
-    bar = max(0.11 * rest, 2.3 * sheet.width_of("−0.0", style.small))
-    # The query's features stand above those of the keys.
-    picture, high = (rest - 3 * bar) / 2, QUERY_HEIGHT * em
-    lefts = names + np.cumsum([0.0, picture + gap, picture + gap, bar + gap, bar + gap])
-    top, tall = y + high + 1.6 * em, len(tokens) * pitch
-    for left, words in zip(lefts, ("key k", "q × k", "q · k", "score", "weight"), strict=True):
-        sheet.note(left, top - 0.8 * em, words)
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
     products = style.score_scale(largest_of(neurons.products))
-    sheet.note(names - 0.4 * em, y + high / 2, "query q", anchor="right")
-    row = both.rgb(neurons.query[None, order])
-    sheet.cells(row, at=(names, y), size=(picture, high), framed=False)
-    of_keys = (both, neurons.keys), (products, neurons.products)
-    for left, (scale, values) in zip(lefts, of_keys, strict=False):
-        look = {"at": (left, top), "size": (picture, tall), "hidden": np.isnan(values)}
-        sheet.cells(scale.rgb(values[:, order]), framed=False, **look)
-    for token in range(0, len(tokens), every):
-        at = (names - 0.4 * em, top + (token + 0.5) * pitch)
-        sheet.name(tokens, token, at, 0.18 * sheet.width, size=size, anchor="right")
-    _bars(sheet, neurons.dots, (lefts[2], top, bar, tall))
-    _bars(sheet, neurons.scores, (lefts[3], top, bar, tall))
-    box = (lefts[4], top, bar, tall)
-    _bars(sheet, neurons.weights, box, plan.colour, size=min(style.small, size))
-    y, masked, half = top + tall + 1.5 * em, bool(np.isnan(neurons.scores).any()), sheet.width / 2
-    is_wide = sheet.width > BESIDE
-    spans = [(0.0, half), (1.1 * half, sheet.width)] if is_wide else [None, None]
-    below = charts.colour_bar(sheet, both, "q, k", y=y, span=spans[0], masked=masked)
-    y = y if is_wide else below
-    y = charts.colour_bar(sheet, products, "q × k", y=y, span=spans[1])
-    closing(sheet, plan, y, [*_notes(plan, neurons), named_every(every)])
+    count = len(tokens)
+    pitch = min(PITCH * em, TALLEST / (count + 2))
+    # The query's features stand above those of the keys, apart from them by an empty row.
+    names = [sheet.token_name(tokens, token) for token in range(count)]
+    look: dict[str, Any] = {"names": ["query q", "", *names], "high": pitch}
+    above, panels = neurons.query[order], []
+    for title, scale, query, keys in (
+        ("key k", both, above, neurons.keys),
+        ("q × k", products, np.zeros(len(order)), neurons.products),
+    ):
+        values = np.concatenate([[query, np.zeros(len(order))], keys[:, order]])
+        hidden, rgb = np.isnan(values), scale.rgb(values)
+        panels.append(
+            charts.Cells(
+                note=title, rgb=rgb, hidden=hidden, below=[""] * len(order), framed=False, **look
+            )
+        )
+    signs = {False: (style.positive, "bar"), True: (style.negative, "bar")}
+    weights = dict.fromkeys(signs, (plan.colour, "bar"))
+    for title, values, looks in (
+        ("q · k", neurons.dots, signs),
+        ("score", neurons.scores, signs),
+        ("weight", neurons.weights, weights),
+    ):
+        rows = [charts.Row({}), charts.Row({})]
+        for value in values.tolist():
+            words, seen = short_weight(value) * (looks is weights), not np.isnan(value)
+            rows.append(charts.Row({value < 0: (value,)} if seen else {}, words * seen))
+        ends = {
+            "ends": charts.ends_of(rows),
+            "written": short_weight if looks is weights else short_score,
+        }
+        panels.append(charts.Rows(note=title, rows=rows, looks=looks, **ends, **look))
+    y = charts.draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS)
+    masked = bool(np.isnan(neurons.scores).any())
+    y = charts.colour_bar(sheet, both, "q, k", y=y, masked=masked)
+    y = charts.colour_bar(sheet, products, "q × k", y=y)
+    closing(sheet, plan, y, _notes(plan, neurons))
 
 
 def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = None) -> Neurons:
@@ -157,28 +162,6 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
         scores=np.where(hidden, np.nan, scores),
         weights=np.where(hidden, np.nan, np.asarray(weights, np.float64)),
     )
-
-
-def _bars(
-    sheet: Sheet, values: np.ndarray, box: Box, colour: str = "", *, size: float = 0.0
-) -> None:
-    """A bar for each number; a weight is written beside its bar where it fits, and of scores, which
-    have the colours of signs, both ends below.
-    """
-    style, (left, top, wide, tall), pitch, bars = sheet.style, box, box[3] / len(values), []
-    for value in values.tolist():
-        words = short_weight(value) if colour and pitch > 0.9 * size * POINT else ""
-        fill = colour or (style.positive if value >= 0 else style.negative)
-        bars.append(charts.Bar("", (value,), words, fill))
-    room = wide - (sheet.width_of("<.001", style.small) + 0.3 * style.em) * bool(colour)
-    axes, (low, high) = sheet.axes((left, top, room, tall)), charts.ends_of(bars)
-    axes.set_xlim(low, high)
-    axes.axvline(0.0, color=style.faint, linewidth=0.4, clip_on=False)
-    charts.draw_bars(sheet, bars, axes, (left, top, room, tall), size=size)
-    for value, anchor in () if colour else ((low, "left"), (high, "right")):
-        if abs(value) > 0.15 * (high - low):
-            place = (left + (value - low) / (high - low) * room, top + tall + 0.55 * style.em)
-            sheet.note(*place, short_score(value), anchor=anchor)
 
 
 def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:

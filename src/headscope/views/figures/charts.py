@@ -1,41 +1,164 @@
-"""The charts: matrices, lines over layers, dots with intervals, bars; and the colour bar."""
+"""The charts: matrices, rows of marks or bars with intervals, lines; and the colour bar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from headscope.views.figures._sheet import LEADING, Box, Sheet
-from headscope.views.figures._style import (
-    POINT,
-    Scale,
-    number_written,
-    parse_hex,
-    percent_written,
-    text_on,
-)
+from headscope.views.figures._style import POINT, Scale, number_written, parse_hex, text_on
 
 Cell = tuple[int, int]
-NO_WORDS: Mapping[Cell, str] = {}
 Ends = tuple[float, float]
+Value = tuple[float, ...]
+"""A number, and the ends of its interval where they are known."""
 Look = tuple[str, str]
-"""Colour and shape of a mark."""
+"""Colour and shape of a mark, or ``"bar"``."""
 SHAPES = {"dot": "o", "ring": "o", "tick": "|", "diamond": "D", "triangle": "^", "square": "s"}
 """Matplotlib's name of each shape; all but the dot and the tick are hollow."""
 ROW = 1.75
-"""Height of a row of dots, in units of the font size."""
+"""Height of a row, in units of the font size."""
 MARK, DOT = 1.7, 0.9
 """Diameter of a mark, and of a point of a line, in millimetres."""
-MOST_SIDE = 0.4
-"""Largest share of the width for the names of rows."""
+MOST_SIDE, BESIDE_ROWS = 0.4, 0.6
+"""Shares of the width: of names of rows at most, and of what is left of matrices beside rows."""
+NARROW = 2.5
+"""Numbers below an axis for which there is room, from which on they are round."""
 LARGEST_CELL = 7.0
 """Millimetres of a cell of a matrix."""
-NARROWEST = 15.0
-"""Millimetres of lines, below which panels are not side by side."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panel:
+    """A chart with what stands around it.
+
+    Args:
+        title: over it, in as many lines as it needs.
+        note: small, below the title.
+        under: name of its numbers, below it.
+        names: of its rows, on the left.
+        high: height of a row in millimetres, or of lines; by default what is needed.
+        ends: the numbers at both ends of its axis.
+        written: how these are written.
+    """
+
+    title: str = ""
+    note: str = ""
+    under: str = ""
+    names: Sequence[object] = ("",)
+    high: float | None = None
+    ends: Ends = (0.0, 1.0)
+    written: Callable[[float], str] = number_written
+
+    @property
+    def columns(self) -> int:
+        """Cells side by side; 0 of what is no matrix."""
+        return 0
+
+    @property
+    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Words of its own on its left and its right."""
+        return (), ()
+
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw it in a box."""
+        raise NotImplementedError
+
+
+def draw_panels(
+    sheet: Sheet,
+    y: float,
+    panels: Sequence[Panel],
+    *,
+    least: float = 1000.0,
+    gap: float = 1.6,
+    cells: float = BESIDE_ROWS,
+) -> float:
+    """Draw panels side by side, in as many lines as they need; return the next y.
+
+    Panels that all have the same rows have the names of these once in each line.
+
+    Args:
+        sheet: what is drawn on.
+        y: where they begin.
+        panels: in their order.
+        least: smallest width of a chart in millimetres; by default they stand below each other.
+        gap: between two panels, in units of the font size.
+        cells: share of the width that matrices take beside rows.
+    """
+    em, gap = sheet.style.em, gap * sheet.style.em
+    is_numbered = not isinstance(panels[0].names[0], str)
+    side = max(sheet.widest(map(str, each.names), of_notes=is_numbered) for each in panels)
+    side = min(side, MOST_SIDE * sheet.width / min(2, len(panels))) + 0.8 * em * (side > 0)
+    is_shared = len({(*each.names,) for each in panels}) == 1
+    sides = []
+    for each in panels:
+        left, right = map(sheet.widest, each.beside)
+        left += 0.6 * em * (left > 0) + side * (not is_shared)
+        sides.append((left, right + (0.8 * em) * (each.columns == 0)))
+    start, around = side * is_shared, [left + right + gap for left, right in sides]
+    room = sheet.width - start + gap
+    columns = min(len(panels), max(1, int(room / (least + max(around)))))
+    # All lines are about equally full.
+    columns = -(-len(panels) // -(-len(panels) // columns))
+    for first in range(0, len(panels), columns):
+        part = slice(first, first + columns)
+        line, x, places = panels[part], start, []
+        wide = _widths(line, room * len(line) / columns - sum(around[part]), cells)
+        for (left, right), of in zip(sides[part], wide, strict=True):
+            places.append(x + left)
+            x += left + of + right + gap
+        titled = [(x, each.title) for x, each in zip(places, line, strict=True) if each.title]
+        stops = [*(x - 0.4 * gap for x, _ in titled[1:]), sheet.width][: len(titled)]
+        tops = [sheet.titles(y, [of], end - of[0]) for of, end in zip(titled, stops, strict=True)]
+        y = max([y, *tops]) + (0.4 + 1.3 * any(each.note for each in line)) * em
+        # Rows are as high as those of the matrices beside them.
+        matrices = [each for each in line if each.columns] or line
+        tall = max(
+            _tall(each, of, em) for each, of in zip(line, wide, strict=True) if each in matrices
+        )
+        for each, x, of in zip(line, places, wide, strict=True):
+            box = (x, y, of, _tall(each, of, em) if matrices == line else tall)
+            sheet.note(x, y - 1.0 * em, each.note)
+            if not is_shared or each is line[0]:
+                _draw_names(sheet, each, box, side)
+            each.draw(sheet, box)
+            sheet.note(x + of / 2, y + box[3] + 2.0 * em, each.under, anchor="center")
+        y += tall + (2.2 + any(each.under for each in line)) * em
+    return y
+
+
+def _widths(line: Sequence[Panel], room: float, cells: float) -> list[float]:
+    """Widths of the charts of a line: equal ones, but beside rows cells are square."""
+    counts = [each.columns for each in line]
+    if not any(counts) or all(counts):
+        return [room / len(line)] * len(line)
+    cell = min(LARGEST_CELL, cells * room / sum(counts))
+    rest = (room - cell * sum(counts)) / counts.count(0)
+    return [count * cell or rest for count in counts]
+
+
+def _tall(panel: Panel, wide: float, em: float) -> float:
+    """Height of a panel where it is so wide."""
+    cell = min(LARGEST_CELL, wide / panel.columns) if panel.columns else ROW * em
+    return len(panel.names) * (panel.high or cell)
+
+
+def _draw_names(sheet: Sheet, panel: Panel, box: Box, side: float) -> None:
+    """The names of rows on the left of a box, numbers in small; some where they stand close."""
+    style, (x, y, _, tall), names = sheet.style, box, panel.names
+    pitch = tall / len(names)
+    size, every = sheet.naming(pitch, len(names))
+    for row in range(0, len(names), every):
+        look: dict[str, Any] = {"size": size, "anchor": "right"}
+        if not isinstance(names[row], str):
+            look |= {"size": min(size, style.small), "colour": style.muted}
+        name = sheet.fitted(str(names[row]), side - 0.5 * style.em, look["size"])
+        sheet.text(x - 0.5 * style.em, y + (row + 0.5) * pitch, name, **look)
 
 
 def draw_grid(
@@ -54,10 +177,12 @@ def draw_grid(
     from matplotlib.ticker import MaxNLocator
 
     axes, style = sheet.axes(box), sheet.style
-    # As many as have room for their words.
+    # As many as have room for their words, or else both ends.
     room = box[3] / (2 * style.em) if level else box[2] / (1.3 * sheet.widest(map(written, ends)))
-    steps = MaxNLocator(max(1, min(5, int(room))), steps=[1, 2.5, 5, 10])
-    ticks = [tick for tick in steps.tick_values(*ends) if ends[0] - 1e-9 <= tick <= ends[1] + 1e-9]
+    steps = MaxNLocator(max(1, min(5, int(room))), steps=[1, 2.5, 5, 10]).tick_values(*ends)
+    ticks = [tick for tick in steps if ends[0] - 1e-9 <= tick <= ends[1] + 1e-9]
+    if room < NARROW:
+        ticks = [end for end in ends if abs(end) > 0.15 * (ends[1] - ends[0])]
     along = axes.yaxis if level else axes.xaxis
     along.set_ticks(ticks, [written(tick) for tick in ticks])
     along.grid(visible=True, color=style.edge, linewidth=0.4)
@@ -67,243 +192,146 @@ def draw_grid(
     return axes
 
 
-def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved down or up so that none overlap and none is below the lowest."""
-    names, placed, above = sorted(heights, key=heights.__getitem__), {}, -np.inf
-    for name in names:
-        placed[name] = above = max(heights[name], above + least)
-    for name in reversed(names):
-        placed[name] = min(placed[name], lowest)
-        lowest = placed[name] - least
-    return placed
-
-
-def draw_matrix(  # noqa: PLR0913 - what a matrix may show
-    sheet: Sheet,
-    rgb: UInt8[np.ndarray, "row column 3"],
-    *,
-    at: tuple[float, float],
-    cell: float,
-    tall: float | None = None,
-    rows: Sequence[int] = (),
-    columns: Sequence[object] | None = None,
-    hidden: Bool[np.ndarray, "row column"] | None = None,
-    dots: Bool[np.ndarray, "row column"] | None = None,
-    frames: Collection[Cell] = (),
-    words: Mapping[Cell, str] = NO_WORDS,
-) -> None:
-    """A coloured cell for each head.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells(Panel):
+    """A matrix: a coloured cell for each head, or others.
 
     Args:
-        sheet: what is drawn on.
         rgb: colours of the cells, such as of layers and heads.
-        at: x and y of the upper left corner of the cells.
-        cell: millimetres of a cell.
-        tall: its height, where it is another.
-        rows: names of the rows on the left, such as numbers of layers; may be none.
-        columns: names of the columns below; by default their numbers.
+        below: names of the columns; by default their numbers.
         hidden: True where there is no head, or no number of it.
         dots: True where a cell has a dot.
         frames: row and column of cells that are framed.
-        words: of each cell.
+        words: of each cell, written where they have room.
+        framed: whether a thin line is around all.
     """
-    style, (x, y), (count, heads), tall = sheet.style, at, rgb.shape[:2], tall or cell
 
-    def middle(row: int, column: int) -> tuple[float, float]:
-        return x + (column + 0.5) * cell, y + (row + 0.5) * tall
+    rgb: UInt8[np.ndarray, "row column 3"]
+    below: Sequence[object] | None = None
+    hidden: Bool[np.ndarray, "row column"] | None = None
+    dots: Bool[np.ndarray, "row column"] | None = None
+    frames: Collection[Cell] = ()
+    words: Mapping[Cell, str] = field(default_factory=dict)
+    framed: bool = True
 
-    sheet.cells(rgb, at=at, size=(heads * cell, count * tall), hidden=hidden)
-    for row, column in [] if dots is None else np.argwhere(dots).tolist():
-        sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
-    for row, column in frames:
-        sheet.rect(x + column * cell, y + row * tall, cell, tall, edge=style.ink, line=1.0, layer=4)
-    for place, says in words.items():
-        ink = text_on(rgb[place])
-        sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
-    for row in range(0, len(rows), max(1, int(np.ceil(1.3 * style.small * POINT / tall)))):
-        sheet.note(x - 0.4 * style.em, middle(row, 0)[1], str(rows[row]), anchor="right")
-    named = [str(each) for each in columns or range(heads)]
-    room = max(sheet.widest(named[-1:]), style.small * POINT)
-    below = y + count * tall + 0.7 * style.em
-    for column in range(0, heads, max(1, int(np.ceil(1.3 * room / cell)))):
-        sheet.note(middle(0, column)[0], below, named[column], anchor="center")
+    @property
+    def columns(self) -> int:
+        """Cells side by side."""
+        return self.rgb.shape[1]
 
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw cells from the upper left corner of the box on, and the names of columns below."""
+        style, (x, y, wide, high), rgb = sheet.style, box, self.rgb
+        cell, tall = wide / self.columns, high / len(rgb)
+        # Cells of a height of their own fill the width.
+        cell = cell if self.high else min(LARGEST_CELL, cell)
 
-Map = tuple[str, str, Mapping[str, Any]]
-"""The title of a matrix, a note below it, and what `draw_matrix` takes."""
+        def middle(row: int, column: int) -> tuple[float, float]:
+            return x + (column + 0.5) * cell, y + (row + 0.5) * tall
 
-
-def draw_maps(
-    sheet: Sheet,
-    y: float,
-    maps: Sequence[Map],
-    *,
-    wide: float = 1000.0,
-    cell: float = LARGEST_CELL,
-    tall: float | None = None,
-) -> float:
-    """Draw matrices side by side, each below its title and note; return the next y.
-
-    Args:
-        sheet: what is drawn on.
-        y: where they begin.
-        maps: see `Map`.
-        wide: smallest width of a map in millimetres; by default they stand below each other.
-        cell: width of its cells at most.
-        tall: their height, where it is another.
-    """
-    em, shapes = sheet.style.em, [of["rgb"].shape for _, _, of in maps]
-    side = sheet.widest(str(row) for _, _, of in maps for row in of["rows"]) + 0.6 * em
-    rows, columns = max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
-    head = (1.4 * any(title for title, *_ in maps) + 1.3 * any(note for _, note, _ in maps)) * em
-
-    def pitch(width: float) -> float:
-        return min(cell, (width - side) / columns)
-
-    places, width, bottom = sheet.panels(
-        y,
-        len(maps),
-        (min(wide, sheet.width), sheet.width),
-        gap=1.6 * em,
-        tall=lambda width: head + 2.0 * em + rows * (tall or pitch(width)),
-    )
-    for (title, note, of), (left, top) in zip(maps, places, strict=True):
-        sheet.text(left + side, top + 0.6 * em, title)
-        sheet.note(left + side, top + 1.8 * em, note)
-        draw_matrix(sheet, at=(left + side, top + head), cell=pitch(width), tall=tall, **of)
-    return bottom
-
-
-Value = tuple[float, ...]
-"""A number, and the ends of its interval where they are known."""
-
-
-class Bar(NamedTuple):
-    """A bar: its name on the left, its value, and the words on its right."""
-
-    name: str
-    value: Value
-    words: str
-    colour: str
-
-
-def draw_bars(
-    sheet: Sheet,
-    bars: Sequence[Bar],
-    axes: Any,
-    box: Box,
-    *,
-    edge: float | None = None,
-    size: float | None = None,
-) -> None:
-    """Draw bars from 0 on with their intervals in axes over this box of the sheet.
-
-    Words of bars, of this size in points, end at the x of the edge; by default they stand behind
-    their bars.
-    """
-    style, (x, y, wide, tall), (low, high) = sheet.style, box, axes.get_xlim()
-    axes.set_ylim(len(bars), 0)
-    for number, (name, value, words, colour) in enumerate(bars):
-        middle = y + (number + 0.5) * tall / len(bars)
-        sheet.note(x - 0.5 * style.em, middle, name, anchor="right")
-        if np.isnan(value[0]):
-            continue
-        axes.barh(number + 0.5, np.clip(value[0], low, high), 0.6, color=colour)
-        draw_interval(axes, value, number + 0.5, color=style.ink, linewidth=0.8)
-        last = np.clip(np.nanmax([0.0, *value]), low, high)
-        end = edge or x + wide * (last - low) / (high - low) + 0.5 * style.em
-        look = {"size": size or style.small, "colour": style.muted}
-        sheet.text(end, middle, words, anchor="right" if edge else "left", **look)
-
-
-def ends_of(bars: Sequence[Bar]) -> Ends:
-    """The ends of an axis that shows all of these bars, their intervals and 0."""
-    spots = [end for bar in bars for end in bar.value if np.isfinite(end)]
-    low = min(0.0, *spots, 0.0)
-    # Where all bars are empty this only avoids dividing by zero.
-    return low, max(low + 1e-12, *spots, 0.0)
-
-
-def draw_interval(axes: Any, shown: Value, level: float, **look: Any) -> None:
-    """A line over the interval of a number, where it is known; it ends with the axes."""
-    if len(shown) > 1 and np.isfinite(shown[1:]).all():
-        axes.plot(np.clip(shown[1:], *axes.get_xlim()), [level, level], **look)
+        look = {"hidden": self.hidden, "framed": self.framed}
+        sheet.cells(rgb, at=(x, y), size=(self.columns * cell, high), **look)
+        for row, column in [] if self.dots is None else np.argwhere(self.dots).tolist():
+            sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
+        for row, column in self.frames:
+            at = (x + column * cell, y + row * tall, cell, tall)
+            sheet.rect(*at, edge=style.ink, line=1.0, layer=4)
+        fits = sheet.widest(self.words.values()) < 0.95 * cell
+        for place, says in self.words.items() if fits else ():
+            ink = text_on(rgb[place])
+            sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
+        named = [str(each) for each in self.below or range(self.columns)]
+        step = max(sheet.widest(named[-1:]), style.small * POINT)
+        for column in range(0, self.columns, max(1, int(np.ceil(1.3 * step / cell)))):
+            below = y + high + 0.7 * style.em
+            sheet.note(middle(0, column)[0], below, named[column], anchor="center")
 
 
 class Row(NamedTuple):
-    """One line: its name on the left, a value for each series, a note on the right."""
+    """One row: a value for each series, and words behind it."""
 
-    name: str
-    values: Mapping[str, Value]
-    note: str = ""
+    values: Mapping[Any, Value]
+    words: str = ""
 
 
-def draw_dots(
-    sheet: Sheet,
-    y: float,
-    rows: Sequence[Row],
-    *,
-    ends: Ends,
-    written: Callable[[float], str] = number_written,
-) -> float:
-    """Draw a line for each row, the legend above; return the next y.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows(Panel):
+    """Marks or bars with their intervals, in rows.
 
     Args:
-        sheet: what is drawn on.
-        y: where it begins.
-        rows: from above.
-        ends: the numbers at the left and the right end.
-        written: how they are written.
+        rows: from above; the first value of each is drawn over the others.
+        looks: of each series: its colour, and a shape or ``"bar"``. Words stand behind bars, and
+            else on the right of all rows.
+        base: a number, and the ends of its interval, with which all are compared.
+        spread: distance of the marks of a row, as a part of it; lines then stand between rows.
     """
-    style, series = sheet.style, list(dict.fromkeys(name for row in rows for name in row.values))
+
+    rows: Sequence[Row]
+    looks: Mapping[Any, Look]
+    base: Value = ()
+    spread: float = 0.0
+
+    @property
+    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
+        """On the right the words of rows."""
+        return (), [row.words for row in self.rows if row.values]
+
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw marks over a grid; intervals and bars end with it."""
+        style, axes = sheet.style, draw_grid(sheet, box, self.ends, self.written)
+        if len(self.base) > 1 and np.isfinite(self.base[1:]).all():
+            axes.axvspan(*self.base[1:], color=style.masked, zorder=0)
+        for value in self.base[:1]:
+            axes.axvline(value, color=style.muted, linewidth=1.0, zorder=1)
+        for number in range(1, len(self.rows) if self.spread else 0):
+            axes.axhline(number, color=style.edge, linewidth=0.3, zorder=1)
+        self.draw_marks(sheet, axes, box)
+
+    def draw_marks(self, sheet: Sheet, axes: Any, box: Box) -> None:
+        """Draw marks and bars in axes over this box, with words where rows are high enough."""
+        style, (x, y, wide, tall), (low, high) = sheet.style, box, axes.get_xlim()
+        pitch = tall / len(self.rows)
+        size = min(style.small, sheet.naming(pitch)[0])
+        axes.set_ylim(len(self.rows), 0)
+        for number, row in enumerate(self.rows):
+            # Where no bar ends, words stand behind all marks, and in a row without any at 0.
+            last = high if row.values else 0.0
+            for at, (name, value) in reversed([*enumerate(row.values.items())]):
+                level = number + 0.5 + (at - (len(row.values) - 1) / 2) * self.spread
+                (colour, shape), ends = self.looks[name], np.clip(value[1:], low, high)
+                if shape == "bar":
+                    last = np.clip(np.nanmax([0.0, *value]), low, high)
+                    axes.barh(level, np.clip(np.nan_to_num(value[0]), low, high), 0.6, color=colour)
+                    colour = style.ink
+                else:
+                    draw_mark(sheet, (colour, shape), value[0], level, axes=axes)
+                if len(ends) and np.isfinite(ends).all():
+                    axes.plot(ends, [level, level], color=colour, linewidth=1.0)
+            place = x + wide * (last - low) / (high - low) + 0.6 * style.em
+            words = row.words * (pitch > 0.9 * size * POINT)
+            sheet.text(place, y + (number + 0.5) * pitch, words, size=size, colour=style.muted)
+
+
+def ends_of(rows: Sequence[Row]) -> Ends:
+    """The ends of an axis that shows all of these values, their intervals and 0."""
+    values = [end for row in rows for value in row.values.values() for end in value]
+    spots = [0.0, *(value for value in values if np.isfinite(value))]
+    # Where all are 0 this only avoids dividing by zero.
+    return min(spots), max(min(spots) + 1e-12, *spots)
+
+
+def draw_dots(sheet: Sheet, y: float, rows: Mapping[str, Row], **look: Any) -> float:
+    """Draw named rows of dots, the legend of their series above; return the next y."""
+    style = sheet.style
+    series = list(dict.fromkeys(name for row in rows.values() for name in row.values))
     # The first is a filled dot, its first baseline an upright line, and the others are hollow.
     colours = [style.accent, style.ink, *style.series(len(series) + 2)[1:]]
     shapes = ("dot", "tick", "diamond", "triangle", "square")
     looks = {name: (colours[number], shapes[number % 5]) for number, name in enumerate(series)}
     legend = [(look, sheet.shown(name)) for name, look in looks.items()]
-    y = sheet.legend(legend, y, draw_mark) + 0.4 * style.em
-    names = [sheet.fitted(sheet.shown(row.name), MOST_SIDE * sheet.width) for row in rows]
-    side = max(map(sheet.width_of, names)) + 1.2 * style.em
-    notes = sheet.widest(row.note for row in rows)
-    # Half of the last number is to the right of the axis.
-    right = max(notes + 0.8 * style.em * bool(notes), 1.2 * style.em)
-    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
-        middle = y + (number + 0.5) * ROW * style.em
-        sheet.text(side - 0.8 * style.em, middle, name, anchor="right")
-        sheet.note(sheet.width - notes, middle, row.note)
-    box = (side, y, sheet.width - right - side, len(rows) * ROW * style.em)
-    axes = draw_grid(sheet, box, ends, written)
-    draw_values(sheet, axes, [row.values for row in rows], looks)
-    return y + box[3] + 2.0 * style.em
-
-
-def draw_values(
-    sheet: Sheet,
-    axes: Any,
-    rows: Sequence[Mapping[Any, Value]],
-    looks: Mapping[Any, Look],
-    *,
-    spread: float = 0.0,
-    size: float = MARK,
-) -> None:
-    """Marks with their intervals in rows, which fill the axes.
-
-    Args:
-        sheet: what is drawn on.
-        axes: of the values; intervals end with it.
-        rows: the values of each row by their series, the first drawn over the others.
-        looks: of each series; intervals have its colour.
-        spread: distance of the marks of a row, as a part of it; lines then stand between rows.
-        size: of a mark in millimetres.
-    """
-    axes.set_ylim(len(rows), 0)
-    for number, row in enumerate(rows):
-        if number and spread:
-            axes.axhline(number, color=sheet.style.edge, linewidth=0.3, zorder=1)
-        for at, (name, shown) in reversed(list(enumerate(row.items()))):
-            level = number + 0.5 + (at - (len(row) - 1) / 2) * spread
-            draw_interval(axes, shown, level, color=looks[name][0], linewidth=1.1)
-            draw_mark(sheet, looks[name], shown[0], level, axes=axes, size=size)
+    y = sheet.legend(legend, y, draw_mark)
+    names = [sheet.shown(name) for name in rows]
+    return draw_panels(sheet, y, [Rows(names=names, rows=[*rows.values()], looks=looks, **look)])
 
 
 def draw_mark(
@@ -336,83 +364,58 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinePanel:
-    """A panel of lines: its title and a note below it, what the lines are over, and its name.
+class Lines(Panel):
+    """Lines over layers or other numbers, the first over the others, named on the right.
 
     Args:
-        title: over the panel, in as many lines as it needs.
-        note: small, below the title.
         lines: see `Line`.
         over: numbers of the layers, or others.
-        under: name of what the lines are over.
         below: what is written below which of the numbers; the axis then begins at 0. By default
             the numbers of layers, or some of them.
-        ends: the numbers at the lower and the upper edge.
     """
 
-    title: str = ""
-    note: str = ""
     lines: Sequence[Line]
     over: Sequence[float]
-    under: str
     below: Mapping[float, str] | None = None
-    ends: Ends = (0.0, 1.0)
+
+    @property
+    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The numbers of the axis, and the names of lines."""
+        return [*map(self.written, self.ends)], [line.name for line in self.lines]
+
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw lines with their bands over a grid."""
+        style, (x, y, width, height), layers = sheet.style, box, self.over
+        levels, colours = {}, {}
+        axes, (low, high) = draw_grid(sheet, box, self.ends, self.written, level=True), self.ends
+        below = self.below or {layer: str(layer) for layer in layers[:: max(1, len(layers) // 8)]}
+        axes.set_xticks([*below], [*below.values()])
+        # A single layer still needs an axis of some length.
+        axes.set_xlim(0.0 if self.below else layers[0], max(layers[-1], layers[0] + 1e-3))
+        for line in reversed(self.lines):
+            colour = line.colour or style.accent
+            if line.ends is not None:
+                bands = np.clip(line.ends, low, high).T
+                axes.fill_between(layers, *bands, color=colour, alpha=0.2, linewidth=0, zorder=1)
+            look = {"linewidth": 1.2, "markersize": DOT / POINT, "markeredgewidth": 0.0}
+            axes.plot(layers, line.values, "o-", color=colour, clip_on=False, **look)
+            if line.name and np.isfinite(line.values[-1]):
+                colours[line.name] = colour
+                levels[line.name] = y + height * (high - line.values[-1]) / (high - low)
+        for name, level in apart(levels, 1.25 * style.small * POINT, y + height).items():
+            place = (x + width + 0.8 * style.em, level)
+            sheet.text(*place, name, size=style.small, colour=colours[name])
 
 
-def draw_line_panels(
-    sheet: Sheet,
-    y: float,
-    panels: Sequence[LinePanel | None],
-    *,
-    tall: float,
-    gap: float = 1.0,
-    written: Callable[[float], str] = percent_written,
-) -> float:
-    """Draw panels side by side, or below each other where there is little room; return the next y.
-
-    A panel that is None leaves its place empty; the gap is in units of the font size.
-    """
-    em, pitch = sheet.style.em, (sheet.width + gap * sheet.style.em) / len(panels)
-    placed = [(number * pitch, each) for number, each in enumerate(panels) if each is not None]
-    side = sheet.widest(written(end) for _, each in placed for end in each.ends) + 0.8 * em
-    names = sheet.widest(line.name for _, each in placed for line in each.lines)
-    names += (1.4 if names else 1.2) * em
-    wide = pitch - gap * em - side - names
-    if wide < NARROWEST and len(panels) > 1:
-        for _, each in placed:
-            y = draw_line_panels(sheet, y, [each], tall=tall, written=written) + em
-        return y
-    top = sheet.titles(y, [(left + side, each.title) for left, each in placed], wide + names)
-    top += (0.6 + 1.2 * any(each.note for _, each in placed)) * em
-    for left, each in placed:
-        sheet.note(left + side, top - 1.2 * em, each.note)
-        _draw_lines(sheet, each, (left + side, top, wide, tall), written)
-    return top + tall + 3.1 * em
-
-
-def _draw_lines(sheet: Sheet, panel: LinePanel, box: Box, written: Callable[[float], str]) -> None:
-    """Draw lines in a box, the first over the others, named on the right."""
-    style, (x, y, width, height), layers = sheet.style, box, panel.over
-    levels, colours = {}, {}
-    axes, (low, high) = draw_grid(sheet, box, panel.ends, written, level=True), panel.ends
-    below = panel.below or {layer: str(layer) for layer in layers[:: max(1, len(layers) // 8)]}
-    axes.set_xticks([*below], [*below.values()])
-    # A single layer still needs an axis of some length.
-    axes.set_xlim(0.0 if panel.below else layers[0], max(layers[-1], layers[0] + 1e-3))
-    for line in reversed(panel.lines):
-        colour = line.colour or style.accent
-        if line.ends is not None:
-            bands = np.clip(line.ends, low, high).T
-            axes.fill_between(layers, *bands, color=colour, alpha=0.2, linewidth=0, zorder=1)
-        look = {"linewidth": 1.2, "markersize": DOT / POINT, "markeredgewidth": 0.0}
-        axes.plot(layers, line.values, "o-", color=colour, clip_on=False, **look)
-        if line.name and np.isfinite(line.values[-1]):
-            colours[line.name] = colour
-            levels[line.name] = y + height * (high - line.values[-1]) / (high - low)
-    for name, level in apart(levels, 1.25 * style.small * POINT, y + height).items():
-        place = (x + width + 0.8 * style.em, level)
-        sheet.text(*place, name, size=style.small, colour=colours[name])
-    sheet.note(x + width / 2, y + height + 1.9 * style.em, panel.under, anchor="center")
+def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
+    """Heights of names, moved down or up so that none overlap and none is below the lowest."""
+    names, placed, above = sorted(heights, key=heights.__getitem__), {}, -np.inf
+    for name in names:
+        placed[name] = above = max(heights[name], above + least)
+    for name in reversed(names):
+        placed[name] = min(placed[name], lowest)
+        lowest = placed[name] - least
+    return placed
 
 
 COLOUR_BAR = 2.0
