@@ -5,7 +5,6 @@ each (overview and model with their weights, pair with one query and one key).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from headscope.views.figures._numbers import (
 )
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, Scale, counted, short_weight, text_on
+from headscope.views.figures._style import Scale, counted, short_weight
 
 TALLEST = 200.0
 """Millimetres."""
@@ -163,31 +162,26 @@ def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:
 
 CELLS = 48
 """Rows and columns of a thumbnail at most."""
-TALLEST_GRID, LARGEST_THUMBNAIL = 215.0, 22.0
+TALLEST_GRID, LARGEST_THUMBNAIL, SMALLEST_THUMBNAIL = 215.0, 22.0, 16.0
 """Millimetres of the grid, and of a thumbnail."""
-TILE_GAP, GROUP_GAP = 0.06, 0.16
-"""Gap between two thumbnails, and between heads that do not share their keys and values in
-addition, in units of their width.
-"""
 TALLEST_TILE = 1.9
 """Height of a tile with a number at most, in units of the font size."""
-SMALLEST = 3.5
-"""Smallest size of a number in points; where numbers would be smaller, only colours are drawn."""
 Scales = Callable[[int, int], Scale]
 """The scale of a layer and head."""
-Tiles = Callable[[int, int], Box]
-"""The tile of the row-th layer and a head."""
+Tiles = dict[charts.Cell, np.ndarray]
+"""The numbers of each tile, by row and head."""
 
 
 def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
     """A grid of layers and heads; each thumbnail is a head's matrix in the colour of its kind, and
     all share one scale.
     """
-    shown, layers, thumbnails = plan.shown, plan.layers, []
-    for layer in layers:
+    shown, layers, tiles = plan.shown, plan.layers, {}
+    for row, layer in enumerate(layers):
         # Of weights, multiples of the even share.
         values = lifted(layer, layer.head_numbers, shown)[:, plan.from_][:, :, plan.to]
-        thumbnails.append([pooled(head, CELLS, mean=shown.weights) for head in values])
+        for head, each in zip(_columns(plan, row), values, strict=True):
+            tiles[row, head] = pooled(each, CELLS, mean=shown.weights)
     columns = f"× {counted(max(layer.heads for layer in layers), 'head')}"
     if shown.whole:
         columns = f"· {plan.heads_in_words() if shown.combined.heads else shown.label}"
@@ -197,85 +191,79 @@ def draw_overview(sheet: Sheet, plan: FigurePlan) -> None:
     if max(queries, keys) > CELLS:
         notes.append(pooling_words(mean=shown.weights, signed=shown.signed))
     aspect = float(np.clip(queries / keys, 0.4, 2.5))
+    cell = min(LARGEST_THUMBNAIL, TALLEST_GRID / len(layers) / aspect)
     title = f"{counted(len(layers), 'layer')} {columns}"
-    _draw_tiles(sheet, plan, title, thumbnails, notes=notes, aspect=aspect)
+    _draw_tiles(sheet, plan, title, tiles, notes=notes, aspect=aspect, cell=cell)
 
 
 def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
     """A tile for each head of each layer, with its number."""
-    shown, layers, words = plan.shown, plan.layers, []
+    shown, words, tiles = plan.shown, {}, {}
     of = (slice(None), [plan.query or 0], [plan.key or 0])
-    tiles = [list(lifted(each, each.head_numbers, shown)[of][:, :, None]) for each in layers]
-    for layer in layers:
+    for row, layer in enumerate(plan.layers):
+        values = lifted(layer, layer.head_numbers, shown)[of]
         numbers = numbers_of(layer, layer.head_numbers, shown)[of][:, 0].tolist()
-        least = LEAST if shown.weights else -np.inf
-        words.append([shown.words(number) if number >= least else "" for number in numbers])
-    # Numbers are wider than tall: a tile need not be higher than a line of text.
-    wide, tall = LARGEST_THUMBNAIL, TALLEST_TILE * plan.style.em
-    if not shown.whole:
-        wide = (sheet.width - 3 * plan.style.em) / plan.stack.heads
-    look: dict[str, Any] = {"aspect": min(1.0, tall / wide), "tallest": tall, "words": words}
+        for head, each, number in zip(_columns(plan, row), values, numbers, strict=True):
+            tiles[row, head] = each[:, None]
+            is_seen = number >= (LEAST if shown.weights else -np.inf)
+            words[row, head] = shown.words(number) if is_seen else ""
     title = " → ".join(sheet.quoted(plan.label(side)) for side in ("query", "key"))
     unit = "token" if shown.combined.words is None else "word"
     notes = [f"{unit} {plan.query} looks at {unit} {plan.key}"]
+    if shown.weights and "" in words.values():
+        notes.append("no number: below .0005")
+    # Numbers are wider than tall: a tile need not be higher than a line of text.
+    look = {"words": words, "cell": LARGEST_THUMBNAIL, "high": TALLEST_TILE * plan.style.em}
     _draw_tiles(sheet, plan, title, tiles, notes=notes, **look)
 
 
-def _draw_tiles(  # noqa: PLR0913 - what tiles may show
-    sheet: Sheet,
-    plan: FigurePlan,
-    title: str,
-    rows: Sequence[Sequence[np.ndarray]],
-    *,
-    notes: list[str],
-    aspect: float,
-    tallest: float = LARGEST_THUMBNAIL,
-    words: Sequence[Sequence[str]] = (),
+def _draw_tiles(
+    sheet: Sheet, plan: FigurePlan, title: str, tiles: Tiles, *, notes: list[str], **look: Any
 ) -> None:
-    """Draw the tiles of all heads, with words where these have room, below their title."""
+    """Draw the tiles of all heads, with words where these have room, below their title; a frame is
+    around the chosen layer, or around each of its chosen heads.
+    """
     style, shown, layers = plan.style, plan.shown, plan.layers
     y = heading(sheet, plan, plan.stack_words + title)
-    flat, said = [*chain(*rows)], [*chain(*words)]
-    scales, y = _scales(sheet, plan, max(map(largest_of, flat)), y)
-    tiles, y = _tiles(sheet, plan, y, aspect=aspect, tallest=tallest)
-    size = min(style.small, 0.86 * tiles(0, 0)[2] * style.small / (sheet.widest(said) or np.inf))
-    is_written = bool(said) and size >= SMALLEST
-    for number, row in enumerate(rows):
-        for at, (head, values) in enumerate(zip(_columns(plan, number), row, strict=True)):
-            x, top, wide, tall = tiles(number, head)
-            rgb = scales(layers[number].layer, head).rgb(values)
-            # Hidden where the query may not look at the key: there is no number.
-            sheet.cells(rgb, at=(x, top), size=(wide, tall), hidden=np.isnan(values))
-            if is_written:
-                look = {"size": size, "colour": text_on(rgb[0, 0]), "anchor": "center"}
-                sheet.text(x + wide / 2, top + tall / 2, words[number][at], **look)
-    _frame_chosen(sheet, plan, tiles)
+    scales, y = _scales(sheet, plan, max(map(largest_of, tiles.values())), y)
+    pictures, frames = {}, []
+    for (row, head), values in tiles.items():
+        # Hidden where the query may not look at the key: there is no number.
+        pictures[row, head] = scales(layers[row].layer, head).rgb(values), np.isnan(values)
+    if plan.chosen and plan.layer in layers:
+        is_all = shown.whole or len(plan.heads) == plan.layer.heads
+        frames = [(layers.index(plan.layer), head) for head in ((-1,) if is_all else plan.heads)]
+    if shown.whole:
+        y = _draw_layers(sheet, plan, y, pictures, frames=frames, **look)
+    else:
+        heads, kv = max(each.heads for each in layers), max(each.kv_heads for each in layers)
+        look |= {"shared": heads // kv if kv < heads else heads, "below": range(heads)}
+        names = [layer.layer for layer in layers]
+        grid = charts.Cells(names=names, pictures=pictures, frames=frames, **look)
+        y = charts.draw_panels(sheet, y, [grid])
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
     scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     if not _shows_kinds(plan):
         scale = scales(0, 0)
-    hidden = any(np.isnan(each).any() for each in flat)
-    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y + 0.9 * style.em, masked=hidden)
-    small = is_written and shown.weights and "" in said
-    notes = [*notes, "no number: below .0005" * small, scale.words, *_layer_notes(plan)]
-    closing(sheet, plan, y, notes)
+    is_masked = any(hidden.any() for _, hidden in pictures.values())
+    y = charts.colour_bar(sheet, scale, shown.scale_label, y=y, masked=is_masked)
+    closing(sheet, plan, y, [*notes, scale.words, *_layer_notes(plan)])
+
+
+def _draw_layers(sheet: Sheet, plan: FigurePlan, y: float, pictures: Any, **look: Any) -> float:
+    """One tile for each layer, in lines, its number above it; return the next y."""
+    words, frames = look.pop("words", {}), look.pop("frames")
+    panels = []
+    for row, layer in enumerate(plan.layers):
+        of = {"pictures": {(0, 0): pictures[row, 0]}, "below": [""], **look}
+        of["words"] = {(0, 0): words[row, 0]} if words else {}
+        of["frames"] = [(0, 0)] * ((row, -1) in frames)
+        panels.append(charts.Cells(note=f"layer {layer.layer}", **of))
+    return charts.draw_panels(sheet, y, panels, least=SMALLEST_THUMBNAIL, gap=0.5)
 
 
 def _columns(plan: FigurePlan, row: int) -> Sequence[int]:
     return [0] if plan.shown.whole else plan.layers[row].head_numbers
-
-
-def _frame_chosen(sheet: Sheet, plan: FigurePlan, tiles: Tiles) -> None:
-    """Draw a frame around the chosen layer, or around each of its chosen heads, if any."""
-    if not plan.chosen or plan.layer not in plan.layers:
-        return
-    heads = [0] if plan.shown.whole else plan.heads
-    boxes = [tiles(plan.layers.index(plan.layer), head) for head in heads]
-    if len(heads) == plan.layer.heads:
-        (x, top, *_), (last, _, width, height) = boxes[0], boxes[-1]
-        boxes = [(x, top, last + width - x, height)]
-    for box in boxes:
-        sheet.rect(*box, edge=sheet.style.ink, line=1.1, layer=4)
 
 
 def _scales(sheet: Sheet, plan: FigurePlan, largest: float, y: float) -> tuple[Scales, float]:
@@ -306,70 +294,13 @@ def _shows_kinds(plan: FigurePlan) -> bool:
     return of_heads and (plan.style.colour or plan.view == "overview")
 
 
-def _tiles(
-    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, tallest: float = LARGEST_THUMBNAIL
-) -> tuple[Tiles, float]:
-    """Place the tiles of layers and heads and write their numbers; return the next y too.
-
-    Heads that share keys and values are closer together. Where there is one tile for each layer,
-    these stand in lines.
-    """
-    style, em, layers, line = plan.style, plan.style.em, plan.layers, 1.35 * plan.style.em
-    largest = min(LARGEST_THUMBNAIL, tallest / aspect)
-    if plan.shown.whole:
-        return _tiles_of_layers(sheet, plan, y, aspect=aspect, largest=largest)
-    heads, kv = max(each.heads for each in layers), max(each.kv_heads for each in layers)
-    shared, side = heads // kv if kv < heads else heads, sheet.width_of("layer", style.small)
-    side += 0.5 * em
-    units = heads + (heads - 1) * TILE_GAP + (heads - 1) // shared * GROUP_GAP
-    room = TALLEST_GRID / (len(layers) * (1 + TILE_GAP)) / aspect
-    width = min(largest, room, (sheet.width - side) / units)
-    height, step = width * aspect, (1 + TILE_GAP) * width
-
-    def box(row: int, head: int) -> Box:
-        x = side + head * step + head // shared * GROUP_GAP * width
-        return x, y + line + row * (height + TILE_GAP * width), width, height
-
-    sheet.note(0, y + line / 2, "layer")
-    # Some are numbered where there is no room for all.
-    for head in range(0, heads, _every(1.1 * sheet.widest(["00", str(heads - 1)]), step)):
-        is_named = head == 0 and sheet.width_of("head 0", style.small) < width
-        words, x = "head 0" if is_named else str(head), box(0, head)[0] + width / 2
-        sheet.note(x, y + line / 2, words, anchor="center")
-    for row in range(0, len(layers), _every(style.small * POINT, height + TILE_GAP * width)):
-        middle, name = box(row, 0)[1] + height / 2, str(layers[row].layer)
-        sheet.note(side - 0.5 * em, middle, name, anchor="right")
-    return box, box(len(layers) - 1, 0)[1] + height
-
-
-def _tiles_of_layers(
-    sheet: Sheet, plan: FigurePlan, y: float, *, aspect: float, largest: float
-) -> tuple[Tiles, float]:
-    """One tile for each layer, in lines, its number above it; return the next y too."""
-    em, layers, line, boxes = plan.style.em, plan.layers, 1.35 * plan.style.em, []
-    gap, least = 0.5 * em, 0.72 * LARGEST_THUMBNAIL
-    # Again, so that the last line is about as full as the others.
-    columns = min(len(layers), max(1, int((sheet.width + gap) // (least + gap))))
-    lines = -(-len(layers) // columns)
-    columns = -(-len(layers) // lines)
-    width = min(largest, (TALLEST_GRID / lines - line - gap) / aspect)
-    width = min(width, (sheet.width + gap) / columns - gap)
-    height = width * aspect
-    is_wide = width > sheet.width_of("layer 00", plan.style.small)
-    for number, layer in enumerate(layers):
-        x = number % columns * (width + gap)
-        top = y + line + number // columns * (height + line + gap)
-        words = f"layer {layer.layer}" if is_wide else str(layer.layer)
-        sheet.note(x + width / 2, top - line / 2, words, anchor="center")
-        boxes.append((x, top, width, height))
-    return lambda row, _: boxes[row], boxes[-1][1] + height
-
-
 def _layer_notes(plan: FigurePlan) -> Iterator[str]:
     if _shows_kinds(plan):
         yield "kinds describe this one text"
     if not plan.shown.whole and any(each.kv_heads < each.heads for each in plan.layers):
         yield "heads that share keys and values stand together"
+    if not plan.shown.whole:
+        yield "layers from above, heads from the left"
     numbers = [layer.layer for layer in plan.stack.layers]
     gone = sorted({*range(max(numbers))} - {*numbers})
     if gone:

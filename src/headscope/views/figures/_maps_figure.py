@@ -17,7 +17,7 @@ from headscope.views.figures._style import Scale, counted, parse_hex, short_chan
 
 BY = {"weight": "by weight  a", "norm": "by norm  ‖a f(x)‖"}
 STATES = {"output": "the state that writes a word", "input": "the state that reads it"}
-MOST_MECHANISMS, PANEL, POSITION = 12, 46.0, 1.1
+MOST_MECHANISMS, PANEL, PAGE, POSITION = 12, 46.0, 1000.0, 1.1
 """Number of heads, smallest width of each, and height of a position in millimetres."""
 ROWS_ARE_LAYERS = "rows are layers, columns are heads, both from 0"
 
@@ -184,6 +184,9 @@ def _aligned_state(
             for row, column in np.argwhere(~hidden).tolist():
                 words[row, column] = f"{100 * part[row, column]:.0f}"
             look = {"rgb": scale.rgb(study.baseline - part), "hidden": hidden, "frames": best}
+            look["below"] = (
+                range(part.shape[1]) if part.shape[1] > 1 or part is not rates else ["all"]
+            )
             panels.append(charts.Cells(title=BY[by], words=words, **look, **known))
         panels[-1] = replace(panels[-1], title="", below=["all"])
         for row, rate, ends in zip(rows, rates, study.intervals(by, state), strict=True):
@@ -297,8 +300,12 @@ def mechanism_figure(
             jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
             note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
             note += f"Jaccard {jaccard} (chance {chance})"
-            look = {"rgb": rgb, "names": range(len(shares)), "high": POSITION}
-            maps.append(charts.Cells(title="head {}-{}".format(*cell), note=note, **look))
+            look = {"rgb": rgb, "names": range(len(shares))}
+            maps.append(
+                charts.Cells(
+                    title="head {}-{}".format(*cell), note=note, high=POSITION, cell=PAGE, **look
+                )
+            )
         return charts.draw_panels(sheet, y, maps, least=PANEL)
 
     return Spec(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ MARK, DOT = 1.7, 0.9
 """Diameter of a mark, and of a point of a line, in millimetres."""
 MOST_SIDE, BESIDE_ROWS = 0.4, 0.6
 """Shares of the width: of names of rows at most, and of what is left of matrices beside rows."""
+TILE_GAP, GROUP_GAP = 0.06, 0.16
+"""Gap between two pictures, and between columns that do not stand together, in cells."""
+SMALLEST = 3.5
+"""Smallest size of a word in a cell, in points."""
 NARROW = 2.5
 """Numbers below an axis for which there is room, from which on they are round."""
 LARGEST_CELL = 7.0
@@ -42,6 +47,8 @@ class Panel:
         under: name of its numbers, below it.
         names: of its rows, on the left.
         high: height of a row in millimetres, or of lines; by default what is needed.
+        cell: of a matrix the width of a cell at most, in millimetres.
+        aspect: of a cell: its height in units of its width.
         ends: the numbers at both ends of its axis.
         written: how these are written.
     """
@@ -51,6 +58,8 @@ class Panel:
     under: str = ""
     names: Sequence[object] = ("",)
     high: float | None = None
+    cell: float = LARGEST_CELL
+    aspect: float = 1.0
     ends: Ends = (0.0, 1.0)
     written: Callable[[float], str] = number_written
 
@@ -144,8 +153,10 @@ def _widths(line: Sequence[Panel], room: float, cells: float) -> list[float]:
 
 def _tall(panel: Panel, wide: float, em: float) -> float:
     """Height of a panel where it is so wide."""
-    cell = min(LARGEST_CELL, wide / panel.columns) if panel.columns else ROW * em
-    return len(panel.names) * (panel.high or cell)
+    row = ROW * em
+    if panel.columns:
+        row = panel.aspect * min(panel.cell, wide / panel.columns)
+    return len(panel.names) * (panel.high or row)
 
 
 def _draw_names(sheet: Sheet, panel: Panel, box: Box, side: float) -> None:
@@ -194,21 +205,25 @@ def draw_grid(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells(Panel):
-    """A matrix: a coloured cell for each head, or others.
+    """A matrix: a coloured cell, or a picture of cells, for each head or others.
 
     Args:
-        rgb: colours of the cells, such as of layers and heads.
+        rgb: colours of the cells, such as of layers and heads; empty where each is a picture.
         below: names of the columns; by default their numbers.
         hidden: True where there is no head, or no number of it.
+        pictures: colours of each cell, and what is hidden of them, where it is a picture.
+        shared: so many columns each stand together; by default all.
         dots: True where a cell has a dot.
-        frames: row and column of cells that are framed.
+        frames: row and column of cells that are framed; column -1 for the whole row.
         words: of each cell, written where they have room.
         framed: whether a thin line is around all.
     """
 
-    rgb: UInt8[np.ndarray, "row column 3"]
-    below: Sequence[object] | None = None
+    rgb: UInt8[np.ndarray, "row column 3"] = field(default_factory=partial(np.zeros, (0, 0, 3)))
+    below: Sequence[object] = ()
     hidden: Bool[np.ndarray, "row column"] | None = None
+    pictures: Mapping[Cell, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    shared: int = 1000
     dots: Bool[np.ndarray, "row column"] | None = None
     frames: Collection[Cell] = ()
     words: Mapping[Cell, str] = field(default_factory=dict)
@@ -217,34 +232,45 @@ class Cells(Panel):
     @property
     def columns(self) -> int:
         """Cells side by side."""
-        return self.rgb.shape[1]
+        return len(self.below) or self.rgb.shape[1]
 
     def draw(self, sheet: Sheet, box: Box) -> None:
         """Draw cells from the upper left corner of the box on, and the names of columns below."""
-        style, (x, y, wide, high), rgb = sheet.style, box, self.rgb
-        cell, tall = wide / self.columns, high / len(rgb)
-        # Cells of a height of their own fill the width.
-        cell = cell if self.high else min(LARGEST_CELL, cell)
+        style, (x, y, wide, high), count = sheet.style, box, self.columns
+        cell = min(self.cell, wide / (count + (count - 1) // self.shared * GROUP_GAP))
+        tall, rgb = high / len(self.names), self.rgb
 
-        def middle(row: int, column: int) -> tuple[float, float]:
-            return x + (column + 0.5) * cell, y + (row + 0.5) * tall
+        def left(column: int) -> float:
+            return x + (column + column // self.shared * GROUP_GAP) * cell
 
-        look = {"hidden": self.hidden, "framed": self.framed}
-        sheet.cells(rgb, at=(x, y), size=(self.columns * cell, high), **look)
+        if rgb.size:
+            look = {"hidden": self.hidden, "framed": self.framed}
+            sheet.cells(rgb, at=(x, y), size=(count * cell, high), **look)
+        for (row, column), (picture, hidden) in self.pictures.items():
+            size, at = (
+                (cell - TILE_GAP * cell, tall - TILE_GAP * cell),
+                (left(column), y + row * tall),
+            )
+            sheet.cells(picture, at=at, size=size, hidden=hidden)
         for row, column in [] if self.dots is None else np.argwhere(self.dots).tolist():
-            sheet.dot(*middle(row, column), 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
+            place = (left(column) + 0.5 * cell, y + (row + 0.5) * tall)
+            sheet.dot(*place, 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
         for row, column in self.frames:
-            at = (x + column * cell, y + row * tall, cell, tall)
+            start = left(max(column, 0))
+            at = (start, y + row * tall, left(column % count) + cell - start, tall)
             sheet.rect(*at, edge=style.ink, line=1.0, layer=4)
-        fits = sheet.widest(self.words.values()) < 0.95 * cell
-        for place, says in self.words.items() if fits else ():
-            ink = text_on(rgb[place])
-            sheet.text(*middle(*place), says, size=style.small, colour=ink, anchor="center")
-        named = [str(each) for each in self.below or range(self.columns)]
-        step = max(sheet.widest(named[-1:]), style.small * POINT)
-        for column in range(0, self.columns, max(1, int(np.ceil(1.3 * step / cell)))):
-            below = y + high + 0.7 * style.em
-            sheet.note(middle(0, column)[0], below, named[column], anchor="center")
+        size = 0.86 * cell / (sheet.widest(self.words.values()) or np.inf) * style.small
+        for (row, column), says in self.words.items() if size >= SMALLEST else ():
+            ink = text_on(
+                self.pictures[row, column][0][0, 0] if self.pictures else rgb[row, column]
+            )
+            look = {"size": min(size, style.small), "colour": ink, "anchor": "center"}
+            sheet.text(left(column) + 0.5 * cell, y + (row + 0.5) * tall, says, **look)
+        names = [*map(str, self.below or range(count))]
+        room = max(sheet.widest(names[-1:]), style.small * POINT)
+        for column in range(0, count, max(1, int(np.ceil(1.3 * room / cell)))):
+            place = (left(column) + 0.5 * cell, y + high + 0.7 * style.em)
+            sheet.note(*place, names[column], anchor="center")
 
 
 class Row(NamedTuple):
