@@ -55,7 +55,10 @@ def test_every_view_is_as_wide_as_asked_in_every_format(grouped):
 def test_text_is_text_in_svg_and_pdf(drawn, see):
     svg = ET.fromstring(drawn.to_bytes("svg"))
     written = ["".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert sorted(text for text in see(drawn).texts if text) == sorted(written)
+    shown = see(drawn)
+    ticks = [axis for axes in shown.axes.child_axes for axis in (axes.xaxis, axes.yaxis)]
+    numbers = [label.get_text() for axis in ticks for label in axis.get_ticklabels()]
+    assert sorted(text for text in [*shown.texts, *numbers] if text) == sorted(written)
     pdf = pdf_text(drawn.to_bytes("pdf"))
     assert "/Subtype /Type0" in pdf
     assert "/Type3" not in pdf

@@ -87,7 +87,7 @@ def test_numbers_of_your_own_have_both_signs(record, see, rng):
     seen = see(figure)
     assert seen.dashed == (mine[0][1] < 0).sum()
     assert "dashed lines are below 0" in seen.said
-    assert figure.recipe["call"].endswith("quantity='mine', top_percent=100, quantities=...)")
+    assert figure.recipe["call"].endswith("quantity='mine', quantities=..., top_percent=100)")
     legend = see(hs.figure(record, view="matrix", quantity="mine", quantities={"mine": mine}))
     assert short_score(-np.abs(mine[0].mean(axis=0)).max()) in legend.texts
 

@@ -8,7 +8,7 @@ from headscope import FigureError
 from headscope.cli import run
 from headscope.testing import random_weights
 from headscope.views.answers import figure_file
-from headscope.views.figures._heads_plane import axis_values
+from headscope.views.figures._heads_plane import axes_of
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 from matplotlib.patches import Circle
@@ -44,7 +44,7 @@ def test_dots_stand_where_the_measures_are(axes, records, found, see):
     places = dots(figure, see)
     assert len(places) == len(found.cells)
     for axis, name in enumerate(axes):
-        values = axis_values(found, name)
+        values = axes_of(found)[name]
         # a line through all dots, to the right and upwards
         slope, start = (
             np.polyfit(values, places[:, axis], 1) if np.ptp(values) else (0.0, places[0, axis])
@@ -78,7 +78,7 @@ def test_chosen_heads_have_rings_and_their_names(records, found, see):
 
 def test_the_recipe_names_the_evidence(records, found):
     recipe = hs.figure(records[0], view="scatter", evidence=found, x="self").recipe
-    assert recipe["call"] == "headscope.figure(record, view='scatter', x='self', evidence=...)"
+    assert recipe["call"] == "headscope.figure(record, view='scatter', evidence=..., x='self')"
     assert (recipe["view"], recipe["layers"], recipe["heads"]) == ("scatter", [0, 1], [0, 1, 2])
 
 

@@ -94,7 +94,7 @@ def test_the_model_has_a_thumbnail_for_each_head(grouped, see):
     assert {"3 layers × 4 heads", "0", "2", "3", "tiny"} <= set(seen.texts)
     assert "without layers 1: not in the record" in seen.said
     assert "heads that share keys and values stand together" in seen.said
-    frames = [box for box in seen.boxes() if box.get_linewidth() > 1]
+    frames = [box for box in seen.boxes() if box.get_linewidth() == 1]
     assert len(frames) == 1
     extent = seen.axes.images[2 * 4 + 2].get_extent()
     assert frames[0].get_x() == pytest.approx(extent[0])
@@ -130,7 +130,7 @@ def test_numbers_of_layers_and_heads_do_not_overlap(see, rng, view, options, lay
     for text in seen.axes.texts:
         if text.get_text().isdigit():
             numbers.setdefault(text.get_ha(), []).append(text.get_window_extent())
-    # Those of layers stand on the left, those of heads above.
+    # Those of layers stand on the left, those of heads below.
     assert set(numbers) == {"right", "center"}
     for boxes in numbers.values():
         for one, other in pairwise(boxes):
@@ -182,9 +182,10 @@ def test_the_neurons_add_up_to_the_score_and_the_weights(grouped, see):
         assert [bar.get_width() for bar in axes.patches] == pytest.approx(wanted[:5], abs=1e-6)
     assert "keys of key/value head 1" in seen.said
     assert "score = q · k × 0.25" in seen.said
-    image = cells(seen.images[2], 6, 8)
+    # The query and an empty row stand above.
+    image = cells(seen.images[1], 2 + 6, 8)
     scale = STYLE.score_scale(np.abs(products[:5]).max())
-    assert np.array_equal(image[:5], scale.rgb(products[:5]))
+    assert np.array_equal(image[2:7], scale.rgb(products[:5]))
 
 
 def test_neurons_need_queries_and_keys():

@@ -255,7 +255,7 @@ def _draw_layers(sheet: Sheet, plan: FigurePlan, y: float, pictures: Any, **look
     words, frames = look.pop("words", {}), look.pop("frames")
     panels = []
     for row, layer in enumerate(plan.layers):
-        of = {"pictures": {(0, 0): pictures[row, 0]}, "below": [""], **look}
+        of: dict[str, Any] = {"pictures": {(0, 0): pictures[row, 0]}, "below": [""], **look}
         of["words"] = {(0, 0): words[row, 0]} if words else {}
         of["frames"] = [(0, 0)] * ((row, -1) in frames)
         panels.append(charts.Cells(note=f"layer {layer.layer}", **of))

@@ -13,7 +13,7 @@ from functools import wraps
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, Unpack, cast
+from typing import Any, Unpack
 
 from headscope._version import __version__
 from headscope.errors import FigureError
@@ -89,39 +89,16 @@ def our_settings(drawn: str = "this figure") -> Generator[None]:
             ) from error
 
 
-class Recipe(TypedDict):
-    """How a figure was made, and from which record."""
-
-    call: str
-    """The Python call that draws it again from the same record."""
-    view: str
-    stack: str
-    layers: list[int]
-    heads: list[int]
-    query: int | None
-    key: int | None
-    quantity: str
-    words: NotRequired[bool]
-    """Whether pieces were joined to words."""
-    mean_layers: NotRequired[list[int]]
-    """The layers whose mean was drawn; empty for one layer."""
-    mean_heads: NotRequired[bool]
-    """Whether the mean of ``heads`` was drawn."""
-    model: str
-    revision: str | None
-    model_type: str
-    dtype: str
-    text_sha256: str
-    """Of the texts, or of the tokens where there are no texts, as one JSON list in UTF-8."""
-    tokens: list[int]
-    """Number of queries and of keys."""
-    verified: float | None
-    changed: NotRequired[list[str]]
-    """Whether nothing stands behind the weights, and what was done to the model on purpose; empty
-    for the model as it is.
-    """
-    fonts: list[str]
-    versions: dict[str, str]
+Recipe = dict[str, Any]
+"""How a figure was made, and from which record: ``call`` draws it again from the same record;
+``view``, ``stack``, ``layers``, ``heads``, ``query``, ``key`` and ``quantity`` are what is drawn,
+``words`` whether pieces were joined to words, ``mean_layers`` the layers whose mean it is (none for
+one layer), ``mean_heads`` whether it is the mean of ``heads``; ``model``, ``revision``,
+``model_type``, ``dtype``, ``verified``, and ``changed``: whether nothing stands behind the weights,
+and what was done to the model on purpose;
+``text_sha256`` of the texts, or of the tokens where there are none, as one JSON list in UTF-8;
+``tokens``, the number of queries and of keys; ``fonts`` and ``versions``.
+"""
 
 
 def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
@@ -163,7 +140,7 @@ def _recipe(style: Style, versions: Mapping[str, str] = NO_VERSIONS, **known: An
     ours = {"headscope": __version__, "matplotlib": version("matplotlib")}
     empty = {"stack": "", "query": None, "key": None, "revision": None, "verified": None}
     of_model = {"model_type": "", "dtype": "", "tokens": [], "fonts": list(style.families[:2])}
-    return cast("Recipe", {**empty, **of_model, **known, "versions": {**versions, **ours}})
+    return {**empty, **of_model, **known, "versions": {**versions, **ours}}
 
 
 def _call(drawn: str, options: Mapping[str, Any]) -> str:

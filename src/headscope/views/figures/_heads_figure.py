@@ -11,12 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from headscope.errors import FigureError
-from headscope.patterns import CLASSES, Groups, Heads
+from headscope.patterns import CLASSES, MEASURES, Groups, Heads
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._heads_plane import (
-    UNITS,
-    axis_names,
+    axes_of,
     axis_values,
     draw_by_measures,
     draw_labels,
@@ -194,40 +193,36 @@ def groups_figure(groups: Groups) -> Spec:
 
 def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -> float:
     """Small maps side by side: labels, patterns and measures; return the next y."""
-    style, known = sheet.style, axis_names(result, of_maps=True)
-    for name in show or ():
-        if name not in known:
-            raise FigureError(f"There is no {name!r} to draw; there are {', '.join(known)}")
+    known, label = axes_of(result, of_maps=True), rarest_labels(result)
+    colours = label_colours(result, sheet)
+    shown = (colours.get(label.get(cell, ""), sheet.style.masked) for cell in result.cells)
+    panels = {"label": (np.array([*map(parse_hex, shown)]), [False] * len(result.cells), "")}
+    for name in known if show is None else show:
+        panels[name] = _panel(sheet, result, name, axis_values(known, name, "to draw"))
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     rows, columns = zip(*((layers.index(layer), head) for layer, head in result.cells), strict=True)
     maps = []
-    for name in ("label", *(known if show is None else show)):
-        rgb, holds, scale = _panel(sheet, result, name)
+    for name, (rgb, holds, scale) in panels.items():
         # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
         shape = (len(layers), max(columns) + 1)
-        grid = np.broadcast_to(parse_hex(style.paper), (*shape, 3)).copy()
+        grid = np.broadcast_to(parse_hex(sheet.style.paper), (*shape, 3)).copy()
         dots = np.zeros(shape, bool)
         grid[rows, columns], dots[rows, columns] = rgb, holds
         maps.append(charts.Cells(title=name, note=scale, names=layers, rgb=grid, dots=dots))
     return charts.draw_panels(sheet, y, maps, least=PANEL)
 
 
-def _panel(sheet: Sheet, result: Heads, name: str) -> tuple[np.ndarray, list[bool], str]:
+def _panel(
+    sheet: Sheet, result: Heads, name: str, values: np.ndarray
+) -> tuple[np.ndarray, list[bool], str]:
     """Colour of each head, whether it holds this label, and what the colours mean."""
-    style = sheet.style
     holds = [(label.layer, label.head) for label in result.labels if label.pattern == name]
-    if name == "label":
-        labels, colours = rarest_labels(result), label_colours(result, sheet)
-        shown = (colours.get(labels.get(cell, ""), style.masked) for cell in result.cells)
-        return np.array([*map(parse_hex, shown)]), [False] * len(result.cells), ""
-    values, largest, scale = axis_values(result, name), 1.0, "0–1"
+    largest, scale = 1.0, f"0–1, {len(holds)} hold" if holds else "0–1"
     if name in result.measures:
         largest = float(np.nanmax(values)) or 1.0
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
-        scale = f"0–{end} {UNITS.get(name, '')}".rstrip()
-    elif holds:
-        scale = f"0–1, {len(holds)} hold"
-    rgb = style.weight_scale(largest, power=1.0).rgb(np.maximum(values, 0))
+        scale = f"0–{end} {MEASURES[name].unit}".rstrip()
+    rgb = sheet.style.weight_scale(largest, power=1.0).rgb(np.maximum(values, 0))
     return rgb, [cell in holds for cell in result.cells], scale
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.measures import stress
-from headscope.patterns import CLASSES, Heads
+from headscope.patterns import CLASSES, MEASURES, Heads
 from headscope.views.figures import charts
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._plan import FigurePlan
@@ -24,7 +24,6 @@ DOT = 1.7
 RING = 2.9
 """Millimetres across the ring of a chosen head."""
 TALLEST = 95.0
-UNITS = {"entropy": "nats", "distance": "tokens"}
 MAP = "map"
 LABELS_OF_KINDS = {
     "next": ("next", "positional-next"),
@@ -89,36 +88,32 @@ def label_colours(result: Heads, sheet: Sheet) -> dict[str, str]:
     return {name: colours[name] for name in held}
 
 
-def axis_names(result: Heads, *, of_maps: bool = False) -> list[str]:
-    """Names of the axes: the layer, measures, shares of Kovaleva's classes, scores of patterns; or
-    of the maps of layers and heads: patterns and measures.
+def axes_of(result: Heads, *, of_maps: bool = False) -> dict[str, Float[np.ndarray, " head"]]:
+    """A number for each head, NaN where it is unknown, by name: the layer, measures, shares of
+    Kovaleva's classes, scores of patterns; or of the maps of layers and heads: patterns and
+    measures.
     """
-    measured = [name for name, values in result.measures.items() if not np.isnan(values).all()]
-    scored = list(dict.fromkeys(label.pattern for label in result.all_labels))
-    if of_maps:
-        return [*scored, *measured]
-    return ["layer", *measured, *(f"class {name}" for name in CLASSES), *scored]
+    measures = {name: of for name, of in result.measures.items() if not np.isnan(of).all()}
+    classes = {f"class {name}": np.asarray(result.classes[name], float) for name in CLASSES}
+    layers = np.array([float(layer) for layer, _ in result.cells])
+    scores: dict[str, np.ndarray] = {}
+    for label in result.all_labels:
+        of = scores.setdefault(label.pattern, np.full(len(result.cells), np.nan))
+        of[result.cells.index((label.layer, label.head))] = label.score
+    return scores | measures if of_maps else {"layer": layers} | measures | classes | scores
 
 
-def axis_values(result: Heads, name: str) -> Float[np.ndarray, " head"]:
-    """One number for each head; NaN where it is unknown.
+def axis_values(
+    known: Mapping[str, np.ndarray], name: str, of_what: str = "of heads"
+) -> Float[np.ndarray, " head"]:
+    """The numbers of this name.
 
     Raises:
-        FigureError: where there is no such measure.
+        FigureError: where there are none.
     """
-    if name not in axis_names(result):
-        raise FigureError(
-            f"There is no {name!r} of heads; there are {', '.join(axis_names(result))}"
-        )
-    if name == "layer":
-        return np.array([float(layer) for layer, _ in result.cells])
-    if name in result.measures:
-        return np.asarray(result.measures[name], float)
-    if name.removeprefix("class ") in CLASSES:
-        return np.asarray(result.classes[name.removeprefix("class ")], float)
-    mine = [label for label in result.all_labels if label.pattern == name]
-    scores = {(label.layer, label.head): label.score for label in mine}
-    return np.array([scores.get(cell, np.nan) for cell in result.cells])
+    if name not in known:
+        raise FigureError(f"There is no {name!r} {of_what}; there are {', '.join(known)}")
+    return known[name]
 
 
 def draw_by_measures(
@@ -126,7 +121,8 @@ def draw_by_measures(
 ) -> float:
     """Heads by two of their measures, with ticks and titles; return the next y."""
     style, line = sheet.style, 1.35 * sheet.style.em
-    values = np.stack([axis_values(result, name) for name in axes], axis=1)
+    there = axes_of(result)
+    values = np.stack([axis_values(there, name) for name in axes], axis=1)
     known = ~np.isnan(values).any(axis=1)
     if not known.any():
         raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
@@ -137,7 +133,8 @@ def draw_by_measures(
     left, right, top = 3.2 * style.em, sheet.width - DOT, y + 1.15 * line
     bottom = top + min(0.62 * (right - left), TALLEST)
     ends = np.stack([low - room, high + room], axis=1)
-    titles = [f"{name}, {UNITS[name]}" if name in UNITS else sheet.shown(name) for name in axes]
+    units = (f", {MEASURES[name].unit}" if name in MEASURES else "" for name in axes)
+    titles = [sheet.shown(name) + unit.rstrip(", ") for name, unit in zip(axes, units, strict=True)]
     sheet.note(0, y + line / 2, titles[1])
     box = (left, top, right - left, bottom - top)
     charts.draw_grid(sheet, box, tuple(ends[1]), _tick, level=True, has_zero=False)

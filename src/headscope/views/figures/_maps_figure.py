@@ -183,7 +183,11 @@ def _aligned_state(
             best = [] if hidden.all() else [divmod(int(np.nanargmin(part)), part.shape[1])]
             for row, column in np.argwhere(~hidden).tolist():
                 words[row, column] = f"{100 * part[row, column]:.0f}"
-            look = {"rgb": scale.rgb(study.baseline - part), "hidden": hidden, "frames": best}
+            look: dict[str, Any] = {
+                "rgb": scale.rgb(study.baseline - part),
+                "hidden": hidden,
+                "frames": best,
+            }
             look["below"] = (
                 range(part.shape[1]) if part.shape[1] > 1 or part is not rates else ["all"]
             )
@@ -241,7 +245,12 @@ def difference_figure(difference: Comparison | Effect) -> Spec:
             for layer, head in stack.changed:
                 frames.append((layers.index(layer), head))
                 dots[frames[-1]] = False
-            marks = {"hidden": np.isnan(grid), "dots": dots, "frames": frames, "names": layers}
+            marks: dict[str, Any] = {
+                "hidden": np.isnan(grid),
+                "dots": dots,
+                "frames": frames,
+                "names": layers,
+            }
             title = sheet.shown(name) * (len(stacks) > 1)
             maps.append(charts.Cells(title=title, rgb=scale.rgb(grid), **marks))
         return charts.colour_bar(sheet, scale, "nats", y=charts.draw_panels(sheet, y, maps))
@@ -300,7 +309,7 @@ def mechanism_figure(
             jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
             note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
             note += f"Jaccard {jaccard} (chance {chance})"
-            look = {"rgb": rgb, "names": range(len(shares))}
+            look: dict[str, Any] = {"rgb": rgb, "names": range(len(shares))}
             maps.append(
                 charts.Cells(
                     title="head {}-{}".format(*cell), note=note, high=POSITION, cell=PAGE, **look

@@ -105,20 +105,17 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
         )
     signs = {False: (style.positive, "bar"), True: (style.negative, "bar")}
     weights = dict.fromkeys(signs, (plan.colour, "bar"))
-    for title, values, looks in (
-        ("q · k", neurons.dots, signs),
-        ("score", neurons.scores, signs),
-        ("weight", neurons.weights, weights),
+    for title, values, looks, written in (
+        ("q · k", neurons.dots, signs, short_score),
+        ("score", neurons.scores, signs, short_score),
+        ("weight", neurons.weights, weights, short_weight),
     ):
         rows = [charts.Row({}), charts.Row({})]
         for value in values.tolist():
             words, seen = short_weight(value) * (looks is weights), not np.isnan(value)
             rows.append(charts.Row({value < 0: (value,)} if seen else {}, words * seen))
-        ends = {
-            "ends": charts.ends_of(rows),
-            "written": short_weight if looks is weights else short_score,
-        }
-        panels.append(charts.Rows(note=title, rows=rows, looks=looks, **ends, **look))
+        look["ends"], look["written"] = charts.ends_of(rows), written
+        panels.append(charts.Rows(note=title, rows=rows, looks=looks, **look))
     y = charts.draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS)
     masked = bool(np.isnan(neurons.scores).any())
     y = charts.colour_bar(sheet, both, "q, k", y=y, masked=masked)

@@ -175,7 +175,11 @@ def norms_figure(study: Any) -> Spec:
                 # The last column is all layers together.
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
                 lines.append(charts.Line(NAMES[of], colours[of], values, ends))
-            look = {"under": "layer", "high": NORMS_TALL, "written": percent_written}
+            look: dict[str, Any] = {
+                "under": "layer",
+                "high": NORMS_TALL,
+                "written": percent_written,
+            }
             panels.append(charts.Lines(title=title, lines=lines, over=study.layers, **look))
         return charts.draw_panels(sheet, y, panels, least=NARROWEST)
 
@@ -333,7 +337,7 @@ def _agreement(
     numbers = np.array([ends[:4] for (of, *_), ends in means.items() if of in same])[:, [0, 2, 3]]
     rows, looks = [], {}
     for name, colour in colours.items():
-        values = {}
+        values: dict[Any, charts.Value] = {}
         for measure in measures:
             if (measure, name, against) in means:
                 mean, _, low, high, _ = means[measure, name, against]

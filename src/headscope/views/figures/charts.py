@@ -276,7 +276,7 @@ class Cells(Panel):
 class Row(NamedTuple):
     """One row: a value for each series, and words behind it."""
 
-    values: Mapping[Any, Value]
+    values: dict[Any, Value]
     words: str = ""
 
 
