@@ -10,7 +10,6 @@ import headscope as hs
 from headscope import FigureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 
-
 pytest.importorskip("matplotlib", reason="needs the extra figures")
 TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
 

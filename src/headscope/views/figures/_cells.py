@@ -98,7 +98,7 @@ def _draw_not_kept(sheet: Sheet, shares: np.ndarray, box: Box) -> None:
         is_shown = share >= LEAST
         rows.append(charts.Row({"": (share,)} if is_shown else {}, short_weight(share) * is_shown))
     axes.set_xlim(0, 1)
-    charts.Rows(rows=rows, looks={"": (style.faint, "bar")}).draw_marks(sheet, axes, box)
+    charts.RowMarks(rows=rows, looks={"": (style.faint, "bar")}).draw_marks(sheet, axes, box)
 
 
 def _names(
@@ -200,18 +200,17 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> None:
     """A tile for each head of each layer, with its number."""
     shown, words, tiles = plan.shown, {}, {}
     of = (slice(None), [plan.query or 0], [plan.key or 0])
+    least = LEAST if shown.weights else -np.inf
     for row, layer in enumerate(plan.layers):
         values = lifted(layer, layer.head_numbers, shown)[of]
         numbers = numbers_of(layer, layer.head_numbers, shown)[of][:, 0].tolist()
         for head, each, number in zip(_columns(plan, row), values, numbers, strict=True):
             tiles[row, head] = each[:, None]
-            is_seen = number >= (LEAST if shown.weights else -np.inf)
-            words[row, head] = shown.words(number) if is_seen else ""
+            words[row, head] = shown.words(number) * (number >= least)
     title = " → ".join(sheet.quoted(plan.label(side)) for side in ("query", "key"))
     unit = "token" if shown.combined.words is None else "word"
     notes = [f"{unit} {plan.query} looks at {unit} {plan.key}"]
-    if shown.weights and "" in words.values():
-        notes.append("no number: below .0005")
+    notes += ["no number: below .0005"] * (shown.weights and "" in words.values())
     # Numbers are wider than tall: a tile need not be higher than a line of text.
     look = {"words": words, "cell": LARGEST_THUMBNAIL, "high": TALLEST_TILE * plan.style.em}
     _draw_tiles(sheet, plan, title, tiles, notes=notes, **look)

@@ -64,7 +64,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class LinesOfHeads:
     """The lines of a figure.
 
     Args:
@@ -205,7 +205,7 @@ def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> No
             sheet.note(outer, sum(ends) / 2, letter, anchor=("left", "right")[side])
 
 
-def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
+def lines_of(plan: FigurePlan, columns: Columns) -> LinesOfHeads:
     """The lines of a plan: what is above even attention; the strongest of each row where a share is
     chosen, else as many as can be printed.
     """
@@ -235,7 +235,7 @@ def lines_of(plan: FigurePlan, columns: Columns) -> Lines:
     cut = share is None and not focus and int(drawn.sum()) > BUDGET
     if cut:
         drawn &= sizes > np.sort(sizes[drawn])[-BUDGET - 1]
-    return Lines(values, sizes, drawn, above, cut, opacity, (gain, gamma))
+    return LinesOfHeads(values, sizes, drawn, above, cut, opacity, (gain, gamma))
 
 
 def _thickness(plan: FigurePlan, columns: Columns) -> float:
@@ -244,7 +244,7 @@ def _thickness(plan: FigurePlan, columns: Columns) -> float:
     return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))
 
 
-def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) -> None:
+def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, columns: Columns) -> None:
     """Faint lines first; each path holds the lines of one head, opacity and sign."""
     starts, ends = columns.middles
     # Boundaries are half-way between two levels on a logarithmic scale, as the levels are spaced.
@@ -268,7 +268,7 @@ def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns) 
                 sheet.curves(points, opacity=opacity, layer=layer, **look)
 
 
-def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
+def _samples(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, y: float) -> float:
     """Draw sample lines as dark as in the figure, of round weights or of parts of the largest
     number; return the next y.
     """
@@ -289,7 +289,9 @@ def _samples(sheet: Sheet, plan: FigurePlan, lines: Lines, y: float) -> float:
     return sheet.legend(marks[-2 * sheet.narrow :], y, sample, x=left, side=length)
 
 
-def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns, *, side: int) -> None:
+def _readouts(
+    sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, columns: Columns, *, side: int
+) -> None:
     """Draw a bar and a number, the mean of the heads, at each token linked to the chosen one."""
     style, position, other = plan.style, getattr(plan, SIDES[side]), 1 - side
     if position is None:
@@ -315,7 +317,7 @@ def _readouts(sheet: Sheet, plan: FigurePlan, lines: Lines, columns: Columns, *,
         sheet.text(*at, words, size=size, colour=style.muted, anchor=anchor)
 
 
-def _notes(sheet: Sheet, plan: FigurePlan, lines: Lines, every: int) -> Sequence[str]:
+def _notes(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, every: int) -> Sequence[str]:
     total = np.abs(np.nan_to_num(lines.values)).sum()
     part = percent(float(lines.sizes[lines.drawn].sum() / total) if total else 0.0)
     count = counted(int(lines.drawn.sum()), "line")

@@ -92,7 +92,7 @@ def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> lis
             rows.append(charts.Row({value < 0: (value, *ablation.intervals[row])}, words))
         ends = charts.ends_of(rows)
         panels.append(
-            charts.Rows(
+            charts.RowMarks(
                 title=f"{named}without the whole layer",
                 under=f"change; intact {short_change(ablation.baseline, max(-ends[0], ends[1]))}",
                 names=layers,
@@ -196,7 +196,7 @@ def _aligned_state(
         for row, rate, ends in zip(rows, rates, study.intervals(by, state), strict=True):
             row.values[by] = (rate[-1], *ends[-1])
     panels.append(
-        charts.Rows(
+        charts.RowMarks(
             title="all, and the diagonal",
             names=study.layers,
             rows=rows,

@@ -20,8 +20,10 @@ from headscope.views.figures._style import percent, short_score, short_weight
 
 PITCH, GAP = 1.3, 1.2
 """Height of a row and gap between columns, in units of the font size."""
-TALLEST, CELLS = 190.0, 0.36
-"""Height of all rows in millimetres, and share of the width that the features have."""
+TALLEST, WIDE = 190.0, 110.0
+"""Height of all rows, and width from which on bars need less of it, in millimetres."""
+CELLS = {False: 0.38, True: 0.66}
+"""Share of the width that the features have."""
 ORDERS = {
     "model": "in the model's order",
     "ranked": "by contribution to the score margin of the attended keys",
@@ -115,8 +117,8 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
             words, seen = short_weight(value) * (looks is weights), not np.isnan(value)
             rows.append(charts.Row({value < 0: (value,)} if seen else {}, words * seen))
         look["ends"], look["written"] = charts.ends_of(rows), written
-        panels.append(charts.Rows(note=title, rows=rows, looks=looks, **look))
-    y = charts.draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS)
+        panels.append(charts.RowMarks(note=title, rows=rows, looks=looks, **look))
+    y = charts.draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS[sheet.width > WIDE])
     masked = bool(np.isnan(neurons.scores).any())
     y = charts.colour_bar(sheet, both, "q, k", y=y, masked=masked)
     y = charts.colour_bar(sheet, products, "q × k", y=y)

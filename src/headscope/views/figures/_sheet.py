@@ -472,3 +472,14 @@ def _dots(length: float, count: int) -> int:
     """
     sharp = round(SHARPNESS * length / INCH / count)
     return max(1, min(sharp, MOST_DOTS // count))
+
+
+def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
+    """Heights of names, moved down or up so that none overlap and none is below the lowest."""
+    names, placed, above = sorted(heights, key=heights.__getitem__), {}, -np.inf
+    for name in names:
+        placed[name] = above = max(heights[name], above + least)
+    for name in reversed(names):
+        placed[name] = min(placed[name], lowest)
+        lowest = placed[name] - least
+    return placed

@@ -226,7 +226,7 @@ def probing_figure(probing: Any) -> Spec:
     )
 
 
-def _probe_bars(sheet: Sheet, probing: Any, task: str, measure: str) -> charts.Rows:
+def _probe_bars(sheet: Sheet, probing: Any, task: str, measure: str) -> charts.RowMarks:
     """The probe first, then its controls, without layers, which have a panel of their own."""
     rows = {}
     for each in probing.scores:
@@ -236,7 +236,7 @@ def _probe_bars(sheet: Sheet, probing: Any, task: str, measure: str) -> charts.R
         value = (each.value, *each.interval(probing.confidence))
         name = each.of.replace("layer 0", "embeddings (layer 0)")
         rows[name] = charts.Row({each.of in PROBES: value}, words)
-    return charts.Rows(
+    return charts.RowMarks(
         title=f"{task}: {measure}",
         names=[*rows],
         rows=[*rows.values()],
@@ -330,7 +330,7 @@ def faithfulness_figure(faithfulness: Any) -> Spec:
 
 def _agreement(
     means: Any, colours: Mapping[str, str], panel: tuple[Sequence[str], str, str]
-) -> charts.Rows:
+) -> charts.RowMarks:
     """A row for each signal."""
     measures, against, title = panel
     same = tuple(CURVES) if measures[0] in CURVES else measures
@@ -346,7 +346,7 @@ def _agreement(
         rows.append(charts.Row(values, "itself" * (name == against)))
     # Erasing tokens in random order, with which all are to be compared.
     at_random = means.get((measures[0], "random", ""), ())
-    return charts.Rows(
+    return charts.RowMarks(
         title=title,
         names=[WORDS.get(name, name) for name in colours],
         rows=rows,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._sheet import LEADING, Box, Sheet
+from headscope.views.figures._sheet import LEADING, Box, Sheet, apart
 from headscope.views.figures._style import POINT, Scale, number_written, parse_hex, text_on
 
 Cell = tuple[int, int]
@@ -116,29 +116,40 @@ def draw_panels(
     columns = -(-len(panels) // -(-len(panels) // columns))
     for first in range(0, len(panels), columns):
         part = slice(first, first + columns)
-        line, x, places = panels[part], start, []
-        wide = _widths(line, room * len(line) / columns - sum(around[part]), cells)
-        for (left, right), of in zip(sides[part], wide, strict=True):
-            places.append(x + left)
+        line, x = [], start
+        wide = _widths(panels[part], room * len(panels[part]) / columns - sum(around[part]), cells)
+        for each, (left, right), of in zip(panels[part], sides[part], wide, strict=True):
+            line.append((each, x + left, of))
             x += left + of + right + gap
-        titled = [(x, each.title) for x, each in zip(places, line, strict=True) if each.title]
-        stops = [*(x - 0.4 * gap for x, _ in titled[1:]), sheet.width][: len(titled)]
-        tops = [sheet.titles(y, [of], end - of[0]) for of, end in zip(titled, stops, strict=True)]
-        y = max([y, *tops]) + (0.4 + 1.3 * any(each.note for each in line)) * em
-        # Rows are as high as those of the matrices beside them.
-        matrices = [each for each in line if each.columns] or line
-        tall = max(
-            _tall(each, of, em) for each, of in zip(line, wide, strict=True) if each in matrices
-        )
-        for each, x, of in zip(line, places, wide, strict=True):
-            box = (x, y, of, _tall(each, of, em) if matrices == line else tall)
-            sheet.note(x, y - 1.0 * em, each.note)
-            if not is_shared or each is line[0]:
-                _draw_names(sheet, each, box, side)
-            each.draw(sheet, box)
-            sheet.note(x + of / 2, y + box[3] + 2.0 * em, each.under, anchor="center")
-        y += tall + (2.2 + any(each.under for each in line)) * em
+        y = _draw_line(sheet, y, line, side, is_shared=is_shared)
     return y
+
+
+Placed = tuple[Panel, float, float]
+"""A panel with the left edge and the width of its chart."""
+
+
+def _draw_line(
+    sheet: Sheet, y: float, line: Sequence[Placed], side: float, *, is_shared: bool
+) -> float:
+    """Draw panels side by side with what stands around them; return the next y."""
+    em, titled = sheet.style.em, [(x, each.title) for each, x, _ in line if each.title]
+    stops = [*(x - 0.6 * em for x, _ in titled[1:]), sheet.width][: len(titled)]
+    tops = [sheet.titles(y, [of], end - of[0]) for of, end in zip(titled, stops, strict=True)]
+    y = max([y, *tops]) + (0.4 + 1.3 * any(each.note for each, *_ in line)) * em
+    tall = [_tall(each, of, em) for each, _, of in line]
+    matrices = [of for of, (each, *_) in zip(tall, line, strict=True) if each.columns]
+    if len(matrices) < len(line) and matrices:
+        # Rows are as high as those of the matrices beside them.
+        tall = [max(matrices)] * len(line)
+    for number, ((each, x, of), high) in enumerate(zip(line, tall, strict=True)):
+        box = (x, y, of, high)
+        sheet.note(x, y - 1.0 * em, each.note)
+        if not (is_shared and number):
+            _draw_names(sheet, each, box, side)
+        each.draw(sheet, box)
+        sheet.note(x + of / 2, y + high + 2.0 * em, each.under, anchor="center")
+    return y + max(tall) + (2.2 + any(each.under for each, *_ in line)) * em
 
 
 def _widths(line: Sequence[Panel], room: float, cells: float) -> list[float]:
@@ -281,7 +292,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rows(Panel):
+class RowMarks(Panel):
     """Marks or bars with their intervals, in rows.
 
     Args:
@@ -340,8 +351,9 @@ class Rows(Panel):
 
 def ends_of(rows: Sequence[Row]) -> Ends:
     """The ends of an axis that shows all of these values, their intervals and 0."""
-    values = [end for row in rows for value in row.values.values() for end in value]
-    spots = [0.0, *(value for value in values if np.isfinite(value))]
+    spots = [0.0]
+    for row in rows:
+        spots += [end for value in row.values.values() for end in value if np.isfinite(end)]
     # Where all are 0 this only avoids dividing by zero.
     return min(spots), max(min(spots) + 1e-12, *spots)
 
@@ -357,7 +369,9 @@ def draw_dots(sheet: Sheet, y: float, rows: Mapping[str, Row], **look: Any) -> f
     legend = [(look, sheet.shown(name)) for name, look in looks.items()]
     y = sheet.legend(legend, y, draw_mark)
     names = [sheet.shown(name) for name in rows]
-    return draw_panels(sheet, y, [Rows(names=names, rows=[*rows.values()], looks=looks, **look)])
+    return draw_panels(
+        sheet, y, [RowMarks(names=names, rows=[*rows.values()], looks=looks, **look)]
+    )
 
 
 def draw_mark(
@@ -431,17 +445,6 @@ class Lines(Panel):
         for name, level in apart(levels, 1.25 * style.small * POINT, y + height).items():
             place = (x + width + 0.8 * style.em, level)
             sheet.text(*place, name, size=style.small, colour=colours[name])
-
-
-def apart(heights: Mapping[str, float], least: float, lowest: float) -> dict[str, float]:
-    """Heights of names, moved down or up so that none overlap and none is below the lowest."""
-    names, placed, above = sorted(heights, key=heights.__getitem__), {}, -np.inf
-    for name in names:
-        placed[name] = above = max(heights[name], above + least)
-    for name in reversed(names):
-        placed[name] = min(placed[name], lowest)
-        lowest = placed[name] - least
-    return placed
 
 
 COLOUR_BAR = 2.0
