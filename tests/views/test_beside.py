@@ -74,7 +74,7 @@ def test_live_pages_ask_for_the_layers_of_the_other_record(first, other):
     ("options", "message"),
     [
         ({"beside": 3}, r"beside is a int"),
-        ({"beside": ["text"]}, r"beside has a str for 'b'"),
+        ({"beside": ["text"]}, r"beside has a str"),
         ({"beside": "six"}, r"beside is a str"),
         ({"beside": {"two words": None}}, r"called 'two words'; a name has up to 20"),
         ({"tray": ["0-1 record=b"]}, r"record='b'; give further records with beside="),

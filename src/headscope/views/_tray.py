@@ -219,26 +219,37 @@ def records_beside(given: Any) -> dict[str, Record]:
         PageError: something else than a list or mapping of records, more than five records, or a
             name that a tray cannot write.
     """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
-        raise PageError(f"beside is a {type(given).__name__}; {FORM_OF_RECORDS}")
-    if len(given) > len(LETTERS):
+    records = listed_records(given)
+    if len(records) > len(LETTERS):
         raise PageError(
             f"beside has {len(given)} records, and a tray has {len(LETTERS) + 1} pictures; leave "
             "some out"
         )
     # Not strict: there are usually fewer records than letters.
-    named = dict(given if isinstance(given, Mapping) else zip(LETTERS, given, strict=False))
-    for name, record in named.items():
+    named = dict(given if isinstance(given, Mapping) else zip(LETTERS, records, strict=False))
+    for name in named:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise PageError(
                 f"beside has a record called {name!r}; a name has up to 20 letters, digits, dots, "
                 "dashes and _"
             )
-        if not isinstance(record, Record):
-            raise PageError(f"beside has a {type(record).__name__} for {name!r}; {FORM_OF_RECORDS}")
     return named
+
+
+def listed_records(given: Any) -> list[Record]:
+    """The further records, in their order; none of None.
+
+    Raises:
+        PageError: something else than a list or mapping of records.
+    """
+    given = given if given is not None else []
+    if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
+        raise PageError(f"beside is a {type(given).__name__}; {FORM_OF_RECORDS}")
+    records = [*(given.values() if isinstance(given, Mapping) else given)]
+    for record in records:
+        if not isinstance(record, Record):
+            raise PageError(f"beside has a {type(record).__name__}; {FORM_OF_RECORDS}")
+    return records
 
 
 def options_beside(options: PageOptions) -> PageOptions:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import FigureError, FileError, PageError, RecordError
+from headscope import FigureError, FileError, RecordError
 from headscope.record import ModelFacts
 from headscope.testing import random_record, random_weights
 
@@ -340,7 +340,7 @@ def test_quantities_that_are_no_table_of_arrays_are_refused(given, options):
     record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), list("abcd"), model="me")
     if "tray" in options and isinstance(given, dict):
         options = {"tray": [{"view": "head", "layer": 0, "head": 0, "quantity": "a"}]}
-    with pytest.raises(PageError, match=r"give lists of arrays by name, \{'name': "):
+    with pytest.raises(FigureError, match=r"give lists of arrays by name, \{'name': "):
         hs.figure(record, quantities=given, **options)
 
 

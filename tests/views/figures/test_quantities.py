@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import headscope as hs
-from headscope import FigureError, PageError
+from headscope import FigureError
 from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures._numbers import numbers_of
@@ -108,5 +108,5 @@ def test_what_the_record_has_not_is_refused(record):
         FigureError, match=r"quantity='nothing': stack 'self' has 'weight', .*'contribution'"
     ):
         hs.figure(record, quantity="nothing")
-    with pytest.raises(PageError, match="expected finite"):
+    with pytest.raises(FigureError, match="expected finite"):
         hs.figure(plain, quantity="mine", quantities={"mine": [np.zeros((3, 3))]})

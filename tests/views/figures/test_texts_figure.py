@@ -12,6 +12,7 @@ from headscope import Layer, Record, Stack, Tokens
 from headscope.answering import AnswerWord
 from headscope.errors import FigureError
 from headscope.record import Rotary
+from headscope.testing import random_record
 
 from ...answers import made_answer
 
@@ -76,7 +77,7 @@ def test_all_texts_have_one_scale(rng):
         ({"predictions": "abc"}, "predictions is a str"),
         ({"beside": "other.safetensors"}, "beside is a str; give records"),
         ({"beside": [1]}, "beside has a int; give records"),
-        ({"beside": [None] * 60}, "up to 60 texts, and 61 were given"),
+        ({"beside": [random_record()] * 60}, "up to 60 texts, and 61 were given"),
         ({"tray": ["0-1"]}, "View 'texts' has no option 'tray'"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_record_beside_is_drawn_by_its_name(record, rng):
         ({"tray": ["0-1"], "layer": 1}, "View 'compare' has no option"),
         ({"tray": [{"record": 3, "layer": 0}]}, "must be a Record"),
         ({"tray": ["0 record=b"]}, "give further records with beside="),
-        ({"tray": ["0"], "beside": [3]}, "beside has a int for 'b'"),
+        ({"tray": ["0"], "beside": [3]}, "beside has a int"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(record, options, message):

@@ -110,7 +110,8 @@ def _names(
     style, (rows, columns), (left, top, *_) = plan.style, sides, box
     cell, gap, most = box[2] / len(columns), GAP * style.em, WIDEST_NAME * sheet.width
     tick = 0.2 * style.em
-    step = _every(1.6 * sheet.width_of(str(max(*rows, *columns)), style.small), cell)
+    room = 1.6 * sheet.width_of(str(max(*rows, *columns)), style.small)
+    step = next(step for step in STEPS if step * cell >= room)
     is_numbered = every > MOST_LEFT_OUT
 
     def shown(positions: Sequence[int]) -> Iterator[tuple[float, int]]:
@@ -132,11 +133,6 @@ def _names(
         elif x + sheet.width_of(str(position)) / 2 < sheet.width + 0.5:
             sheet.line((x, x), (top - tick, top), colour=style.muted, line=0.4)
             sheet.note(x, top - 0.75 * style.em, str(position), anchor="center")
-
-
-def _every(room: float, pitch: float) -> int:
-    """Every how many numbers at this distance one has so much room."""
-    return next(step for step in STEPS if step * pitch >= room)
 
 
 def _borders(sheet: Sheet, plan: FigurePlan, sides: Sides, box: Box) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from headscope._version import __version__
-from headscope.errors import FigureError
+from headscope.errors import FigureError, PageError
 from headscope.record import Record
 from headscope.results import Result, drawing_of, draws, no_figure
 from headscope.storage import written_whole
@@ -82,6 +82,9 @@ def our_settings(drawn: str = "this figure") -> Generator[None]:
         )
         try:
             yield
+        except PageError as error:
+            # A check that a page makes too.
+            raise FigureError(str(error)) from None
         except MemoryError as error:
             raise FigureError(
                 f"There is too little memory to draw {drawn} ({error or 'nothing is left'}); draw "
@@ -317,25 +320,19 @@ def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
     Raises:
         FigureError: where it is not a result, or has no figure; and the errors of that figure.
     """
-    draw = drawing_of(result)
+    kind, draw = type(result).__name__, drawing_of(result)
+    if draw is None and isinstance(result, Result):
+        raise FigureError(no_figure(result))
     if draw is None:
-        raise FigureError(_not_drawn(result))
+        raise FigureError(
+            f"figure draws a Record, and was given a {kind}; capture one: "
+            "figure(headscope.capture(model, tokenizer, text))"
+        )
     if ax is not None:
         raise FigureError(
-            f"The figure of a {type(result).__name__} is one of its own and fits into no axes; "
-            "leave ax= out"
+            f"The figure of a {kind} is one of its own and fits into no axes; leave ax= out"
         )
     return draw(result, **options)
-
-
-def _not_drawn(given: Any) -> str:
-    """The error for something that has no figure."""
-    if isinstance(given, Result):
-        return no_figure(given)
-    return (
-        f"figure draws a Record, and was given a {type(given).__name__}; capture one: "
-        "figure(headscope.capture(model, tokenizer, text))"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

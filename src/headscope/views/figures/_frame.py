@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.errors import FigureError, PageError
+from headscope.errors import FigureError
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Generation, Record
 from headscope.views._tray import no_record, parse_entries, records_beside
@@ -258,10 +258,7 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
             raise FigureError(
                 f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
             )
-    try:
-        named, entries = records_beside(beside), parse_entries(tray)
-    except PageError as error:
-        raise FigureError(str(error)) from None
+    named, entries = records_beside(beside), parse_entries(tray)
     if not entries:
         raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
     known, pictures = {**named, **known}, []

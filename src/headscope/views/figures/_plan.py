@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.errors import FigureError, PageError
+from headscope.errors import FigureError
 from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Generation, Layer, Record, Stack, Tokens
-from headscope.views._checked_options import listed_numbers
+from headscope.views._checked_options import check_numbers, listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, WrittenFigureOptions
 from headscope.views.figures._numbers import (
@@ -376,14 +376,8 @@ def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ..
             "of them"
         )
     usual = layer.head_numbers[:1] if view == "neuron" else layer.head_numbers
-    given = options.get("head", options.get("heads", usual))
-    wanted = listed_numbers(given, layer.head_numbers)
-    known = [isinstance(head, int | np.integer) and 0 <= head < layer.heads for head in wanted]
-    if not known or not all(known):
-        raise FigureError(
-            f"heads={wanted}: layer {layer.layer} has heads 0 to {layer.heads - 1}; choose "
-            "at least one"
-        )
+    wanted = listed_numbers(options.get("head", options.get("heads", usual)), layer.head_numbers)
+    check_numbers("heads", wanted, range(layer.heads), f"layer {layer.layer} has heads")
     if layer.held_heads is not None:
         layer.held_heads.indices(wanted, f"Layer {layer.layer}")
     return tuple(sorted(set(map(int, wanted))))
@@ -416,12 +410,8 @@ def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int
     if wanted is None:
         return None
     if isinstance(wanted, str):
-        try:
-            positions = token_positions(
-                name, wanted, tokens.pieces, tokens.labels, words=tokens.whole_words
-            )
-        except PageError as error:
-            raise FigureError(str(error)) from None
+        words = tokens.whole_words
+        positions = token_positions(name, wanted, tokens.pieces, tokens.labels, words=words)
         if len({combined.position(side, each) for each in positions}) > 1:
             raise FigureError(
                 f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"

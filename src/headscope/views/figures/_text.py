@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from headscope.errors import FigureError
-from headscope.record import Record, Tokens
+from headscope.record import Tokens
+from headscope.views._tray import listed_records
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._plan import FigurePlan, parse_options
@@ -62,7 +63,12 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
         )
     em, is_many = plan.style.em, plan.view == "texts"
     side = "key" if plan.query is None else "query"
-    records = _beside(plan.options.get("beside"))
+    records = listed_records(plan.options.get("beside"))
+    if len(records) >= MOST:
+        raise FigureError(
+            f"View 'texts' shows up to {MOST} texts, and {len(records) + 1} were given; leave some "
+            "out"
+        )
     plans = [plan, *(parse_options(of, plan.options) for of in records)]
     heats = [_heat_of(each) for each in plans]
     # One scale for the words of all texts, so that equal colours are equal numbers.
@@ -344,26 +350,6 @@ def _draw_words(
             ends = (y - 0.8 * em, y + 0.8 * em)
             before = x + width + 0.1 * em if runs_left(text) else x - 0.1 * em
             sheet.line((before,) * 2, ends, colour=style.accent, line=1.2)
-
-
-def _beside(given: Any) -> list[Record]:
-    """The further records, in their order.
-
-    Raises:
-        FigureError: what is not a list or mapping of records, or too many.
-    """
-    records = list(given.values()) if isinstance(given, Mapping) else given or []
-    if not isinstance(records, Sequence) or isinstance(records, str):
-        raise FigureError(f"beside is a {type(given).__name__}; give records: beside=[other]")
-    if len(records) >= MOST:
-        raise FigureError(
-            f"View 'texts' shows up to {MOST} texts, and {len(records) + 1} were given; leave some "
-            "out"
-        )
-    for record in records:
-        if not isinstance(record, Record):
-            raise FigureError(f"beside has a {type(record).__name__}; give records: beside=[other]")
-    return list(records)
 
 
 def _column(name: str, given: Any, texts: int) -> list[str]:
