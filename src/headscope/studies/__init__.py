@@ -15,8 +15,8 @@ from headscope.studies import ablate, probe
 del ablate, probe
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
-# So have files, in whose place each function stands from here on; and `headscope.load` knows results
-# from here on whose class is in no such file.
+# So have files, in whose place each function stands from here on. Classes of results in other files
+# are known to `headscope.load` from here on.
 for _name in _names:
     if Path(__file__).with_name(f"{_name}.py").exists():
         __getattr__(_name)
