@@ -20,6 +20,7 @@ from headscope.views.figures._numbers import (
     pooled,
     pooling_words,
 )
+from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import Scale, counted, short_weight
@@ -235,7 +236,7 @@ def _draw_tiles(
         look |= {"shared": heads // kv if kv < heads else heads, "below": range(heads)}
         names = [layer.layer for layer in layers]
         grid = charts.Cells(names=names, pictures=pictures, frames=frames, **look)
-        y = charts.draw_panels(sheet, y, [grid])
+        y = draw_panels(sheet, y, [grid])
     # The bar has the colour of weights at rest, which is grey where heads have colours of kinds.
     scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     if not _shows_kinds(plan):
@@ -254,7 +255,7 @@ def _draw_layers(sheet: Sheet, plan: FigurePlan, y: float, pictures: Any, **look
         of["words"] = {(0, 0): words[row, 0]} if words else {}
         of["frames"] = [(0, 0)] * ((row, -1) in frames)
         panels.append(charts.Cells(note=f"layer {layer.layer}", **of))
-    return charts.draw_panels(sheet, y, panels, least=SMALLEST_THUMBNAIL, gap=0.5)
+    return draw_panels(sheet, y, panels, least=SMALLEST_THUMBNAIL, gap=0.5)
 
 
 def _columns(plan: FigurePlan, row: int) -> Sequence[int]:

@@ -25,6 +25,7 @@ from headscope.views.figures._heads_plane import (
     rarest_labels,
     shows_candidates,
 )
+from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import head_greys, parse_hex, text_on, two_digits
 
@@ -209,7 +210,7 @@ def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -
         dots = np.zeros(shape, bool)
         grid[rows, columns], dots[rows, columns] = rgb, holds
         maps.append(charts.Cells(title=name, note=scale, names=layers, rgb=grid, dots=dots))
-    return charts.draw_panels(sheet, y, maps, least=PANEL)
+    return draw_panels(sheet, y, maps, least=PANEL)
 
 
 def _panel(

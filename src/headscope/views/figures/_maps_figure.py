@@ -12,6 +12,7 @@ from headscope.comparison import Comparison, Effect
 from headscope.errors import FigureError
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
+from headscope.views.figures._panels import Panel, draw_panels
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
 
@@ -52,7 +53,7 @@ def ablation_figure(ablation: Any) -> Spec:
     def draw(sheet: Sheet, y: float) -> float:
         scale = sheet.style.score_scale(largest, power=1.0)
         for stack in ablation.stacks:
-            y = charts.draw_panels(sheet, y, _ablated_stack(sheet, ablation, stack, scale), least=9)
+            y = draw_panels(sheet, y, _ablated_stack(sheet, ablation, stack, scale), least=9.0)
         # One number where nothing changed.
         ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
         marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
@@ -70,11 +71,11 @@ def ablation_figure(ablation: Any) -> Spec:
     )
 
 
-def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> list[charts.Panel]:
+def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> list[Panel]:
     """The map of one stack, and a bar for each layer on both sides of the intact score."""
     style, named = sheet.style, f"{stack}, " * (len(ablation.stacks) > 1)
     grid, layers = ablation.grid(stack=stack), ablation.layers_of(stack)
-    panels: list[charts.Panel] = []
+    panels: list[Panel] = []
     if grid.size:
         marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
         title = f"{named}without one head"
@@ -150,7 +151,7 @@ def alignment_figure(study: Any) -> Spec:
         for state, words in STATES.items():
             sheet.text(0.0, y + 0.6 * sheet.style.em, f"{state}: {words}")
             panels = _aligned_state(study, state, scale, looks)
-            y = charts.draw_panels(sheet, y + 1.4 * sheet.style.em, panels, least=2.0, gap=0.8)
+            y = draw_panels(sheet, y + 1.4 * sheet.style.em, panels, least=2.0, gap=0.8)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
         values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
         y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
@@ -168,11 +169,11 @@ def alignment_figure(study: Any) -> Spec:
 
 def _aligned_state(
     study: Any, state: str, scale: Scale, looks: dict[Any, charts.Look]
-) -> list[charts.Panel]:
+) -> list[Panel]:
     """The maps of one state, the heads and all heads of a layer together, each with its own best
     cell; and a mark for each of weight and norm, with the diagonal.
     """
-    panels: list[charts.Panel] = []
+    panels: list[Panel] = []
     rows = [charts.Row({}) for _ in study.layers]
     for by in looks:
         rates, known = study.error_rates(by, state), {"names": study.layers}
@@ -253,7 +254,7 @@ def difference_figure(difference: Comparison | Effect) -> Spec:
             }
             title = sheet.shown(name) * (len(stacks) > 1)
             maps.append(charts.Cells(title=title, rgb=scale.rgb(grid), **marks))
-        return charts.colour_bar(sheet, scale, "nats", y=charts.draw_panels(sheet, y, maps))
+        return charts.colour_bar(sheet, scale, "nats", y=draw_panels(sheet, y, maps))
 
     return Spec(
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
@@ -315,7 +316,7 @@ def mechanism_figure(
                     title="head {}-{}".format(*cell), note=note, high=POSITION, cell=PAGE, **look
                 )
             )
-        return charts.draw_panels(sheet, y, maps, least=PANEL)
+        return draw_panels(sheet, y, maps, least=PANEL)
 
     return Spec(
         title=f"{mechanism.model or 'Heads'}: {what} that carry attention",

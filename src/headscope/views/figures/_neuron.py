@@ -14,6 +14,7 @@ from headscope.record import Layer
 from headscope.views.figures import charts
 from headscope.views.figures._frame import closing, heading
 from headscope.views.figures._numbers import Combined, largest_of
+from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import percent, short_score, short_weight
@@ -118,7 +119,7 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
             rows.append(charts.Row({value < 0: (value,)} if seen else {}, words * seen))
         look["ends"], look["written"] = charts.ends_of(rows), written
         panels.append(charts.RowMarks(note=title, rows=rows, looks=looks, **look))
-    y = charts.draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS[sheet.width > WIDE])
+    y = draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS[sheet.width > WIDE])
     masked = bool(np.isnan(neurons.scores).any())
     y = charts.colour_bar(sheet, both, "q, k", y=y, masked=masked)
     y = charts.colour_bar(sheet, products, "q × k", y=y)

@@ -15,6 +15,7 @@ from headscope.errors import FigureError
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._maps_figure import BY
+from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import counted, head_greys, percent_written
 
@@ -181,7 +182,7 @@ def norms_figure(study: Any) -> Spec:
                 "written": percent_written,
             }
             panels.append(charts.Lines(title=title, lines=lines, over=study.layers, **look))
-        return charts.draw_panels(sheet, y, panels, least=NARROWEST)
+        return draw_panels(sheet, y, panels, least=NARROWEST)
 
     return Spec(
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
@@ -212,8 +213,8 @@ def probing_figure(probing: Any) -> Spec:
 
     def draw(sheet: Sheet, y: float) -> float:
         bars = [_probe_bars(sheet, probing, *of) for of in measures.items()]
-        y = charts.draw_panels(sheet, y, bars, least=NARROWEST, gap=2.0)
-        return charts.draw_panels(sheet, y, lines, least=NARROWEST, gap=2.0) if lines else y
+        y = draw_panels(sheet, y, bars, least=NARROWEST, gap=2.0)
+        return draw_panels(sheet, y, lines, least=NARROWEST, gap=2.0) if lines else y
 
     learnt, _, test = probing.sentences
     return Spec(
@@ -315,8 +316,8 @@ def faithfulness_figure(faithfulness: Any) -> Spec:
         colours = {name: known.get(name, sheet.style.muted) for name in faithfulness.signals}
         agreement = [_agreement(faithfulness.means, colours, panel) for panel in PANELS]
         least = max(sheet.width_of("comprehensiveness"), NARROWEST)
-        y = charts.draw_panels(sheet, y, agreement, least=least)
-        return charts.draw_panels(sheet, y, _curves(faithfulness, colours), least=NARROWEST)
+        y = draw_panels(sheet, y, agreement, least=least)
+        return draw_panels(sheet, y, _curves(faithfulness, colours), least=NARROWEST)
 
     texts = counted(faithfulness.texts, "text")
     return Spec(

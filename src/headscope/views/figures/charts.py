@@ -10,177 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
+from headscope.views.figures._panels import Ends, Panel, draw_panels
 from headscope.views.figures._sheet import LEADING, Box, Sheet, apart
 from headscope.views.figures._style import POINT, Scale, number_written, parse_hex, text_on
 
 Cell = tuple[int, int]
-Ends = tuple[float, float]
 Value = tuple[float, ...]
 """A number, and the ends of its interval where they are known."""
 Look = tuple[str, str]
 """Colour and shape of a mark, or ``"bar"``."""
 SHAPES = {"dot": "o", "ring": "o", "tick": "|", "diamond": "D", "triangle": "^", "square": "s"}
 """Matplotlib's name of each shape; all but the dot and the tick are hollow."""
-ROW = 1.75
-"""Height of a row, in units of the font size."""
 MARK, DOT = 1.7, 0.9
 """Diameter of a mark, and of a point of a line, in millimetres."""
-MOST_SIDE, BESIDE_ROWS = 0.4, 0.6
-"""Shares of the width: of names of rows at most, and of what is left of matrices beside rows."""
 TILE_GAP, GROUP_GAP = 0.06, 0.16
 """Gap between two pictures, and between columns that do not stand together, in cells."""
 SMALLEST = 3.5
 """Smallest size of a word in a cell, in points."""
 NARROW = 2.5
 """Numbers below an axis for which there is room, from which on they are round."""
-LARGEST_CELL = 7.0
-"""Millimetres of a cell of a matrix."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Panel:
-    """A chart with what stands around it.
-
-    Args:
-        title: over it, in as many lines as it needs.
-        note: small, below the title.
-        under: name of its numbers, below it.
-        names: of its rows, on the left.
-        high: height of a row in millimetres, or of lines; by default what is needed.
-        cell: of a matrix the width of a cell at most, in millimetres.
-        aspect: of a cell: its height in units of its width.
-        ends: the numbers at both ends of its axis.
-        written: how these are written.
-    """
-
-    title: str = ""
-    note: str = ""
-    under: str = ""
-    names: Sequence[object] = ("",)
-    high: float | None = None
-    cell: float = LARGEST_CELL
-    aspect: float = 1.0
-    ends: Ends = (0.0, 1.0)
-    written: Callable[[float], str] = number_written
-
-    @property
-    def columns(self) -> int:
-        """Cells side by side; 0 of what is no matrix."""
-        return 0
-
-    @property
-    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Words of its own on its left and its right."""
-        return (), ()
-
-    def draw(self, sheet: Sheet, box: Box) -> None:
-        """Draw it in a box."""
-        raise NotImplementedError
-
-
-def draw_panels(
-    sheet: Sheet,
-    y: float,
-    panels: Sequence[Panel],
-    *,
-    least: float = 1000.0,
-    gap: float = 1.6,
-    cells: float = BESIDE_ROWS,
-) -> float:
-    """Draw panels side by side, in as many lines as they need; return the next y.
-
-    Panels that all have the same rows have the names of these once in each line.
-
-    Args:
-        sheet: what is drawn on.
-        y: where they begin.
-        panels: in their order.
-        least: smallest width of a chart in millimetres; by default they stand below each other.
-        gap: between two panels, in units of the font size.
-        cells: share of the width that matrices take beside rows.
-    """
-    em, gap = sheet.style.em, gap * sheet.style.em
-    is_numbered = not isinstance(panels[0].names[0], str)
-    side = max(sheet.widest(map(str, each.names), of_notes=is_numbered) for each in panels)
-    side = min(side, MOST_SIDE * sheet.width / min(2, len(panels))) + 0.8 * em * (side > 0)
-    is_shared = len({(*each.names,) for each in panels}) == 1
-    sides = []
-    for each in panels:
-        left, right = map(sheet.widest, each.beside)
-        left += 0.6 * em * (left > 0) + side * (not is_shared)
-        sides.append((left, right + (0.8 * em) * (each.columns == 0)))
-    start, around = side * is_shared, [left + right + gap for left, right in sides]
-    room = sheet.width - start + gap
-    columns = min(len(panels), max(1, int(room / (least + max(around)))))
-    # All lines are about equally full.
-    columns = -(-len(panels) // -(-len(panels) // columns))
-    for first in range(0, len(panels), columns):
-        part = slice(first, first + columns)
-        line, x = [], start
-        wide = _widths(panels[part], room * len(panels[part]) / columns - sum(around[part]), cells)
-        for each, (left, right), of in zip(panels[part], sides[part], wide, strict=True):
-            line.append((each, x + left, of))
-            x += left + of + right + gap
-        y = _draw_line(sheet, y, line, side, is_shared=is_shared)
-    return y
-
-
-Placed = tuple[Panel, float, float]
-"""A panel with the left edge and the width of its chart."""
-
-
-def _draw_line(
-    sheet: Sheet, y: float, line: Sequence[Placed], side: float, *, is_shared: bool
-) -> float:
-    """Draw panels side by side with what stands around them; return the next y."""
-    em, titled = sheet.style.em, [(x, each.title) for each, x, _ in line if each.title]
-    stops = [*(x - 0.6 * em for x, _ in titled[1:]), sheet.width][: len(titled)]
-    tops = [sheet.titles(y, [of], end - of[0]) for of, end in zip(titled, stops, strict=True)]
-    y = max([y, *tops]) + (0.4 + 1.3 * any(each.note for each, *_ in line)) * em
-    tall = [_tall(each, of, em) for each, _, of in line]
-    matrices = [of for of, (each, *_) in zip(tall, line, strict=True) if each.columns]
-    if len(matrices) < len(line) and matrices:
-        # Rows are as high as those of the matrices beside them.
-        tall = [max(matrices)] * len(line)
-    for number, ((each, x, of), high) in enumerate(zip(line, tall, strict=True)):
-        box = (x, y, of, high)
-        sheet.note(x, y - 1.0 * em, each.note)
-        if not (is_shared and number):
-            _draw_names(sheet, each, box, side)
-        each.draw(sheet, box)
-        sheet.note(x + of / 2, y + high + 2.0 * em, each.under, anchor="center")
-    return y + max(tall) + (2.2 + any(each.under for each, *_ in line)) * em
-
-
-def _widths(line: Sequence[Panel], room: float, cells: float) -> list[float]:
-    """Widths of the charts of a line: equal ones, but beside rows cells are square."""
-    counts = [each.columns for each in line]
-    if not any(counts) or all(counts):
-        return [room / len(line)] * len(line)
-    cell = min(LARGEST_CELL, cells * room / sum(counts))
-    rest = (room - cell * sum(counts)) / counts.count(0)
-    return [count * cell or rest for count in counts]
-
-
-def _tall(panel: Panel, wide: float, em: float) -> float:
-    """Height of a panel where it is so wide."""
-    row = ROW * em
-    if panel.columns:
-        row = panel.aspect * min(panel.cell, wide / panel.columns)
-    return len(panel.names) * (panel.high or row)
-
-
-def _draw_names(sheet: Sheet, panel: Panel, box: Box, side: float) -> None:
-    """The names of rows on the left of a box, numbers in small; some where they stand close."""
-    style, (x, y, _, tall), names = sheet.style, box, panel.names
-    pitch = tall / len(names)
-    size, every = sheet.naming(pitch, len(names))
-    for row in range(0, len(names), every):
-        look: dict[str, Any] = {"size": size, "anchor": "right"}
-        if not isinstance(names[row], str):
-            look |= {"size": min(size, style.small), "colour": style.muted}
-        name = sheet.fitted(str(names[row]), side - 0.5 * style.em, look["size"])
-        sheet.text(x - 0.5 * style.em, y + (row + 0.5) * pitch, name, **look)
 
 
 def draw_grid(
@@ -230,7 +78,9 @@ class Cells(Panel):
         framed: whether a thin line is around all.
     """
 
-    rgb: UInt8[np.ndarray, "row column 3"] = field(default_factory=partial(np.zeros, (0, 0, 3)))
+    rgb: UInt8[np.ndarray, "row column 3"] = field(
+        default_factory=partial(np.zeros, (0, 0, 3), np.uint8)
+    )
     below: Sequence[object] = ()
     hidden: Bool[np.ndarray, "row column"] | None = None
     pictures: Mapping[Cell, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
@@ -246,7 +96,7 @@ class Cells(Panel):
         return len(self.below) or self.rgb.shape[1]
 
     def draw(self, sheet: Sheet, box: Box) -> None:
-        """Draw cells from the upper left corner of the box on, and the names of columns below."""
+        """Draw cells from the upper left corner on, and the names of columns below."""
         style, (x, y, wide, high), count = sheet.style, box, self.columns
         cell = min(self.cell, wide / (count + (count - 1) // self.shared * GROUP_GAP))
         tall, rgb = high / len(self.names), self.rgb
@@ -331,7 +181,7 @@ class RowMarks(Panel):
         size = min(style.small, sheet.naming(pitch)[0])
         axes.set_ylim(len(self.rows), 0)
         for number, row in enumerate(self.rows):
-            # Where no bar ends, words stand behind all marks, and in a row without any at 0.
+            # Without a bar words stand behind all marks, and in an empty row at 0.
             last = high if row.values else 0.0
             for at, (name, value) in reversed([*enumerate(row.values.items())]):
                 level = number + 0.5 + (at - (len(row.values) - 1) / 2) * self.spread
