@@ -91,7 +91,10 @@ def draw_panels(
     for each in panels:
         left, right = map(sheet.widest, each.beside)
         left += 0.6 * em * (left > 0) + side * (not is_shared)
-        sides.append((left, right + (0.8 * em) * (each.columns == 0)))
+        if not each.columns:
+            # At least half of the last number of the axis stands beside it.
+            right = max(right + 0.8 * em, 0.5 * sheet.widest([each.written(each.ends[1])]))
+        sides.append((left, right))
     start, around = side * is_shared, [left + right + gap for left, right in sides]
     room = sheet.width - start + gap
     columns = min(len(panels), max(1, int(room / (least + max(around)))))
@@ -164,7 +167,7 @@ def _draw_names(sheet: Sheet, panel: Panel, box: Box, side: float) -> None:
     style, (x, y, _, tall), names = sheet.style, box, panel.names
     pitch = tall / len(names)
     size, every = sheet.naming(pitch, len(names))
-    for row in range(0, len(names), every):
+    for row in range(0, len(names), every) if side else ():
         look: dict[str, Any] = {"size": size, "anchor": "right"}
         if not isinstance(names[row], str):
             look |= {"size": min(size, style.small), "colour": style.muted}
