@@ -55,6 +55,7 @@ class Part:
 PARTS = (
     Part("capturing", "Capture", "From a model and a text, picture or sound to a record."),
     Part("record", "Record", "What attention is here: records, stacks, layers, tokens, masks."),
+    Part("foreign", "Foreign records", "Records of what other libraries and engines kept."),
     Part("views", "Views", "From a record to a page, a notebook cell or a widget."),
     Part("views.figures", "Figures", "Views as SVG, PDF and PNG for print."),
     Part(
