@@ -108,7 +108,7 @@ export function Answering({ live, store }: LiveParts) {
         </p>
       )}
       {answered && (
-        <div data-answered>
+        <div class="slim" data-answered>
           <AnswerView picture={answered.picture} dark={store.dark.value} />
         </div>
       )}
