@@ -240,6 +240,8 @@ def test_title_model_and_none(see):
     record = random_record()
     assert {"Cross · layer 0 · 3 heads", "random"} <= set(see(hs.figure(record)).texts)
     assert "Mine" in see(hs.figure(record, title=" Mine\n")).texts
+    shown = see(hs.figure(record, view="matrix", layer=1, heads=[2], title="Mine")).texts
+    assert any("layer 1" in text and "head 2" in text for text in shown)
     assert "random" not in see(hs.figure(record, title="")).texts
 
 

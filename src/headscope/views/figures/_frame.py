@@ -56,9 +56,10 @@ def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
         y = sheet.titles(y, [(left, wanted)], sheet.width - left)
         return max(y, sheet.title_room) + 0.3 * em
     y = sheet.titles(0.0, [(0.0, wanted)], sheet.width, bold=True)
-    model = plan.record.model.name.rstrip("/").rpartition("/")[2]
+    model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2], None)
+    # A title of the user's own does not say what is shown.
+    model = " · ".join(filter(None, [title if given else "", model]))
     if model:
-        model = sheet.shown(model, None)
         last = sheet.lines(sheet.shown(wanted, None).split(" · "), sheet.width, bold=True)[-1]
         room = sheet.width - sheet.width_of(last, bold=True) - em
         if sheet.width_of(model, style.small) <= room:
