@@ -69,7 +69,7 @@ def model_of(family: str, device: str, sizes: dict[str, tuple[int, ...]]) -> Any
     return model.to(torch.bfloat16).eval()
 
 
-def by_hand(model: Any, given: dict[str, torch.Tensor]) -> None:
+def by_hand(model: Any, given: dict[str, Any]) -> None:
     """The simplest program that keeps queries and keys: hooks, and one copy of each."""
     kept, hooks = [], []
     card = next(model.parameters()).device.type == "cuda"
@@ -83,7 +83,7 @@ def by_hand(model: Any, given: dict[str, torch.Tensor]) -> None:
             hooks.append(module.register_forward_hook(hook))
     try:
         with torch.no_grad():
-            model(**given, use_cache=False)
+            model(**given)
     finally:
         for each in hooks:
             each.remove()
@@ -180,11 +180,12 @@ class Rows:
     ) -> None:
         ids = torch.randint(5, 60, size, generator=torch.Generator().manual_seed(0))
         ids = ids.to(self.device)
-        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        inputs["use_cache"] = False
 
         def plain() -> None:
             with torch.no_grad():
-                model(**inputs, use_cache=False)
+                model(**inputs)
 
         def captured() -> None:
             if act is not None:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import filterfalse, pairwise
 from textwrap import shorten
 from typing import Any
@@ -17,6 +17,7 @@ from headscope.record._words import Words, word_numbers
 SPECIAL = re.compile(
     r"\[[A-Z]+\]|<\|[^<>|]+\|>|</?[a-z]+>|<(?:start|end)_of_[a-z]+>", re.IGNORECASE
 )
+_special_in = lru_cache(2**16)(SPECIAL.fullmatch)
 FALLBACK = re.compile(r"<0x[0-9A-F]{2}>")
 """A byte that a vocabulary of SentencePiece has no piece for."""
 CONTINUATION = "##"
@@ -136,8 +137,7 @@ class Tokens:
             "texts": tuple(self.texts),
             "frames": tuple(self.frames),
             "parts": tuple(self.parts),
-            "special": tuple(self.special)
-            or tuple(bool(SPECIAL.fullmatch(piece)) for piece in self.pieces),
+            "special": tuple(self.special) or tuple(map(bool, map(_special_in, self.pieces))),
             "segments": tuple(self.segments) or (0,) * len(self.pieces),
             "labels": tuple(self.labels) or _labels(self.pieces),
         }
@@ -384,7 +384,7 @@ def _glued(pieces: Sequence[str]) -> list[bool]:
 
 def _bytes_in(pieces: Sequence[str]) -> list[bytes] | None:
     """The bytes that pieces stand for, none for special tokens; None where pieces are letters."""
-    words = list(filterfalse(SPECIAL.fullmatch, pieces))
+    words = list(filterfalse(_special_in, pieces))
     if any(map(FALLBACK.fullmatch, words)):
         written = {piece: piece.replace(SPACE_MARKS[1], " ").encode() for piece in words}
         bytes_of = filter(FALLBACK.match, words)
@@ -407,6 +407,7 @@ def _byte_of() -> dict[str, int]:
     return {chr(byte): byte for byte in own} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
+@lru_cache(2**16)
 def _label(piece: str) -> str:
     if piece.startswith(CONTINUATION) and len(piece) > len(CONTINUATION):
         return piece[len(CONTINUATION) :]

@@ -168,8 +168,10 @@ class ScoreTraces:
     def __init__(self) -> None:
         self._known: dict[int, KnownTensor] = {}
 
-    def __len__(self) -> int:
-        return len(self._known)
+    def among(self, args: tuple) -> list[Any]:
+        """Those arguments of a function of which something is known."""
+        known = self._known
+        return [given for given in _flat(args) if id(given) in known] if known else []
 
     def of(self, tensor: Any, *, written: bool = False) -> ScoreTrace | None:
         """What is known of a tensor.
@@ -201,7 +203,7 @@ class ScoreTraces:
 
         Projections, convolutions and norms end it, but where they mix heads.
         """
-        traced = [given for given in _flat(args) if id(given) in self._known]
+        traced = self.among(args)
         if not traced:
             return
         first, name = traced[0], getattr(func, "__name__", "")

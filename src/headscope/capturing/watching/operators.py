@@ -102,8 +102,8 @@ class OperatorWatch(WatchMode):
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
         options, flex = kwargs or {}, is_flex(func)
-        is_first = flex or func in BEGINNINGS
-        if self._outer is None and not (is_first or self._traces or self._alone):
+        is_known = flex or func in BEGINNINGS or self._traces.among(args) or self._alone.among(args)
+        if self._outer is None and not is_known:
             return func(*args, **options)
         now = observers()
         # Another level is a run of our own inside the pass, such as a check, which is nobody's
