@@ -170,8 +170,7 @@ class ScoreTraces:
 
     def among(self, args: tuple) -> list[Any]:
         """Those arguments of a function of which something is known."""
-        known = self._known
-        return [given for given in _flat(args) if id(given) in known] if known else []
+        return [given for given in _flat(args) if id(given) in self._known] if self._known else []
 
     def of(self, tensor: Any, *, written: bool = False) -> ScoreTrace | None:
         """What is known of a tensor.
