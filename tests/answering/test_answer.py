@@ -79,6 +79,12 @@ def test_of_two_sources_each_alone_is_enough(two):
     assert np.exp(two.alone.sum(axis=1))[[0, 2]].max() < 0.01
 
 
+def test_of_many_sources_only_the_first_are_named(readers):
+    found = ask(*readers, documents=[LIBRARY, TOWER] * 13, question=QUESTION)
+    assert len(found.verdict.parts) > 20
+    assert f"and {len(found.verdict.parts) - 5} more: each alone is enough" in found.summary
+
+
 def test_an_answer_that_needs_nothing_says_so(unknown):
     assert unknown.text.strip() == "unknown"
     assert unknown.verdict.needs == "none"

@@ -210,9 +210,8 @@ def _forced(tokenizer: Any, text: str) -> dict[str, Any]:
         forced[:, ids[read.shape[1] - begin[0]]] = 0
         return forced
 
-    return {"logits_processor": [only], "max_new_tokens": len(ids), "do_sample": False} | {
-        "num_beams": 1
-    }
+    written = {"max_new_tokens": len(ids), "do_sample": False, "num_beams": 1}
+    return {"logits_processor": [only], **written}
 
 
 def _letters(text: str) -> str:

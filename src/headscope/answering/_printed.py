@@ -16,6 +16,8 @@ LOOKS = 1.25
 """An answer looked at a part that got this many times what its length gives; ours."""
 HEAD_LOOKS = 0.3
 """Least share of a head that is named in the sentence; ours."""
+NAMED = 5
+"""Parts in a sentence, at most."""
 MOST_ROWS = 24
 """Parts in the printed table."""
 SAYS = {
@@ -144,16 +146,15 @@ def _needed(answer: Any) -> str:
     enough = f"needed no single one of the {kinds}, but one of {named}: each alone is enough"
     if len(parts) == 1:
         enough = f"can do without any single one of the {kinds}, and {named} alone is enough"
+    spared = f"did not need {named}: cut off from it"
+    every = f"needed none of the {count} {kinds}: cut off from all of them"
     told = {
-        "none": f"needed none of the {count} {kinds}" if count > 1 else f"did not need {named}",
+        "none": f"{every if count > 1 else spared}, its probability goes from {whole} to {none}",
         "parts": f"needed {named}: cut off from {each}, {falls} {lost}",
         "any": f"{enough}. Cut off from all {kinds}, {falls} {none}",
         "several": f"needed several {kinds} together: without any one of them it stays, and none "
         f"alone is enough. Cut off from all {kinds}, {falls} {none}",
     }[needs]
-    if needs == "none":
-        of = "all of them" if count > 1 else "it"
-        told += f": cut off from {of}, its probability goes from {whole} to {none}"
     return f"{name} {told}."
 
 
@@ -330,4 +331,5 @@ def _odds(logarithm: float, whole: float = 0.0) -> str:
 
 
 def _and(names: Sequence[str]) -> str:
+    names = [*names[:NAMED], f"{len(names) - NAMED} more"] if len(names) > NAMED else names
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -122,9 +122,10 @@ def watch(
         yield seen
     builder.left_out = watched.left_out
     if not builder.seen:
+        why = f"that of {', '.join(watched.left_out)} is in a form that is not known"
+        why = why if watched.left_out else "run it inside the block, with torch's own operators"
         raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen; run it "
-            "inside the block of hs.watch, with torch's own operators"
+            f"{type(model).__name__} computed no softmax attention that could be seen; {why}"
         )
     builder.complete()
     seen._records = builder.records(facts_of(model))

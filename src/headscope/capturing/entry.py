@@ -253,9 +253,8 @@ def capture_encoded(
             "The encoding holds no input_ids, and no tensor of anything else; give input_ids, or "
             "return_tensors='pt' to the processor"
         )
-    series = arguments.get("past_values")
-    if series is not None and hasattr(model.config, "patch_length"):
-        check_series(model, series.shape[1], series.shape[-1])
+    if "past_values" in arguments and hasattr(model.config, "patch_length"):
+        check_series(model, arguments["past_values"].shape[1:])
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
     if reads_text and reads_target(model) and not target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -345,7 +345,7 @@ def inputs_of_series(
         )
     series = series[first:]
     length, channels = series.shape
-    check_series(model, length, channels)
+    check_series(model, series.shape)
     values = torch.from_numpy(series).to(device_of(model), model.dtype)
     numbers = torch.arange(1, length * channels + 1, dtype=torch.int32).reshape(channels, length)
     arguments, marks = {"past_values": values[None]}, {"past_values": numbers.T[None]}
@@ -363,13 +363,13 @@ def inputs_of_series(
     return Inputs(arguments, (), (), positions)
 
 
-def check_series(model: Any, length: int, channels: int) -> None:
+def check_series(model: Any, shape: Sequence[int]) -> None:
     """Raise where a model does not read a time series as it is: some cut it without a word.
 
     Raises:
         CaptureError: with what the model reads.
     """
-    config, name = model.config, type(model).__name__
+    config, name, length, channels = model.config, type(model).__name__, shape[0], shape[-1]
     wanted, most = getattr(config, "num_input_channels", None), config.context_length
     why = ""
     if length > most:
