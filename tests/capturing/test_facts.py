@@ -244,3 +244,13 @@ def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):
 def test_models_without_experts_say_so(family, tokenizer):
     with pytest.raises(CaptureError, match="offers no router scores; capture without"):
         hs.capture(tiny_model(family), tokenizer, TEXT, routers=True)
+
+
+def test_a_rotation_in_half_precision_is_found_in_a_long_text():
+    sizes = {"hidden_size": 128, "num_attention_heads": 2, "num_key_value_heads": 1}
+    model = tiny_model("llama", max_position_embeddings=2048, **sizes).to(torch.bfloat16)
+    ids = torch.randint(5, 20, (1, 2048), generator=torch.Generator().manual_seed(0))
+    (record,) = hs.capture_encoded(model, None, ids, keep="qk")
+    own = model.rotary_emb.inv_freq.float().numpy()
+    for layer in record["self"]:
+        np.testing.assert_allclose(layer.rotary.frequencies, own, atol=1e-5)

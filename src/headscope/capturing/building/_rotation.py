@@ -69,8 +69,8 @@ class Rotations:
             return [{"rotary": None, "turned": UNSEEN}] * texts
         if is_one(query_before, query) and is_one(key_before, key):
             return [{"rotary": None, "turned": ""}] * texts
-        own = allowed_apart(query_before, LEADS_WITHIN, HALF_WITHIN)
-        within = max(own, allowed_apart(query, LEADS_WITHIN, HALF_WITHIN))
+        both = query_before, query
+        within = max(allowed_apart(each, LEADS_WITHIN, HALF_WITHIN) for each in both)
         # The first head of all texts, in one copy of each tensor.
         firsts = [[_plain(each[:, :1]) for each in pair] for pair in _pairs(call)]
         return [self._of_text(call, sides, text, firsts, within=within) for text in range(texts)]
@@ -90,11 +90,13 @@ class Rotations:
             if known.leads(before, after, within):
                 return {"rotary": known.rotary, "turned": ""}
         some = [[_plain(each[text, :HEADS_FITTED]) for each in pair] for pair in _pairs(call)]
-        fitting = _fitted(*_of_real(some, sides, text), within)
-        if fitting is None or not fitting.leads(before, after, within):
-            return {"rotary": None, "turned": NO_LINE}
-        self._known.append(fitting)
-        return {"rotary": fitting.rotary, "turned": ""}
+        # In half precision a few tokens do not show the angle of many.
+        for first in (TOKENS_FITTED, None):
+            fitting = _fitted(*_of_real(some, sides, text), within, slice(first))
+            if fitting is not None and fitting.leads(before, after, within):
+                self._known.append(fitting)
+                return {"rotary": fitting.rotary, "turned": ""}
+        return {"rotary": None, "turned": NO_LINE}
 
 
 def _pairs(call: Call) -> tuple[tuple[Any, Any], ...]:
@@ -108,9 +110,8 @@ def _of_real(pairs: list[list[np.ndarray]], sides: Sides, text: int) -> list[Pai
     return [(one[:, at], other[:, at]) for (one, other), at in zip(pairs, places, strict=True)]
 
 
-def _fitted(queries: Pair, keys: Pair, within: float) -> KnownRotation | None:
+def _fitted(queries: Pair, keys: Pair, within: float, first: slice) -> KnownRotation | None:
     """The rotation of the first tokens, where queries and keys have the same."""
-    first = slice(TOKENS_FITTED)
     rotary = rotary_between(*(each[:, first] for each in queries), within=within)
     known = None if rotary is None else KnownRotation(rotary)
     if known is None or not known.leads(*(each[:, first] for each in keys), within):
