@@ -86,7 +86,7 @@ export function Minimap({ colors, height, window: [from, seen] = [], onGo, onDra
   return (
     // The text itself is what keys and screen readers go through.
     <div
-      class="minimap relative"
+      class="minimap rigid relative"
       ref={root}
       data-minimap
       aria-hidden="true"

@@ -31,7 +31,7 @@ export function HeadCard({ store }: { store: Store }) {
     <aside class="card head-card slim" aria-label="Evidence" data-head-card={headName(evidence, head)}>
       <div class="heading stack">
         <small>head</small>
-        <strong>{headName(evidence, head)}</strong>
+        <strong class="cut">{headName(evidence, head)}</strong>
       </div>
       {evidence.said.caution && <p class="caution">{evidence.said.caution}.</p>}
       {told.length === 0 && <p class="hint">No label: of {counted(labels.length, "pattern")} none holds here.</p>}
@@ -85,7 +85,7 @@ function Measures({ evidence, head }: { evidence: Evidence; head: number }) {
     .sort((a, b) => value(b) - value(a))
     .map((name) => `${name.slice(6)} ${percent(value(name))}`);
   return (
-    <dl class="measures stack">
+    <dl class="measures ruled stack">
       {names
         .filter((name) => !name.startsWith("class ") && !Number.isNaN(value(name)))
         .map((name) => (
@@ -155,7 +155,7 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
       {pairs.map(({ query, key, weight }) => (
         <li key={`${query}-${key}`}>
           <button
-            class="pair-link"
+            class="pair-link left"
             data-pair={`${query}-${key}`}
             title="Pin this pair in the head view"
             onClick={() => {
@@ -213,7 +213,7 @@ export function LabelSection({ label, dark, says, against, caution, sure, childr
   const part = (value: number) => `${100 * Math.min(1, Math.max(0, value || 0))}%`;
   const between = `baseline ${number(baseline)}, threshold ${number(threshold)}`;
   return (
-    <section class="label-evidence stack" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
+    <section class="label-evidence ruled stack" data-evidence-of={name} data-candidate={caution !== "" || undefined}>
       <h2 class="row">
         <LabelIcon name={name} dark={dark} />
         <bdi>{name}</bdi>

@@ -60,7 +60,7 @@ interface ScaleProps {
 /** The colour scale of a picture, as a bar. */
 export function Scale({ ramp, ticks, label }: ScaleProps) {
   return (
-    <span class="scale stack muted" data-scale>
+    <span class="scale stack middle muted" data-scale>
       <span class="scale-label">{label}</span>
       <span class="scale-bar" aria-hidden="true" style={{ "--ramp": rampGradient(ramp) }} />
       <span class="scale-ticks relative">

@@ -37,7 +37,7 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
         {!data.columns && "Those that look at it most come first."}
       </p>
       <div
-        class="answer-heads"
+        class="answer-heads stack middle muted"
         ref={root}
         role="group"
         aria-label="Heads"
@@ -51,7 +51,7 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
             {data.columns > 0 && at % columns === 0 && <span key={`layer ${name}`}>{name.split("-")[0]}</span>}
             <button
               key={name}
-              class="answer-tile"
+              class="answer-tile block slim"
               data-head={name}
               data-framed={isFramed(at) || undefined}
               aria-pressed={head === at + 1}
@@ -95,7 +95,7 @@ function Cells({ shown: { data, dark }, head, kind, width }: CellsProps) {
       colors[Math.round(18 + 237 * Math.sqrt(Math.min(1, rows[row][parts[part]])))];
     if (canvas.current) paintCells(canvas.current, { rows: count, columns: parts.length, width, height, color });
   }, [data, dark, head, kind, width, height, count, parts]);
-  return <canvas ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} />;
+  return <canvas class="block" ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} />;
 }
 
 /** Parts that stand within no other. */
@@ -147,9 +147,9 @@ export function Between({ shown: { data, dark } }: { shown: Shown }) {
     <section class="card" aria-label="Part x part">
       <h2>Part × part</h2>
       <p class="fine">{read || `rows look at columns: times an even share, mean over ${data.mean}`}</p>
-      <div class="answer-between" style={{ "--rows": rows.length, "--height": `${height}px` }}>
+      <div class="answer-between flex" style={{ "--rows": rows.length, "--height": `${height}px` }}>
         {isNamed && (
-          <ol aria-hidden="true">
+          <ol class="stack middle muted" aria-hidden="true">
             {rows.map((part) => (
               <li key={part} class="cut">
                 {name(part)}
@@ -157,12 +157,13 @@ export function Between({ shown: { data, dark } }: { shown: Shown }) {
             ))}
           </ol>
         )}
-        <div ref={box} class="slim">
+        <div ref={box} class="grow slim">
           <canvas
+            class="block"
             ref={canvas}
             role="img"
             aria-label="How many times an even share each part looks at each part"
-            style={{ height: `${height}px` }}
+            style={{ width: "100%", height: `${height}px` }}
             onPointerMove={point}
             onPointerLeave={() => setRead("")}
           />

@@ -64,7 +64,7 @@ export function AnswerView({ picture, dark, children }: AnswerProps) {
         <Words data={data} word={word} onChoose={setWord} onPoint={setPointed} />
       </div>
       {data.words.length > 0 && (
-        <div class="answer-body stack">
+        <div class="answer-body stack top">
           <section class="card slim" aria-label="The prompt, part by part">
             <h2>{head > 0 ? `What head ${data.heads[head - 1]} looked at` : "The prompt, part by part"}</h2>
             <Legend shown={shown} />
@@ -120,7 +120,7 @@ function Words({ data, word, onChoose, onPoint }: WordsProps) {
   const button = (at: number, text: string, odds = Math.exp(data.logs[at])) => (
     <button
       key={at}
-      class="answer-word"
+      class="answer-word boxed"
       data-word={at}
       aria-pressed={word === at}
       tabIndex={word === at || data.words.length === 1 ? 0 : -1}
@@ -153,7 +153,7 @@ function Legend({ shown: { data, word, head } }: { shown: Shown }) {
   const heads = head > 0 ? `head ${data.heads[head - 1]}` : `mean over ${data.mean}`;
   const exactly = head < data.inked ? "ink: where exactly" : "ink: where exactly, mean over heads";
   return (
-    <p class="fine answer-legend">
+    <p class="fine flex wrap apart answer-legend">
       <span>{`${of}, ${heads}; ${exactly}`}</span>
       <span>
         <i class="answer-look" /> looked: share of {data.quantity} <s /> even share{" "}
@@ -199,7 +199,7 @@ function Parts({ shown, heat }: { shown: Shown; heat: (part: number) => Componen
           ))
         ) : (
           <li key={`folded ${of[0]}`}>
-            <button class="answer-fold" data-fold onClick={() => unfold(...of.map(String))}>
+            <button class="answer-fold boxed muted" data-fold onClick={() => unfold(...of.map(String))}>
               … {foldedText(of, data, (part) => (answer.hasInner(data.parts, part) ? 0 : numbers[part].looked))}
             </button>
           </li>
@@ -237,19 +237,19 @@ function Part({ drawn: { data, most }, part, numbers, children }: PartProps) {
   const inner = level > 0 ? name.slice(name.lastIndexOf(", ") + 1).trim() : name;
   return (
     <li
-      class="answer-part"
+      class="answer-part stack"
       data-part={part}
       data-needed={isEnough || lost >= 0.5 || undefined}
       style={{ "--level": level }}
     >
       <div>
-        <bdi>{inner}</bdi> <small class="muted">{tokens} tokens</small>
+        <bdi>{inner}</bdi> <small class="muted block">{tokens} tokens</small>
       </div>
       <div class="answer-text slim" dir="auto">
         {children}
       </div>
-      <div class="answer-bars">
-        <span class="answer-bar answer-look" style={{ "--part": looked / most }}>
+      <div class="answer-bars stack">
+        <span class="answer-bar answer-look relative" style={{ "--part": looked / most }}>
           <s style={{ "--due": due / most }} />
         </span>
         <Told text={told[0]} />
@@ -286,7 +286,7 @@ function PartText({ drawn, part, isOpen, onOpen }: PartTextProps) {
         ) : (
           <button
             key={`folded ${of[0]}`}
-            class="answer-fold"
+            class="answer-fold boxed muted"
             data-fold
             aria-label={`Show ${of.length} more sentences`}
             onClick={onOpen}

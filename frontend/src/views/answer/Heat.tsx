@@ -29,7 +29,7 @@ export function Heat({ shown, part, relative }: { shown: Shown; part: number; re
       {picturesOf(data, part).map((picture, at) => (
         <Patches key={at} data={data} picture={picture} pixel={pixel} />
       ))}
-      <div class="answer-scale fine" style={{ "--above": above, "--below": isSigned ? below : "transparent" }}>
+      <div class="answer-scale fine stack" style={{ "--above": above, "--below": isSigned ? below : "transparent" }}>
         <i />
         <span>{isSigned ? `−${shareText(most)}` : "0"}</span>
         <span>{isSigned ? "less the mean over words" : "attention on the patch"}</span>

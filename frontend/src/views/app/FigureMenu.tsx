@@ -98,7 +98,7 @@ export function FigureMenu({ store }: { store: Store }) {
 
 function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (text: string) => void }) {
   return (
-    <p class="figure-words flex top">
+    <p class="figure-words flex apart top">
       <code data-figure-words={name}>{text}</code>
       <button class="quiet muted" onClick={() => onCopy(text)}>
         copy

@@ -57,9 +57,10 @@ function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: 
     <div class={`atlas-columns stack${rest ? " tree-columns" : ""}`} style={{ "--pitch": `${PITCH}px` }}>
       <ol aria-label="Tokens that look" onPointerLeave={() => setFrom(null)}>
         {names.map((name, at) => (
-          <li key={at}>
+          <li key={at} class="cut">
             <button
               type="button"
+              class="cut"
               data-from={at}
               aria-pressed={from === at}
               title={rest && `${name}: ${notKeptWords(rest[at])}`}
@@ -68,11 +69,11 @@ function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: 
               onClick={() => setFrom(at)}
             >
               {rest && (
-                <small class="tree-rest" data-part style={{ "--part": rest[at], "--color": "var(--muted)" }}>
+                <small class="tree-rest rigid" data-part style={{ "--part": rest[at], "--color": "var(--muted)" }}>
                   {rest[at] > 0 && notKeptWords(rest[at]).replace(" not kept", "")}
                 </small>
               )}
-              <bdi>{name}</bdi>
+              <bdi class="cut">{name}</bdi>
             </button>
           </li>
         ))}
@@ -100,7 +101,7 @@ function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: 
         {names.map((name, at) => {
           const weight = weights.get(at);
           return (
-            <li key={at} data-to={weight === undefined ? undefined : ""}>
+            <li key={at} class="cut" data-to={weight === undefined ? undefined : ""}>
               <bdi>{name}</bdi>
               {weight !== undefined && <span class="number">{written(weight)}</span>}
               {weight === undefined && rest && from !== null && <span class="number tree-cut">not kept</span>}
@@ -145,7 +146,7 @@ export function Example({ dark, text, href, score, children }: ExampleProps) {
       <span class="atlas-example-score number">{score}</span>
       <MiniLines text={text} />
       <span>
-        {text.rest && <small class="tree-facts muted">{notKeptWords(meanOf(text.rest))}</small>}
+        {text.rest && <small class="tree-facts block muted">{notKeptWords(meanOf(text.rest))}</small>}
         <HeatWords dark={dark} text={text} />
       </span>
     </a>
@@ -175,11 +176,11 @@ export function Strata({ dark, head: [layer, head, side], strata, title, note, c
     <Card class="atlas-examples" label="Examples" title={title}>
       {children}
       {strata.map(({ name, count, texts }) => (
-        <section key={name} class="atlas-stratum" aria-label={name}>
+        <section key={name} class="atlas-stratum ruled" aria-label={name}>
           <h3>
             {name} <small>{count}</small>
           </h3>
-          <ul class="stack">
+          <ul class="halves stack">
             {texts.map(({ at, text, score }) => (
               <li key={at}>
                 <Example dark={dark} text={text} href={headAddress(layer, head, at, side)} score={score} />

@@ -179,7 +179,7 @@ export function Tile({ view, at, note, tabbed = true, named = false, text, href 
   const kind = kindOfTile(tile);
   return (
     <a
-      class="atlas-tile relative slim"
+      class="atlas-tile block relative slim"
       href={href ?? headAddress(tile.layer, tile.head, text, view.side)}
       // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
@@ -194,11 +194,11 @@ export function Tile({ view, at, note, tabbed = true, named = false, text, href 
         </span>
       )}
       {named && (
-        <span class="atlas-name">
+        <span class="atlas-name block">
           {tile.layer}-{tile.head}
         </span>
       )}
-      {note && <span class="atlas-note muted">{note}</span>}
+      {note && <span class="atlas-note block muted">{note}</span>}
     </a>
   );
 }
@@ -237,7 +237,7 @@ export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
   }, of);
   return (
     <canvas
-      class="atlas-map"
+      class="atlas-map block"
       ref={canvas}
       width={width}
       height={width}

@@ -156,10 +156,10 @@ function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }
       onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
     >
       <header class="stack">
-        <button class="tray-name cut" title="Open it" onClick={() => open(store, line)}>
+        <button class="tray-name left cut" title="Open it" onClick={() => open(store, line)}>
           {words[0]}{" "}
           {kind && (
-            <em data-kind={kind}>
+            <em class="block" data-kind={kind}>
               <KindIcon kind={kind} />
               {KIND_NAMES[kind]}
             </em>

@@ -54,7 +54,7 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
           const at = first + number;
           const { text, standIn } = readable(label, 24);
           return (
-            <li key={at}>
+            <li key={at} class="rigid">
               <button
                 class="stack"
                 data-step={at}

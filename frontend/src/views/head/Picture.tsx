@@ -61,7 +61,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
   const large = stack.query.labels.length + stack.key.labels.length > 2 * MOST_ANIMATED;
   return (
     <div
-      class="scroller"
+      class="scroller scrolls"
       ref={root}
       data-large={large || undefined}
       data-rows={rows.value || undefined}
@@ -74,9 +74,11 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
       <div class="extent">
         <div class="frame">
           <div class="column-names muted stack">
-            <span>from (query)</span>
+            <span class="cut">from (query)</span>
             <Summary store={store} />
-            <span title="share that each gets">to (key){received && <small> · share</small>}</span>
+            <span class="cut" title="share that each gets">
+              to (key){received && <small> · share</small>}
+            </span>
           </div>
           <div class="picture stack">
             <TokenColumn
@@ -254,7 +256,7 @@ function Summary({ store }: { store: Store }) {
   const { lines, part } = store.summary.value;
   const above = isShare(store.quantity.value) ? " above even" : "";
   return (
-    <span class="summary" data-summary>
+    <span class="summary cut" data-summary>
       {store.stack.value.query.labels.length >= FEW_QUERIES
         ? "point at a token for its lines"
         : `${counted(lines, "line")}${above} · ${percent(part)} of the ${massWord(store.quantity.value)}`}

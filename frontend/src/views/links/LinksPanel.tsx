@@ -107,7 +107,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
   return (
     <li data-hit={hit || undefined} data-word-choice={`${word}-${chosen}`}>
       <button
-        class="quiet muted flex relative"
+        class="quiet muted flex left relative"
         aria-pressed={parts.pinned(word)}
         onClick={() => parts.pin(word)}
         onPointerOver={() => parts.preview(word)}
@@ -115,7 +115,7 @@ function Row({ parts, choice }: { parts: LinkParts; choice: Choice }) {
         onBlur={() => parts.store.preview({})}
       >
         <span aria-hidden="true">{hit ? "✓" : "✗"}</span>
-        <span class="links-words slim">
+        <span class="grow slim">
           <span class="spoken">{hit ? "hit: " : "miss: "}</span>
           <b>{name(word)}</b> <small>{readable(label).text}</small> <span class="spoken">of</span>{" "}
           <span aria-hidden="true">→</span> {gold.map((at, place) => [place > 0 && " / ", name(at)])}

@@ -80,7 +80,7 @@ export function LiveBar({ live, store }: LiveParts) {
           ))}
         </div>
         {Panel && (
-          <div class="live-panel stack" data-open-panel={open.value}>
+          <div class="live-panel ruled stack" data-open-panel={open.value}>
             <Panel live={live} store={store} />
           </div>
         )}
@@ -264,7 +264,7 @@ function Past({ live, store }: LiveParts) {
         return (
           <li key={at}>
             <button
-              class="quiet muted"
+              class="quiet muted cut"
               data-past={at}
               aria-current={isSame(asked, now) ? "true" : undefined}
               onClick={() => live.go(asked)}

@@ -224,7 +224,7 @@ export function RankedHeads({ store, name, label, heads }: RankedHeadsProps) {
       {heads.map(({ layer, head, part, text, isBelow }, place) => (
         <li key={`${layer}-${head}`}>
           <button
-            class="stack"
+            class="stack middle left"
             {...{ [mark]: `${layer}-${head}` }}
             tabIndex={place === 0 ? 0 : -1}
             onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek()))}

@@ -76,7 +76,7 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
       {guesses.length > 0 && (
         <ol class="live-guesses" data-changed={after !== undefined || undefined}>
           {guesses.map(({ guess, was, is }) => (
-            <li key={guess.id} class="stack" data-guess={guess.label}>
+            <li key={guess.id} class="stack middle" data-guess={guess.label}>
               {canBranch ? (
                 <button
                   class="label"

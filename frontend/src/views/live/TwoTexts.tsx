@@ -63,7 +63,7 @@ function Both({ pair: { first, second, both, models }, live, store }: LiveParts 
   const names = models ? [live.facts.name, live.facts.beside] : ["A", "B"];
   return (
     <>
-      <div class="live-both stack">
+      <div class="live-both halves stack">
         {[first, second].map(({ opening }, at) => (
           <div key={at} data-both={at}>
             <p dir="auto">

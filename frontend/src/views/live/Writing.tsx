@@ -96,7 +96,7 @@ function Alternatives({ token, onChoose }: { token: Token; onChoose: (id: number
       </p>
       <ol class="live-guesses">
         {alternatives.map(({ id, label, probability }) => (
-          <li key={id} class="stack">
+          <li key={id} class="stack middle">
             <button class="quiet muted" data-alternative={id} disabled={id === token.id} onClick={() => onChoose(id)}>
               {readable(label, 24).text}
             </button>

@@ -61,7 +61,7 @@ export function LongText({ store, room }: ViewParts) {
     <div class="long-text flex slim">
       <section
         ref={box}
-        class="text-scroll words slim relative"
+        class="text-scroll scrolls words slim relative"
         aria-label="The text"
         dir={directionOf(tokens)}
         style={{ height: `${height}px` }}
@@ -129,7 +129,7 @@ export function SentenceCard({ store }: { store: Store }) {
       <ol class="token-list sentences stack">
         {listed.map((sentence) => (
           <li key={sentence} data-listed={sentence}>
-            <button class="label" onClick={() => chooseSentence(store, chosen, sentence)}>
+            <button class="label left" onClick={() => chooseSentence(store, chosen, sentence)}>
               {sentence + 1} <bdi>{sentenceName(stack, "key", sentence, 28)}</bdi>
             </button>
             <Listed
@@ -181,7 +181,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
     <div class="sentence-map stack slim" ref={root} data-sentences={rows.length}>
       <div class="sentence-plane flex">
         <div
-          class="sentence-names muted relative"
+          class="sentence-names rigid muted relative"
           aria-hidden="true"
           style={{ width: `${named}px`, height: `${side.value}px` }}
         >
@@ -198,7 +198,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           )}
         </div>
         <div
-          class="sentence-cells relative"
+          class="sentence-cells rigid relative"
           role="group"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from sentence to sentence here
           tabIndex={0}

@@ -70,7 +70,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
         <canvas data-canvas="neurons" style={{ height: `${height + HEADING}px` }} />
       </div>
       <div class="key-heading key-row stack muted" aria-hidden="true">
-        <span class="query-name">
+        <span class="query-name cut">
           <bdi>{readable(labelAt(store, now.query)).text}</bdi>
         </span>
         <span class="band-name">{band < 84 ? "q, k" : "query q, key k"}</span>
@@ -81,7 +81,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
         {now.further && <span>{store.quantity.value.label}</span>}
       </div>
       <div
-        class="key-scroll"
+        class="key-scroll scrolls"
         style={{ height: `${height}px` }}
         onScroll={(event) => (scroll.value = event.currentTarget.scrollTop)}
       >
@@ -112,7 +112,7 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
   };
   return (
     <li
-      class="key-row stack"
+      class="key-row stack middle"
       data-side="key"
       data-token={token}
       data-masked={masked || undefined}
@@ -125,7 +125,7 @@ function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; tok
         data-stand-in={standIn || undefined}
       >
         <button
-          class="plus muted"
+          class="plus rigid muted"
           aria-expanded={pinned}
           aria-label={`Neurons of ${text}, token ${token}`}
           onClick={toggle}

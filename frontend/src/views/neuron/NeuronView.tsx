@@ -117,7 +117,7 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
         query
       </small>
       <div
-        class="query-scroll relative"
+        class="query-scroll scrolls relative"
         ref={root}
         style={{ "--pitch": `${PITCH}px`, maxHeight: `${Math.max(150, room.value)}px` }}
         {...tokenEvents(store, (event) => steppedToken(event, (at) => STEPS[event.key] && at + STEPS[event.key]))}
@@ -202,9 +202,9 @@ interface VectorBarsProps {
 function VectorBars({ name, values, order, large }: VectorBarsProps) {
   const most = largest(values) || 1;
   return (
-    <div class="vector stack" data-vector={name} data-large={large || undefined}>
+    <div class="vector stack middle" data-vector={name} data-large={large || undefined}>
       <span class="vector-name">{NAMES[name]}</span>
-      <span class="vector-axis flex muted" aria-hidden="true">
+      <span class="vector-axis flex apart muted" aria-hidden="true">
         {large && [most, 0, -most].map((value) => <small key={value}>{signedNumber(value)}</small>)}
       </span>
       <div class="contributions flex">

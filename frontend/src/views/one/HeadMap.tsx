@@ -62,7 +62,7 @@ function MovedMap({ store, moved }: { store: Store; moved: PageMoved }) {
   });
   return (
     <section class="card all-heads" aria-label="All heads" data-moved>
-      <div class="card-head row">
+      <div class="card-head row apart">
         <strong>How far heads moved</strong>
       </div>
       <SmallTiles store={store} colors={colors} moved={moved} />
@@ -93,7 +93,7 @@ function PairMap({ store, pair }: { store: Store; pair: { readonly query: number
   const now = tile.value;
   return (
     <>
-      <div class="card-head row">
+      <div class="card-head row apart">
         <strong>This pair in all heads</strong>
         <small data-pair>
           <bdi>{name("query")}</bdi> → <bdi>{name("key")}</bdi>

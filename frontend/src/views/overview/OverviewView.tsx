@@ -142,7 +142,7 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
 function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
   const columns = store.kinds.value?.said.columns;
   return (
-    <div class="tiles-bar row wrap">
+    <div class="tiles-bar row wrap apart">
       <OptionChoice
         store={store}
         option="order"
@@ -268,7 +268,7 @@ function PlateStrip({ store, tall }: PlateStripProps) {
       {clearest.map(({ kind, head }) => (
         <button
           key={kind}
-          class="plate-head flex slim"
+          class="plate-head flex apart left slim"
           data-plate={kind}
           style={{ "--kind": kindColor(kind, store.dark.value) }}
           title={headWords(kinds, head).does}
@@ -306,7 +306,7 @@ function Plate({ store, head, kind }: { store: Store; head: number; kind: KindNa
     putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: size, height: size });
   });
   return (
-    <span class="plate-lines relative" ref={root} aria-hidden="true">
+    <span class="plate-lines block rigid relative" ref={root} aria-hidden="true">
       <canvas data-canvas="plate" data-square={square || undefined} />
     </span>
   );

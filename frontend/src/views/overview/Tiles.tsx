@@ -52,7 +52,7 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
   const { cells, width, height } = places.value;
   return (
     <div
-      class="tiles relative"
+      class="tiles rigid relative"
       ref={root}
       role="group"
       aria-label="All heads"

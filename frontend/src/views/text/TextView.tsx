@@ -133,7 +133,7 @@ function Scrolling({ store, heat, long, height, children }: ScrollingProps) {
   if (!long) return <>{children}</>;
   return (
     <div class="text-frame flex relative" ref={root}>
-      <section class="text-scroll slim" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
+      <section class="text-scroll scrolls slim" aria-label="The text" style={{ height: `${height}px` }} onScroll={show}>
         {children}
       </section>
       <Minimap

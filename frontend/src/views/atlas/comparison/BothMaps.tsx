@@ -104,7 +104,7 @@ export function BothMaps({ view }: { view: ComparisonView }) {
       {index.caution && <p class="caution">{index.caution}</p>}
       <Similarities view={view} />
       <section class="card atlas-card twin-card" aria-label="Both maps">
-        <div class="twin-bar flex wrap top">
+        <div class="twin-bar flex wrap apart top">
           <p class="atlas-says muted">
             Heads are matched {index.matching === "best" ? "one to one, by what they do" : "by layer and number"}. The
             bar below a tile is how much the pair changed: none where both are the same, full where they are as unlike
@@ -112,7 +112,7 @@ export function BothMaps({ view }: { view: ComparisonView }) {
           </p>
           <Segmented label="Order of the heads on the right" options={ORDERS} chosen={order} onChoose={setOrder} />
         </div>
-        <div class="twin-maps stack relative top" ref={maps}>
+        <div class="twin-maps halves stack relative top" ref={maps}>
           <SideMap view={view} side="a" rows={useMemo(() => rowsOf(index.a.heads), [index])} left={[]} />
           <SideMap view={view} side="b" rows={rows} left={left} />
           <JoinedPair view={view} maps={maps} order={order} />
@@ -181,7 +181,7 @@ function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
   if (pair < 0) {
     const href = headAddress(layer, head, undefined, side);
     return (
-      <span class="twin-tile relative slim" data-alone>
+      <span class="twin-tile block relative slim" data-alone>
         <Tile view={view[side]} at={at} note="no partner" tabbed={tabbed} href={href} />
       </span>
     );
@@ -190,7 +190,7 @@ function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
   const other = otherSide(side);
   const note = `matched with ${headName(index, other, both[other])}, similarity ${shortShare(both.similarity)}`;
   return (
-    <span class="twin-tile relative slim" data-pair={pair} style={{ "--change": changeOf(index, both) }}>
+    <span class="twin-tile block relative slim" data-pair={pair} style={{ "--change": changeOf(index, both) }}>
       <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={pairAddress(index, pair)} />
     </span>
   );
@@ -277,7 +277,7 @@ function LabelChanges({ view }: { view: ComparisonView }) {
     { title: `Labels lost`, says: `held in ${index.names[0]} only`, of: "lost" },
   ] as const;
   return (
-    <div class="twin-labels stack top">
+    <div class="twin-labels halves stack top">
       {lists.map(({ title, says, of }) => {
         const mine = index.pairs.flatMap((pair, number) => pair[of].map((name) => ({ name, number })));
         return (
@@ -318,7 +318,7 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
   const highest = Math.max(1, ...dots.map(({ level }) => level + 1));
   const step = Math.min(DOT, (HIGH - 14) / highest);
   return (
-    <section class="card atlas-card twin-similarities stack" aria-label="How similar matched heads are">
+    <section class="card atlas-card twin-similarities stack middle" aria-label="How similar matched heads are">
       <div class="twin-numbers">
         <p class="stack muted">
           <b>{shortShare(similarity)}</b> matched heads

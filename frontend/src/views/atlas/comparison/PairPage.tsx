@@ -64,7 +64,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         <Changes view={view} pair={number} />
         <Similarity view={view} number={number} />
         {a.said && b.said && (
-          <div class="twin-words stack">
+          <div class="twin-words halves stack">
             <SideTitle name={index.names[0]}>
               <FrequentPairs pairs={a.said.pairs} texts={index.a.texts} side="a" />
             </SideTitle>
@@ -148,7 +148,7 @@ function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneS
       label="Examples"
       title={index.sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}
     >
-      <div class="twin-examples stack">
+      <div class="twin-examples halves stack">
         {[a, b].map(({ name, view }) => (
           <p key={view.side} class="twin-name muted">
             <bdi>{name}</bdi>
@@ -367,7 +367,7 @@ function rowOf({ index, a }: ComparisonView, score: ComparedScore, alone: boolea
 function Dumbbell({ before, after }: { before: number; after: number }) {
   const x = (value: number) => 6 + 108 * Math.min(1, Math.max(0, value));
   return (
-    <svg class="twin-dumbbell twin-wide" viewBox="0 0 120 14" aria-hidden="true">
+    <svg class="twin-dumbbell block twin-wide" viewBox="0 0 120 14" aria-hidden="true">
       <path class="twin-axis" d="M6 7H114" />
       <path class="twin-way" d={`M${x(before)} 7H${x(after)}`} />
       <circle class="twin-before" cx={x(before)} cy={7} r={3.4} />

@@ -41,7 +41,7 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
       </header>
       <section class="card atlas-all" aria-label="All heads">
         {metric && (
-          <div class="tree-metric row wrap">
+          <div class="tree-metric row wrap apart">
             <Choice
               label="Colour by"
               name="data-metric"
@@ -155,7 +155,7 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
         <Metrics view={view} at={at} />
         <dl class="tree-statistics stack">
           {said.statistics.map(([name, value]) => (
-            <div key={name} class="flex">
+            <div key={name} class="flex apart">
               <dt>{view.index.statistics[name]?.label ?? metricWords(name)}</dt>
               <dd>{statisticText(value, view.index.statistics[name]?.format)}</dd>
             </div>
