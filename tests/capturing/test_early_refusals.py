@@ -20,7 +20,7 @@ def bert():
     [
         (lambda: hs.capture("no/model", text=" "), TextError, "The text is empty"),
         (lambda: hs.capture("no/model", text=["a"]), TextError, "capture reads one text"),
-        (lambda: hs.capture("no/model", text={"input_ids": 1}), TextError, "was given a dict"),
+        (lambda: hs.capture("no/model", text={"input_ids": 1}), TextError, "got a dict"),
         (lambda: hs.capture("no/model"), CaptureError, "capture needs a text"),
         (lambda: hs.capture("no/model", image=3), CaptureError, "image must be a PIL picture"),
         (lambda: hs.capture("no/model", sound=3), CaptureError, "A sound must be floats"),

@@ -77,7 +77,7 @@ def test_other_tasks(folder, here, capsys):
     out = capsys.readouterr().out
     assert "minimal pairs, 1 example," in out
     assert "largest change of a layer there " in out
-    assert ">intact " in (here / "b.svg").read_text(encoding="utf-8")
+    assert "intact " in (here / "b.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

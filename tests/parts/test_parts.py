@@ -10,6 +10,7 @@ from transformers import Wav2Vec2FeatureExtractor
 
 import headscope as hs
 from headscope import Tokens
+from headscope.answering import DEMO
 from headscope.parts import parts_of
 from headscope.record import Part
 from headscope.testing import tiny_model
@@ -315,3 +316,21 @@ def test_parts_of_a_pair_that_were_cut_off_are_named():
         side = hs.capture(model, tokenizer, first, second, parts=given, truncate=True)["self"].key
     (part,) = side.parts
     assert "".join(side.texts)[slice(*part.spans[0])] == second[:6]
+
+
+def test_parts_of_a_generation_are_looked_for_within_its_turns():
+    prompt = [
+        {"role": "user", "content": "The code is amber. It rained."},
+        {"role": "assistant", "content": "unknown"},
+        {"role": "user", "content": "What is the code?"},
+    ]
+    record = hs.generate(DEMO, prompt=prompt, max_new_tokens=3)
+    plain = hs.generate(DEMO, prompt="The code is amber. It rained.", max_new_tokens=3)
+    key = hs.with_parts(record, "sentence")["self"].key
+    names = ["user 1, sentence 1", "user 1, sentence 2", "assistant, sentence 1"]
+    assert [part.name for part in key.parts if part.level] == [*names, "user 2, sentence 1"]
+    for one in (record, plain):
+        found = hs.with_parts(one, "sentence")
+        assert max(at for part in found["self"].key.parts for at in part.tokens) < (
+            one.generation.prompt
+        )

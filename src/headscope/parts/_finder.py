@@ -150,9 +150,10 @@ def with_parts(
     Args:
         record: of any text.
         parts: as of `parts_of`; None for those of ``known``.
-        known: turns and documents, by their characters in the prompt.
-        prompt: the text that was given, or the two of a pair, where the record holds more (what
-            the model wrote) or less (it was cut).
+        known: turns and documents, by their characters in the prompt; by default those of the
+            record.
+        prompt: the text that was given, or the two of a pair, where the record holds less (it was
+            cut); by default that of the record, without what the model wrote.
 
     Raises:
         TextError: where no stack reads such a part, or the chat template changed the words of the
@@ -170,25 +171,25 @@ def with_parts(
             "The chat template changes the words of the messages, so that it is not known where "
             "they are; give parts=[('name', start, stop), ...] in characters of record.texts[0]"
         )
-    both = [(stack.query, stack.key) for stack in record.stacks.values()]
-    sides = {id(side): side for pair in both for side in pair}
+    sides = {id(own): own for stack in record.stacks.values() for own in (stack.query, stack.key)}
+    prompt = prompt or record.prompt
     # A decoder may be given the beginning of what the encoder reads, which reads more of it.
     alike = [side.texts for side in sides.values() if _begin_alike(side.texts, given)]
     of_prompt = max(alike, key=lambda texts: len("".join(texts)), default=None)
     refused: list[TextError] = []
     for number, side in sides.items():
         try:
-            own: Any = {"known": known, "prompt": prompt} if side.texts == of_prompt else {}
+            old = [part for part in side.parts if part.kind in ("turn", "document")]
+            own: Any = {"known": known or old, "prompt": prompt} if side.texts == of_prompt else {}
             sides[number] = replace(side, parts=parts_of(side, parts, **own))
         except TextError as error:
             refused.append(error)
     if parts and len(refused) == len(sides):
         raise refused[0]
-    stacks = {
-        name: replace(stack, query=sides[id(stack.query)], key=sides[id(stack.key)])
-        for name, stack in record.stacks.items()
-    }
-    return replace(record, stacks=stacks)
+    changed = {}
+    for name, stack in record.stacks.items():
+        changed[name] = replace(stack, query=sides[id(stack.query)], key=sides[id(stack.key)])
+    return replace(record, stacks=changed)
 
 
 def _begin_alike(texts: Sequence[str], given: Sequence[str]) -> bool:

@@ -168,6 +168,17 @@ class Record(RebuiltWhenCopied):
         return tuple(dict.fromkeys(text for side in self._sides for text in side.texts))
 
     @property
+    def prompt(self) -> str:
+        """The text behind a generation, without what the model wrote; empty without one, or where
+        it is not known which characters its tokens come from.
+        """
+        if self.generation is None:
+            return ""
+        read = self.stacks[self.generation.stack].query
+        behind = [span[0] for span in (read.offsets or ())[self.generation.prompt :] if span]
+        return "".join(read.texts)[: min(behind)] if behind else ""
+
+    @property
     def _sides(self) -> Iterator[Tokens]:
         return (side for stack in self.stacks.values() for side in (stack.query, stack.key))
 
