@@ -366,3 +366,10 @@ def test_pictures_are_cut_off_like_documents(llava):
     wanted = logs.gather(1, torch.tensor(written)[:, None])[:, 0]
     assert answer.without[1] == pytest.approx(wanted.tolist(), abs=1e-4)
     assert answer.without[1] != pytest.approx(answer.whole, abs=1e-4)
+
+
+def test_regions_that_are_given_are_compared_and_cut(llava):
+    halves = [("left", 0, 0, 0.5, 1), ("right", 0.5, 0, 1, 1)]
+    answer = ask(*llava, max_new_tokens=3, parts=halves)
+    assert [answer.parts[at].name for at in answer.candidates] == ["left", "right"]
+    assert np.isfinite(answer.without).all()

@@ -292,9 +292,9 @@ def _kind_of(kinds: list[str], parts: Any, of: str | None) -> str:
         raise RecordError(f"of is {of!r}; the prompt has parts of the kinds {sorted(set(kinds))}")
     if of is not None:
         return of
-    if parts is not None and kinds:
-        return parts if parts in kinds else kinds[-1]  # inner ones come last
-    known = ("document", "frame", "picture", "time")
+    known: tuple[Any, ...] = ("document", "frame", "picture", "time")
+    if parts is not None:  # a kind by its name, or those of parts that were given one by one
+        known = (parts, "span", "region", "time", *reversed(kinds))
     return next((each for each in known if each in kinds), "turn")
 
 
