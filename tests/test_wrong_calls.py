@@ -386,6 +386,14 @@ WEIGHTS = np.full((1, 1, 2, 2), 0.5, np.float32)
         (lambda _: hs.Mean(layer=0, records=3), "Mean needs the records whose mean"),
         (lambda _: hs.watch(None).__enter__(), "Expected a model .*, got None"),
         (lambda _: hs.intervene("gpt2", []).__enter__(), "Expected a model .*, got 'gpt2'"),
+        (
+            lambda _: hs.from_queries_keys([], [], [], rotary="none", verified=True),
+            "verified is True; give the difference you measured",
+        ),
+        (
+            lambda _: hs.from_queries_keys([], [], [], rotary="none", scale=True),
+            "scale is True; give a number above 0",
+        ),
     ],
 )
 def test_what_a_function_cannot_take_is_named(call, message):

@@ -92,7 +92,14 @@ def record_of_weights(stack):
         ({"rotary": None}, "rotary says what positions did .* 'applied' .*rope_theta"),
         ({"rotary": "turned"}, "rotary is 'turned'"),
         ({"rotary": True}, "rotary is True"),
+        ({"rotary": np.inf}, "rotary is inf"),
+        (
+            {"rotary": 1e4, "queries": {0: np.ones((6, 24, 7))}, "keys": {0: np.ones((2, 24, 7))}},
+            "have 7 features, which are no pairs",
+        ),
         ({"scale": -1.0}, "scale is -1.0"),
+        ({"scale": 0.0}, "scale is 0.0; give a number above 0"),
+        ({"soft_cap": 0.0}, "soft_cap is 0.0"),
         ({"window": 0}, "window is 0"),
         ({"positions": [3]}, "and 1 queries: positions= says"),
         ({"positions": [3, 2]}, "give rising places"),
@@ -105,6 +112,6 @@ def record_of_weights(stack):
 )
 def test_what_does_not_fit_is_refused(captured, changes, told):
     queries, keys = arrays(captured, [0])
-    own = dict(changes)
+    own = {"queries": queries, "keys": keys} | changes
     with pytest.raises(RecordError, match=told):
-        read(captured, queries, own.pop("keys", keys), **own)
+        read(captured, **own)

@@ -76,8 +76,10 @@ def from_queries_keys(  # noqa: PLR0913 - what scores need, and what only the us
         [0.5, 0.5, 0.0]
     """
     for name, number in (("scale", scale), ("soft_cap", soft_cap), ("verified", verified)):
-        if number is not None and not (isinstance(number, Real) and number >= 0):
-            raise RecordError(f"{name} is {number!r}; give a number, or leave it out")
+        told = isinstance(number, Real) and not isinstance(number, bool) and 0 <= number < np.inf
+        if number is not None and not (told and (number > 0 or name == "verified")):
+            wanted = "the difference you measured" if name == "verified" else "a number above 0"
+            raise RecordError(f"{name} is {number!r}; give {wanted}, or leave it out")
     asked, seen = (_by_layer(each, name) for each, name in ((queries, "queries"), (keys, "keys")))
     if set(asked) != set(seen):
         raise RecordError(
@@ -166,9 +168,14 @@ def _rotary(given: Any, features: int) -> Rotary | None:
     """The rotation that is left to do."""
     if isinstance(given, Rotary) or str(given) in ("applied", "none"):
         return given if isinstance(given, Rotary) else None
-    if not isinstance(given, Real) or given <= 1:
+    if not isinstance(given, Real) or not 1 < given < np.inf:
         raise RecordError(f"rotary is {given!r}; {ASKED}")
-    frequencies = float(given) ** -(np.arange(0, features - 1, 2) / features)
+    if features % 2:
+        raise RecordError(
+            f"rotary is {given!r}, and queries and keys have {features} features, which are no "
+            "pairs; give an even number of them, or a headscope.record.Rotary that turns some"
+        )
+    frequencies = float(given) ** -(np.arange(0, features, 2) / features)
     return Rotary(frequencies=frequencies, style="halves")
 
 
