@@ -43,6 +43,25 @@ def test_every_format_holds_the_weights(record, here, capsys):
     assert np.array_equal(np.load("w.npz")["weights"], record.weights())
 
 
+@pytest.mark.parametrize("more", [[], ["--layer", "0", "--head", "1", "--words"]])
+def test_every_format_says_that_nothing_stands_against_the_weights(more, here):
+    ones = np.ones((1, 2, 3, 4), np.float32)
+    record = hs.from_queries_keys(ones, ones, ["a", "b", "c"], rotary="none")
+    hs.save(record, "run.safetensors")
+    for kind in ("csv", "parquet", "nc", "npz"):
+        assert run(["export", "run.safetensors", "--out", f"w.{kind}", *more]) == 0, kind
+    import pyarrow.parquet
+    import xarray
+
+    with xarray.open_dataarray("w.nc", engine="scipy") as found:
+        assert found.attrs["unverified"] == record.unverified
+    assert set(pyarrow.parquet.read_table("w.parquet")["unverified"].to_pylist()) == {
+        record.unverified
+    }
+    assert record.unverified in (here / "w.csv").read_text(encoding="utf-8")
+    assert np.load("w.npz")["unverified"] == record.unverified
+
+
 def test_whole_words(here):
     pieces = ["[CLS]", "straw", "##berries", "[SEP]"]
     record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), pieces)

@@ -118,9 +118,13 @@ def export(record: str, /, *, asked: Request, **options: Any) -> None:
         else:
             query, key = np.array(chosen.query.labels), np.array(chosen.key.labels)
             weights = chosen.weights(layer, head)
+            told = loaded.unverified
+            marks: dict[str, Any] = {"unverified": np.array(told)} if told else {}
             # An open file: NumPy adds .npz to names that do not end so, as the temporary one.
             with hs.storage.written_whole(out) as temporary, temporary.open("wb") as file:
-                np.savez_compressed(file, weights=weights, query_token=query, key_token=key)
+                np.savez_compressed(
+                    file, weights=weights, query_token=query, key_token=key, **marks
+                )
     say(loaded.summary)
     say_written(out)
 
