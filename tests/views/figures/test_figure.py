@@ -362,3 +362,12 @@ def test_no_line_is_cut_at_any_resolution(dpi):
     figure = hs.figure(record, view="model", quantity="effect", quantities=given, width=170)
     picture = Image.open(io.BytesIO(figure.to_bytes("png", dpi=dpi))).convert("L")
     assert (np.asarray(picture)[-picture.height // 10 :, -2:] > 250).all()
+
+
+@pytest.mark.parametrize("view", ["matrix", "text"])
+def test_a_narrow_figure_shows_the_whole_scale(view, grouped, check_titles):
+    figure = hs.figure(grouped, view=view, layer=0, head=1, width=40)
+    texts = (text.get_text() for axes in figure.matplotlib.axes for text in axes.texts)
+    numbers = [text for text in texts if text.endswith(" ×")]
+    assert len(numbers) > 1
+    check_titles(figure, "times the even share", *numbers)

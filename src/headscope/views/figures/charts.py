@@ -297,7 +297,7 @@ class Lines(Panel):
             sheet.text(*place, name, size=style.small, colour=colours[name])
 
 
-COLOUR_BAR = 2.0
+COLOUR_BAR, SHORTEST_BAR = 2.0, 12.0
 """Height of the bar that explains colours, in millimetres."""
 
 
@@ -325,11 +325,14 @@ def colour_bar(  # noqa: PLR0913 - what a bar may show
         values: the numbers from its left to its right end; by default the whole scale.
     """
     (left, right), style = span or (0.0, sheet.width), sheet.style
-    text, below = LEADING * style.small * POINT, y + COLOUR_BAR + 0.6
+    text, start = LEADING * style.small * POINT, left + sheet.width_of(words, style.small)
     sheet.note(left, y + COLOUR_BAR / 2, words)
-    start = left + sheet.width_of(words, style.small) + style.em
     legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
-    width = max(12.0, min(45.0, right - start - 0.6 * style.em - legend))
+    room = right - 1.6 * style.em - legend
+    if room - start < SHORTEST_BAR:  # below the words
+        start, y = left, y + text + 0.4 * style.em
+    start, below = start + style.em, y + COLOUR_BAR + 0.6
+    width = max(SHORTEST_BAR, min(45.0, room + style.em - start))
     rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
     sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
     ticks, taken = ticks or scale.ticks(), []
