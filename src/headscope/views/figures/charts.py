@@ -166,6 +166,8 @@ class RowMarks(Panel):
     def draw(self, sheet: Sheet, box: Box) -> None:
         """Draw marks over a grid; intervals and bars end with it."""
         style, axes = sheet.style, draw_grid(sheet, box, self.ends, self.written)
+        # The words behind bars say what lines would, and would be crossed by them.
+        axes.xaxis.grid(visible="bar" not in [shape for _, shape in self.looks.values()])
         if len(self.base) > 1 and np.isfinite(self.base[1:]).all():
             axes.axvspan(*self.base[1:], color=style.masked, zorder=0)
         for value in self.base[:1]:
