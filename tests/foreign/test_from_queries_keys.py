@@ -101,6 +101,7 @@ def record_of_weights(stack):
         ({"scale": 0.0}, "scale is 0.0; give a number above 0"),
         ({"soft_cap": 0.0}, "soft_cap is 0.0"),
         ({"window": 0}, "window is 0"),
+        ({"positions": []}, "and 0 queries: positions= says"),
         ({"positions": [3]}, "and 1 queries: positions= says"),
         ({"positions": [3, 2]}, "give rising places"),
         ({"heads": [1]}, "give the number of each, and of="),

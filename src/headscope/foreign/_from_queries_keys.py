@@ -129,7 +129,7 @@ def _places(positions: Any, queries: int, keys: int) -> np.ndarray:
     if positions is None:
         return np.arange(max(0, keys - queries), keys)
     places = np.array([each for each in listed(positions, "positions") if is_whole(each)], int)
-    if len(places) != len(positions) or (np.diff(places) <= 0).any() or places[-1:].max() >= keys:
+    if len(places) != len(positions) or (np.diff(places) <= 0).any() or (places[-1:] >= keys).any():
         raise RecordError(f"positions are {positions!r:.60}; give rising places below {keys}")
     return places
 
