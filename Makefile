@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 # The build writes live.js, model.js and frame.js beside it, and which sources they were built of.
 BUNDLE := src/headscope/views/static/page.js
-FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/src frontend/tools -type f)
+FRONTEND := frontend/package.json frontend/package-lock.json $(shell find frontend/contract frontend/src frontend/tools -type f)
 
 # Test files that run with types: of these folders all but those that call no function with arrays that no other of
 # them calls, and take longest.
@@ -107,9 +107,8 @@ notebooks: setup ## Write the tutorials as notebooks anew, with their outputs
 support: setup ## Try every architecture and write docs/support.md anew
 	$(BIN)/python tools/write_support.py
 
-contract: setup ## Write the TypeScript types of the page contract anew
+contract: setup ## Write the schemas of the page contract anew
 	$(BIN)/python tools/write_contract.py
-	tools/with-node npm --prefix frontend run contract
 
 clean: ## Remove everything that was built or installed
 	rm -rf .venv .bench frontend/node_modules $(dir $(BUNDLE)) build dist site headscope-demo.html

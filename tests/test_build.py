@@ -119,7 +119,7 @@ def test_the_bundles_were_built_of_these_sources():
 def digest_of_sources(frontend):
     """As frontend/tools/build.mjs reckons it."""
     files = [frontend / "package-lock.json"]
-    for part in ("src", "tools"):
+    for part in ("contract", "src", "tools"):
         files += [path for path in (frontend / part).rglob("*") if path.is_file()]
     digest = sha256()
     for path in sorted(files, key=lambda path: path.relative_to(frontend).as_posix()):

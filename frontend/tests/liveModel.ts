@@ -1,5 +1,5 @@
-import type { LiveFacts, LiveOpening, LiveOutput, ModelChange } from "../src/contract/live";
 import type { Answered, Asked } from "../src/source/model";
+import type { LiveFacts, LiveOpening, LiveOutput, ModelChange } from "../types/live";
 import { type Example, examplePage, exampleSource, tokens } from "./examples/page";
 
 // A model as its server answers: tokens are the words of a text, weights are made up.

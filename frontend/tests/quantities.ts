@@ -1,4 +1,4 @@
-import type { PageArray } from "../src/contract/page";
+import type { PageArray } from "../types/page";
 import { type Example, exampleBytes, examplePage, type StackOptions } from "./examples/page";
 
 // An example page that holds more than weights: value norms, one quantity per head, one for all heads together.

@@ -96,7 +96,7 @@ const common = {
   target: "es2022",
   charset: "ascii",
   legalComments: "none",
-  mangleProps: await shortNames(new URL("src/", root)),
+  mangleProps: await shortNames(root),
   define: { ...css.define, OF_MODEL: "false" },
   plugins: [css.plugin, checkedWrite],
   logLevel: "warning",
@@ -142,7 +142,7 @@ const contexts = await Promise.all([
 async function builtOf() {
   const own = fileURLToPath(root);
   const files = [join(own, "package-lock.json")];
-  for (const part of ["src", "tools"]) {
+  for (const part of ["contract", "src", "tools"]) {
     const entries = await readdir(join(own, part), { recursive: true, withFileTypes: true });
     for (const entry of entries) if (entry.isFile()) files.push(join(entry.parentPath, entry.name));
   }

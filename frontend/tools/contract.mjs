@@ -1,8 +1,10 @@
-// Writes the TypeScript types of what Python and the viewer agree on from the JSON schemas that Python generated.
-import { readFile, writeFile } from "node:fs/promises";
+// Writes the TypeScript types of what Python and the viewer agree on, from the JSON schemas that Python wrote. Git ignores
+// them (frontend/types): `npm run build`, `check` and `test` write them first.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
-const FOLDER = new URL("../src/contract/", import.meta.url);
+const SCHEMAS = new URL("../contract/", import.meta.url);
+const TYPES = new URL("../types/", import.meta.url);
 const CONTRACTS = {
   page: { name: "Page", declared: "src/headscope/views/contract.py", more: "" },
   answer: { name: "AnswerPicture", declared: "src/headscope/views/answer_contract.py", more: "" },
@@ -13,9 +15,9 @@ const CONTRACTS = {
   },
 };
 
-export async function contractTypes(of = "page") {
+async function contractTypes(of) {
   const { name, declared, more } = CONTRACTS[of];
-  const schema = await readFile(new URL(`${of}.schema.json`, FOLDER), "utf8");
+  const schema = await readFile(new URL(`${of}.schema.json`, SCHEMAS), "utf8");
   const banner = `// Generated from ${of}.schema.json by \`npm run contract\`; change ${declared} instead.`;
   const types = await compile(JSON.parse(schema), name, {
     bannerComment: banner + more,
@@ -28,6 +30,5 @@ export async function contractTypes(of = "page") {
     .replace(/\{\s*\[k: string\]: ([^{};]+);\s*\}/g, "Record<string, $1>");
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
-  for (const of of Object.keys(CONTRACTS)) await writeFile(new URL(`${of}.ts`, FOLDER), await contractTypes(of));
-}
+await mkdir(TYPES, { recursive: true });
+for (const of of Object.keys(CONTRACTS)) await writeFile(new URL(`${of}.ts`, TYPES), await contractTypes(of));

@@ -23,13 +23,16 @@ const COMMENT = /\/\*[\s\S]*?\*\//g;
  *
  * @throws where a name is a text somewhere, or one of what comes from outside: it would be two names then.
  */
-export async function shortNames(source) {
-  const all = await readdir(source, { recursive: true });
+export async function shortNames(root) {
+  const all = [];
+  for (const part of ["contract/", "types/", "src/"]) {
+    for (const name of await readdir(new URL(part, root), { recursive: true })) all.push(part + name);
+  }
   // The bundle of an atlas keeps all names.
-  const files = all.filter((name) => /\.tsx?$/.test(name) && !name.startsWith("views/atlas/"));
+  const files = all.filter((name) => /\.tsx?$/.test(name) && !name.startsWith("src/views/atlas/"));
   for (const file of files) {
-    const text = (await readFile(new URL(file, source), "utf8")).replaceAll(COMMENT, "");
-    const outside = file.startsWith("contract/") || file.startsWith("shells/");
+    const text = (await readFile(new URL(file, root), "utf8")).replaceAll(COMMENT, "");
+    const outside = /^(contract|types|src\/shells)\//.test(file);
     for (const name of NAMES) {
       const wrong = outside ? new RegExp(`\\b${name}\\b`) : new RegExp(`["'\`]${name}["'\`]|\\bdataset\\.${name}\\b`);
       if (wrong.test(text)) throw new Error(`${file} has ${name}, which cannot be shortened: take it out of NAMES.`);

@@ -1,4 +1,4 @@
-import { NEGATIVE, POSITIVE } from "../contract/values";
+import { NEGATIVE, POSITIVE } from "../../contract/values";
 
 export type RGB = readonly [red: number, green: number, blue: number];
 

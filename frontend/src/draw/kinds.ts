@@ -1,5 +1,5 @@
-import type { PageKinds } from "../contract/page";
-import { KIND_COLOURS } from "../contract/values";
+import { KIND_COLOURS } from "../../contract/values";
+import type { PageKinds } from "../../types/page";
 import { pixelOf, type Ramp, type RGB } from "./color";
 import type { MatrixTile } from "./thumbs";
 

@@ -1,4 +1,4 @@
-import { BEND } from "../contract/values";
+import { BEND } from "../../contract/values";
 import type { RGB } from "./color";
 import type { Column, Focus, Mask } from "./tokens";
 import { codeOf, type LayerValues } from "./values";

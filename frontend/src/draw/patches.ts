@@ -1,4 +1,4 @@
-import type { PageTokens } from "../contract/page";
+import type { PageTokens } from "../../types/page";
 
 /** A picture, four bytes for each pixel. */
 export interface Raster {

@@ -1,4 +1,4 @@
-import type { PageRotary } from "../contract/page";
+import type { PageRotary } from "../../types/page";
 import { type LayerWeights, once } from "./weights";
 
 /** All that the scores and weights of a layer are recomputed from. */

@@ -1,4 +1,4 @@
-import type { PageSelection, PageStack, PageTokens } from "../contract/page";
+import type { PageSelection, PageStack, PageTokens } from "../../types/page";
 
 /** One token column: where its tokens stand in the picture, in pixels. */
 export interface Column {

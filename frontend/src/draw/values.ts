@@ -1,4 +1,4 @@
-import type { PageTokens } from "../contract/page";
+import type { PageTokens } from "../../types/page";
 import { signedByte } from "./color";
 import type { Tile } from "./heat";
 import { eachRun, type ScoreParts, scoreAt, scoreRow, type Visible } from "./scores";

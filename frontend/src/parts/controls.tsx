@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { CHOICES } from "../contract/values";
+import { CHOICES } from "../../contract/values";
 import type { Store } from "../state/store";
 
 interface CheckProps {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { PagePair, PageShown } from "../contract/page";
+import type { PagePair, PageShown } from "../../types/page";
 import { kindColor, kindOfLabel } from "../draw/kinds";
 import type { AtlasEvidence } from "../source/atlas";
 import type { Evidence } from "../source/heads";

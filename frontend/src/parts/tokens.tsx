@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { PageTokens } from "../contract/page";
+import type { PageTokens } from "../../types/page";
 import { type Box, pictureOf, pixelsOf, placeOf, type Raster } from "../draw/patches";
 import type { Place, Side } from "../draw/tokens";
 import type { Pictures } from "../source/heads";

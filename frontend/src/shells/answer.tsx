@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import type { AnswerPicture } from "../contract/answer";
+import type { AnswerPicture } from "../../types/answer";
 import { followParentTheme, followSystemTheme, isFramed, reportHeight, styledRoot } from "../parts/theme";
 import { counted } from "../state/words";
 import controls from "../styles/controls.css";

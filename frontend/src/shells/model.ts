@@ -1,6 +1,6 @@
 import { effect } from "@preact/signals-core";
-import type { LiveFacts, LiveInput } from "../contract/live";
-import { DEFAULTS } from "../contract/values";
+import { DEFAULTS } from "../../contract/values";
+import type { LiveFacts, LiveInput } from "../../types/live";
 import { mountChoice, mountFailure, mounting, mountMessage, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
 import { type Answered, type Asked, httpModel, type Model } from "../source/model";

@@ -1,4 +1,4 @@
-import type { Page, PageArray, PageEvidence, PageKinds, PageStack } from "../contract/page";
+import type { Page, PageArray, PageEvidence, PageKinds, PageStack } from "../../types/page";
 import { type Raster, rasterOf } from "../draw/patches";
 import { type LiftThumbs, liftThumbs } from "../draw/thumbs";
 import { arraySize, checkedBytes, floats, readLayers } from "./layers";

@@ -1,4 +1,4 @@
-import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../contract/page";
+import type { PageArray, PageLayer, PageQuantity, PageScores, PageStack } from "../../types/page";
 import { kvHead, type ScoreParts, scoreWeights, type Visible, visibleRuns } from "../draw/scores";
 import { arrayValues, contributionValues, evenWeights, type LayerValues, scoreValues } from "../draw/values";
 import { headWeights, type LayerWeights } from "../draw/weights";

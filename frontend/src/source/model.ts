@@ -19,7 +19,7 @@ import type {
   WriteEnd,
   WriteQuestion,
   WrittenToken,
-} from "../contract/live";
+} from "../../types/live";
 import { answering, checkHeader, encoded, type Fetch, ModelError, PageError, readingAt, type Source } from "./source";
 
 /** What a model is asked: something to read, and changes of its heads. */

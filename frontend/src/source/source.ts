@@ -1,4 +1,4 @@
-import type { Page, PageArray, PageLayer, PageStack, PageTokens } from "../contract/page";
+import type { Page, PageArray, PageLayer, PageStack, PageTokens } from "../../types/page";
 
 export type FigureKind = "svg" | "pdf" | "png";
 

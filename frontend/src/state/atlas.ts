@@ -1,4 +1,4 @@
-import { CHOICES } from "../contract/values";
+import { CHOICES } from "../../contract/values";
 import { type KindName, kindOfLabel } from "../draw/kinds";
 import type {
   AtlasHead,

@@ -1,4 +1,4 @@
-import type { PageLayer, PageQuantity, PageStack } from "../contract/page";
+import type { PageLayer, PageQuantity, PageStack } from "../../types/page";
 import { pooled, pooledLifts, thumbShape } from "../draw/thumbs";
 import type { Side } from "../draw/tokens";
 import { largest } from "../draw/values";

@@ -1,4 +1,4 @@
-import { DEFAULTS, RECORD_QUANTITIES, VIEWS_WITH } from "../contract/values";
+import { DEFAULTS, RECORD_QUANTITIES, VIEWS_WITH } from "../../contract/values";
 import type { FigureOptions } from "../source/source";
 import { recordOf, type Selection } from "./selection";
 

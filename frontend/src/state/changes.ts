@@ -1,5 +1,5 @@
-import type { LiveInput, ModelChange } from "../contract/live";
-import type { PageStack } from "../contract/page";
+import type { LiveInput, ModelChange } from "../../types/live";
+import type { PageStack } from "../../types/page";
 import type { Side } from "../draw/tokens";
 import type { Asked } from "../source/model";
 import { literal } from "./call";

@@ -1,4 +1,4 @@
-import type { PageMoved, PageQuantity, PageShown, PageStack } from "../contract/page";
+import type { PageMoved, PageQuantity, PageShown, PageStack } from "../../types/page";
 import { kindOfLabel } from "../draw/kinds";
 import { type Evidence, type LoadedKinds, NUMBERS } from "../source/heads";
 import { amount, counted, magnitude, shortWeight } from "./words";

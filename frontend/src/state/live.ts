@@ -1,5 +1,5 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
-import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../contract/live";
+import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../../types/live";
 import type { Answered, Asked, Model } from "../source/model";
 import { ModelError, messageOf } from "../source/source";
 import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";

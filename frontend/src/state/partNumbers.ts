@@ -1,4 +1,4 @@
-import type { AnswerPicture } from "../contract/answer";
+import type { AnswerPicture } from "../../types/answer";
 import { fromBase64 } from "../source/source";
 
 // What the picture of an answer says of each part of the prompt, for some words of the answer and one head or all.

@@ -1,5 +1,5 @@
-import type { Page, PageLayer, PageQuantity, PageStack } from "../contract/page";
-import { BUILT_IN } from "../contract/values";
+import { BUILT_IN } from "../../contract/values";
+import type { Page, PageLayer, PageQuantity, PageStack } from "../../types/page";
 import { liftOf } from "../draw/values";
 import { amount, shortWeight, signedNumber, signedWeight, times } from "./words";
 

@@ -1,5 +1,5 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals-core";
-import type { LiveAtlas, LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../contract/live";
+import type { LiveAtlas, LiveFacts, MattersQuestion, MattersValues, SketchedHead } from "../../types/live";
 import type { Answered, Asked, Model } from "../source/model";
 import { fromBase64, messageOf } from "../source/source";
 import { type Live, newestQuestion } from "./live";

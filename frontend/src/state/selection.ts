@@ -1,4 +1,3 @@
-import type { Page, PageSelection, PageStack } from "../contract/page";
 import {
   CHOICES,
   DEFAULTS,
@@ -8,7 +7,8 @@ import {
   PICTURE_OPTIONS,
   PLACES,
   VIEWS_WITH,
-} from "../contract/values";
+} from "../../contract/values";
+import type { Page, PageSelection, PageStack } from "../../types/page";
 import { isPair, type Place, type Side } from "../draw/tokens";
 import { quantitiesOf } from "./quantity";
 import { decoded } from "./words";

@@ -1,4 +1,4 @@
-import type { PageStack } from "../contract/page";
+import type { PageStack } from "../../types/page";
 import type { Side } from "../draw/tokens";
 import { liftOf } from "../draw/values";
 import { toByte, WEIGHT } from "../draw/weights";

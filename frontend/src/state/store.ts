@@ -1,6 +1,6 @@
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
-import type { Page } from "../contract/page";
-import { DEFAULTS, MOST_IN_TRAY } from "../contract/values";
+import { DEFAULTS, MOST_IN_TRAY } from "../../contract/values";
+import type { Page } from "../../types/page";
 import { contrastPatch } from "../draw/patches";
 import { type Evidence, loadEvidence, loadPictures, NO_PICTURES, type Pictures, type Thumbs } from "../source/heads";
 import type { LayerCache } from "../source/layers";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CHOICES } from "../../src/contract/values";
+import { CHOICES } from "../../contract/values";
 import { contrast, parseHex, rampColor } from "../../src/draw/color";
 import { fillTile, heatByte, KIND_LOOKS, kindColor, kindRamp } from "../../src/draw/kinds";
 

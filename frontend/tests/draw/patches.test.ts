@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { PageTokens } from "../../src/contract/page";
 import { boxOf, pictureOf, pixelsOf, placeOf, rasterOf, rowStep } from "../../src/draw/patches";
+import type { PageTokens } from "../../types/page";
 import { tokens } from "../examples/page";
 
 /** A class token, the lower row of a first picture of 2 x 3 patches, a word, and a second picture. */

@@ -1,4 +1,4 @@
-import type { PageArray, PageEvidence } from "../../src/contract/page";
+import type { PageArray, PageEvidence } from "../../types/page";
 import { type Example, examplePage } from "./page";
 
 // Made-up evidence for the first stack of an example: 3 layers x 3 heads, 2 patterns, 4 measures.

@@ -1,5 +1,5 @@
-import type { PageArray, PageLinks, PageQuantity, PageTokens } from "../../src/contract/page";
 import type { Selection } from "../../src/state/selection";
+import type { PageArray, PageLinks, PageQuantity, PageTokens } from "../../types/page";
 import { exampleEvidence } from "./evidence";
 import { type Example, examplePage, tokens } from "./page";
 

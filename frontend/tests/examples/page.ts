@@ -1,14 +1,6 @@
-import type {
-  Page,
-  PageArray,
-  PageLayer,
-  PageRotary,
-  PageScores,
-  PageStack,
-  PageTokens,
-} from "../../src/contract/page";
-import { CHOICES, DEFAULTS } from "../../src/contract/values";
+import { CHOICES, DEFAULTS } from "../../contract/values";
 import type { Source } from "../../src/source/source";
+import type { Page, PageArray, PageLayer, PageRotary, PageScores, PageStack, PageTokens } from "../../types/page";
 
 // Small made-up pages for tests and for trying a view out. No two axes have the same length.
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { PageLayer } from "../../src/contract/page";
 import { parseHeader } from "../../src/source/source";
+import type { PageLayer } from "../../types/page";
 import { examplePage } from "../examples/page";
 import { quantityPage } from "../quantities";
 

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import type { ModelChange } from "../../src/contract/live";
 import {
   changeWords,
   followed,
@@ -12,6 +11,7 @@ import {
   writeAsked,
   writeChanges,
 } from "../../src/state/changes";
+import type { ModelChange } from "../../types/live";
 import { pageOf } from "../liveModel";
 
 const ZERO: ModelChange = { do: "zero", layer: 2, heads: [0] };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CHOICES, DEFAULTS as USUAL } from "../../src/contract/values";
+import { CHOICES, DEFAULTS as USUAL } from "../../contract/values";
 import { readFragment, type Selection, writeFragment } from "../../src/state/selection";
 
 const DEFAULTS: Selection = { view: "head", stack: "self", layer: 3, ...USUAL };

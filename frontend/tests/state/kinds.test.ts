@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CHOICES } from "../../src/contract/values";
+import { CHOICES } from "../../contract/values";
 import type { LayerValues } from "../../src/draw/values";
 import { type LoadedKinds, loadKinds } from "../../src/source/heads";
 import {

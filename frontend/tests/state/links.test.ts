@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { PageLinks } from "../../src/contract/page";
 import { type LayerWeights, toByte, WEIGHT } from "../../src/draw/weights";
 import { choicesOf, pairOf, predictedHeads, wordMap } from "../../src/views/links/LinksPanel";
+import type { PageLinks } from "../../types/page";
 
 /** Two heads over six tokens: [CLS], a word of two pieces, two of one, [SEP]. */
 const ROWS = [

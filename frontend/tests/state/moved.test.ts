@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { PageMoved } from "../../src/contract/page";
 import { distance, movedFacts, movedWords } from "../../src/state/evidence";
 import { ticksOf } from "../../src/state/quantity";
+import type { PageMoved } from "../../types/page";
 
 const MOVED: PageMoved = {
   label: "distance in nats",

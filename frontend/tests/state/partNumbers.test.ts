@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import type { AnswerPicture } from "../../src/contract/answer";
 import {
   folded,
   foremost,
@@ -13,6 +12,7 @@ import {
   shareText,
   strongest,
 } from "../../src/state/partNumbers";
+import type { AnswerPicture } from "../../types/answer";
 
 const base64 = (values: Float32Array | Uint8Array) =>
   btoa(String.fromCharCode(...new Uint8Array(values.buffer, values.byteOffset, values.byteLength)));

@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals-core";
 import { expect, test, vi } from "vitest";
-import type { LiveAtlas, SketchQuestion } from "../../src/contract/live";
 import type { Live } from "../../src/state/live";
 import { sketchState } from "../../src/state/ranking";
 import { isDrawn, stampedBoard } from "../../src/state/sketch";
+import type { LiveAtlas, SketchQuestion } from "../../types/live";
 
 const SIDE = 12;
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { PageStack } from "../../src/contract/page";
 import { liftThumbs } from "../../src/draw/thumbs";
 import { toByte } from "../../src/draw/weights";
 import { boundsOf, liftsOfSentence, sentenceAt, sentenceName } from "../../src/state/sentences";
 import type { Store } from "../../src/state/store";
+import type { PageStack } from "../../types/page";
 import { examplePage, tokens } from "../examples/page";
 
 const WORDS = tokens(["The", "cat", "sat", ".", "It", "slept", "all", "day", "long", "."]);

@@ -1,10 +1,10 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { WriteEnd, WrittenToken } from "../../src/contract/live";
 import type { Asked, Model } from "../../src/source/model";
 import { ModelError } from "../../src/source/source";
 import { liveState } from "../../src/state/live";
 import { createStore } from "../../src/state/store";
 import { writingState } from "../../src/views/live/Writing";
+import type { WriteEnd, WrittenToken } from "../../types/live";
 import { answered, FACTS } from "../liveModel";
 import { soon } from "../soon";
 

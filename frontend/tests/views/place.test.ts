@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CHOICES } from "../../src/contract/values";
+import { CHOICES } from "../../contract/values";
 import type { LoadedKinds } from "../../src/source/heads";
 import { floats } from "../../src/source/layers";
 import { type Places, placeByLayer, placeByNumber } from "../../src/views/overview/place";

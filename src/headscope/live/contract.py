@@ -1,7 +1,7 @@
 """What a live model and its page say to each other, as JSON.
 
 Declared here once, as `headscope.views.contract` declares the header of a page;
-``frontend/src/contract/live.ts`` holds the TypeScript types generated from it (``make contract``).
+``frontend/contract`` holds the JSON schema generated from it (``make contract``).
 `headscope.live` lists what is asked and answered at each address.
 """
 

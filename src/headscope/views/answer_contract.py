@@ -1,5 +1,5 @@
 """What the page of an answer draws, as JSON, declared here once as `headscope.views.contract`
-declares that of a record; ``frontend/src/contract/answer.ts`` holds the TypeScript types.
+declares that of a record; ``frontend/contract`` holds the JSON schema.
 """
 
 from __future__ import annotations

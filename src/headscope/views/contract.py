@@ -1,8 +1,8 @@
 """The contract between Python and the viewer: what a page says about itself, as JSON.
 
-Declared here once, and what a page shows in `headscope.views.options`; ``frontend/src/contract``
-holds the JSON schema and the TypeScript types generated from it (``make contract``), and a test on
-each side fails when they drift. Arrays are not part of the JSON: each `PageArray` names a chunk of
+Declared here once, and what a page shows in `headscope.views.options`; ``frontend/contract``
+holds the JSON schema generated from it (``make contract``; a test fails when they drift), from which
+the front end's build makes its TypeScript types. Arrays are not part of the JSON: each `PageArray` names a chunk of
 gzipped bytes that travels beside it.
 
 Format 2. Additions keep the number, changes of meaning raise it.

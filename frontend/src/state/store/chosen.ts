@@ -1,5 +1,5 @@
 import { batch, computed, type Signal, signal } from "@preact/signals-core";
-import type { PageStack } from "../../contract/page";
+import type { PageStack } from "../../../types/page";
 import { keyOf, queryOf, type ScoreParts } from "../../draw/scores";
 import { thumbShape } from "../../draw/thumbs";
 import type { Place, Side } from "../../draw/tokens";

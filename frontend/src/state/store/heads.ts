@@ -1,5 +1,5 @@
 import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
-import type { PageStack, PageTokens } from "../../contract/page";
+import type { PageStack, PageTokens } from "../../../types/page";
 import { contrastPatch, isPicture, type Raster } from "../../draw/patches";
 import { type LiftThumbs, liftsOfHeads } from "../../draw/thumbs";
 import { type LayerValues, liftOf, mergedValues } from "../../draw/values";

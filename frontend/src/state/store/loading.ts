@@ -1,5 +1,5 @@
 import { batch, computed, effect, signal } from "@preact/signals-core";
-import type { Page, PageLayer, PageQuantity, PageStack } from "../../contract/page";
+import type { Page, PageLayer, PageQuantity, PageStack } from "../../../types/page";
 import type { ScoreParts } from "../../draw/scores";
 import { once } from "../../draw/weights";
 import { askedRow, LayerCache, type LoadedLayer, type WantedHeads } from "../../source/layers";

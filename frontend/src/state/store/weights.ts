@@ -1,6 +1,6 @@
 import { computed } from "@preact/signals-core";
-import type { PageStack } from "../../contract/page";
-import { SINK_PART, SINK_TIMES } from "../../contract/values";
+import { SINK_PART, SINK_TIMES } from "../../../contract/values";
+import type { PageStack } from "../../../types/page";
 import { parseHex, signColors, signedRamp } from "../../draw/color";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { drawnOf, everyLine, leastLevel } from "../../draw/lines";

@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { AnswerPicture } from "../../contract/answer";
-import { LOOKED, NEEDED } from "../../contract/values";
+import { LOOKED, NEEDED } from "../../../contract/values";
+import type { AnswerPicture } from "../../../types/answer";
 import { Check, walkTiles } from "../../parts/controls";
 import * as answer from "../../state/partNumbers";
 import { directionOf } from "../../state/words";

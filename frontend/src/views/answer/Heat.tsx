@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { AnswerPicture } from "../../contract/answer";
-import { LOOKED, NEGATIVE, POSITIVE } from "../../contract/values";
+import { LOOKED, NEGATIVE, POSITIVE } from "../../../contract/values";
+import type { AnswerPicture } from "../../../types/answer";
 import { parseHex } from "../../draw/color";
 import { type AnswerData, inkOf, picturesOf, shareText } from "../../state/partNumbers";
 import type { Shown } from "./AnswerView";

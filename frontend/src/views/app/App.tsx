@@ -1,7 +1,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { VIEWS_WITH } from "../../contract/values";
+import { VIEWS_WITH } from "../../../contract/values";
 import type { KindName } from "../../draw/kinds";
 import { isPicture } from "../../draw/patches";
 import type { Place, Side } from "../../draw/tokens";

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { CHOICES } from "../../contract/values";
+import { CHOICES } from "../../../contract/values";
 import { kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/legend";
 import { KIND_NAMES } from "../../state/kinds";

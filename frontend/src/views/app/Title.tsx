@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { VIEWS_WITH } from "../../contract/values";
+import { VIEWS_WITH } from "../../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
 import { Check, Choice, OptionChoice, Segmented } from "../../parts/controls";
 import { Icon } from "../../parts/legend";

@@ -1,8 +1,8 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { PageStack } from "../../contract/page";
-import { DEFAULTS } from "../../contract/values";
+import { DEFAULTS } from "../../../contract/values";
+import type { PageStack } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
 import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { PageGeneration } from "../../contract/page";
+import type { PageGeneration } from "../../../types/page";
 import { largest } from "../../draw/values";
 import type { Store } from "../../state/store";
 import { counted, percent, readable } from "../../state/words";

@@ -1,7 +1,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { PageLinks, PageSelection, PageWord } from "../../contract/page";
-import { CHOICES } from "../../contract/values";
+import { CHOICES } from "../../../contract/values";
+import type { PageLinks, PageSelection, PageWord } from "../../../types/page";
 import type { Side } from "../../draw/tokens";
 import type { LayerWeights } from "../../draw/weights";
 import { followSize } from "../../parts/canvas";

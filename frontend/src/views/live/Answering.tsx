@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { computed, signal } from "@preact/signals-core";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../../contract/live";
+import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../../../types/live";
 import { Check } from "../../parts/controls";
 import type { Asked } from "../../source/model";
 import { headName } from "../../state/evidence";

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { ModelChange } from "../../contract/live";
+import type { ModelChange } from "../../../types/live";
 import { Check } from "../../parts/controls";
 import { CHANGE_WORDS, changeOf, changeWords, keyOfChange, type Subject, subjectOf } from "../../state/changes";
 import type { Store } from "../../state/store";

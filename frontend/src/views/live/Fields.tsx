@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { LiveFacts, LiveInput, LiveMessage } from "../../contract/live";
+import type { LiveFacts, LiveInput, LiveMessage } from "../../../types/live";
 import { messageOf } from "../../source/source";
 import type { Live } from "../../state/live";
 import { readable } from "../../state/words";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { LivePlace, MattersValues } from "../../contract/live";
+import type { LivePlace, MattersValues } from "../../../types/live";
 import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../draw/color";
 import { Check, Choice, Segmented, walkTiles } from "../../parts/controls";
 import { Scale } from "../../parts/legend";

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../contract/live";
+import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../../types/live";
 import { messageOf } from "../../source/source";
 import { distance } from "../../state/evidence";
 import type { Live } from "../../state/live";

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
-import type { LiveLooking, LiveOutput } from "../../contract/live";
-import type { PageTokens } from "../../contract/page";
+import type { LiveLooking, LiveOutput } from "../../../types/live";
+import type { PageTokens } from "../../../types/page";
 import { type Answered, GONE } from "../../source/model";
 import { ModelError } from "../../source/source";
 import { type Live, newestQuestion } from "../../state/live";

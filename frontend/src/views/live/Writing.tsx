@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { signal } from "@preact/signals-core";
 import { useEffect, useMemo } from "preact/hooks";
-import type { LensLayer, WriteEnd, WrittenToken } from "../../contract/live";
+import type { LensLayer, WriteEnd, WrittenToken } from "../../../types/live";
 import { Check, Choice } from "../../parts/controls";
 import { type Guess, type Live, newestQuestion } from "../../state/live";
 import { chance, readable } from "../../state/words";

@@ -1,6 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { PageStack, PageTokens } from "../../contract/page";
+import type { PageStack, PageTokens } from "../../../types/page";
 import { parseHex, pixelOf, stretched } from "../../draw/color";
 import {
   heat,

@@ -1,7 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { CHOICES } from "../../contract/values";
+import { CHOICES } from "../../../contract/values";
 import { signedRamp } from "../../draw/color";
 import { added, biasAt, carried, ranked, scoreByDistance } from "../../draw/scores";
 import { largest } from "../../draw/values";

@@ -1,6 +1,6 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { PageMoved } from "../../contract/page";
+import type { PageMoved } from "../../../types/page";
 import { signedByte, signedRamp } from "../../draw/color";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import type { Side } from "../../draw/tokens";

@@ -1,7 +1,7 @@
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren, ComponentType } from "preact";
-import type { PageStack } from "../../contract/page";
-import { VIEWS_WITH } from "../../contract/values";
+import { VIEWS_WITH } from "../../../contract/values";
+import type { PageStack } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
 import { type Focus, otherSide, type Place } from "../../draw/tokens";
 import { largest, missingShare, strongest } from "../../draw/values";

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { CHOICES } from "../../contract/values";
+import { CHOICES } from "../../../contract/values";
 import { parseHex, signedRamp, weightRamp } from "../../draw/color";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { PICTURE_TOP } from "../../draw/patches";

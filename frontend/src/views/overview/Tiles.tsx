@@ -1,6 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { PageMoved, PageQuantity } from "../../contract/page";
+import type { PageMoved, PageQuantity } from "../../../types/page";
 import { parseHex, signColors, signedRamp } from "../../draw/color";
 import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { PICTURE_TOP, paintPatches } from "../../draw/patches";

@@ -1,4 +1,4 @@
-import type { PageStack } from "../../contract/page";
+import type { PageStack } from "../../../types/page";
 import type { KindName } from "../../draw/kinds";
 import type { LoadedKinds } from "../../source/heads";
 import { byNumber, headsByKind, numbersOf, shareText } from "../../state/kinds";

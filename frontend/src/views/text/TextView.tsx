@@ -1,8 +1,8 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { PageQuantity, PageTokens } from "../../contract/page";
-import { CHOICES } from "../../contract/values";
+import { CHOICES } from "../../../contract/values";
+import type { PageQuantity, PageTokens } from "../../../types/page";
 import { rampColor, rampCss, signedByte, textOn, wordRamp } from "../../draw/color";
 import {
   boxOf,
