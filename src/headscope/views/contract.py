@@ -1,9 +1,9 @@
 """The contract between Python and the viewer: what a page says about itself, as JSON.
 
 Declared here once, and what a page shows in `headscope.views.options`; ``frontend/contract``
-holds the JSON schema generated from it (``make contract``; a test fails when they drift), from which
-the front end's build makes its TypeScript types. Arrays are not part of the JSON: each `PageArray` names a chunk of
-gzipped bytes that travels beside it.
+holds the JSON schema that ``make contract`` writes of it (a test fails when they drift), and the
+build of the front end makes its TypeScript types of that. Arrays are not part of the JSON: each
+`PageArray` names a chunk of gzipped bytes that travels beside it.
 
 Format 2. Additions keep the number, changes of meaning raise it.
 """
