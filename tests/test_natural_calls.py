@@ -1,8 +1,5 @@
 """What people type first either works, or says in one sentence what to type instead."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -133,20 +130,6 @@ def test_a_file_of_another_kind_is_not_replaced_by_a_slip(record, tmp_path, monk
     assert "page.html holds a record or a result" in capsys.readouterr().err
     assert (tmp_path / "page.html").read_bytes() == before
     assert (tmp_path / "r.safetensors").read_bytes() == before
-
-
-@pytest.mark.parametrize("place", ["headscope", "headscope.capturing"])
-def test_without_torch_one_line_names_the_extra(place):
-    code = f"import sys; sys.modules['torch'] = None\nfrom {place} import capture"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (
-        told.stderr.strip()
-        .splitlines()[-1]
-        .endswith(
-            "HeadscopeError: this needs the package torch, which is not installed: pip install "
-            "'headscope[capture]'"
-        )
-    )
 
 
 @pytest.mark.parametrize("given", ["0", 1.5, [0, 0], slice(0, 1), True])

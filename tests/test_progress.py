@@ -6,7 +6,7 @@ import sys
 
 import headscope as hs
 from headscope import _progress
-from headscope._progress import Progress, counted
+from headscope._progress import Progress
 from headscope.testing import tiny_model, tiny_tokenizer
 
 
@@ -23,16 +23,6 @@ def test_a_log_gets_a_line_every_so_often(monkeypatch, capsys):
     ]
 
 
-def test_an_item_counts_when_it_is_done(monkeypatch, capsys):
-    monkeypatch.setattr(_progress, "EVERY", 0)
-    done = []
-    for item in counted(iter("abc"), "Reading", "letter", shows=True):
-        done.append((item, capsys.readouterr().err.partition(",")[0].rstrip()))
-    assert done == [("a", ""), ("b", "Reading: 1 letters"), ("c", "Reading: 2 letters")]
-    list(counted("abc", "Reading", "letter", shows=False))
-    assert capsys.readouterr().err.startswith("Reading: 3 letters")
-
-
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Progress("Reading", "text", 3) as progress:
@@ -41,17 +31,6 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "2/3" in said
     assert "1 left out" in said
-
-
-def test_work_of_others_is_looked_at_and_told_when_it_ends(capsys):
-    looks = iter([(5, 1), (5, 1)])
-    progress = Progress("Measuring", "text", 5, done=2)
-    with progress, progress.watching(lambda: next(looks)):
-        pass
-    assert capsys.readouterr().err == "Measuring: 5 of 5 texts, 1 left out\n"
-    with progress, progress.watching(lambda: next(looks)):
-        pass
-    assert capsys.readouterr().err == ""  # the same once more
 
 
 def test_what_was_before_the_first_text_is_not_in_the_rate(monkeypatch, capsys):

@@ -9,11 +9,9 @@ from torch import nn
 
 import headscope as hs
 from headscope import CaptureError, TextError
-from headscope.capturing import capture_encoded, check_text
+from headscope.capturing import capture_encoded
 from headscope.capturing.building import _build
 from headscope.testing import tiny_model, tiny_tokenizer
-
-from ..close import assert_close
 
 INTERFACE = ("bert", "gpt2", "llama", "bart")
 TEXT, PAIR = "the cat sat.", "a dog, it ran"
@@ -357,16 +355,6 @@ def test_a_target_of_its_own_is_generated(tokenizer):
     assert logits[0, :-1].argmax(-1).tolist() == ids[1:]
 
 
-def test_text_is_cut_only_when_asked(tokenizer):
-    model = tiny_model("bert")
-    with pytest.raises(
-        TextError, match="The text has 42 tokens and the model has positions for 32; shorten it"
-    ):
-        hs.capture(model, tokenizer, "a " * 40)
-    with pytest.warns(UserWarning, match="42 tokens .* the rest is cut off"):
-        assert len(hs.capture(model, tokenizer, "a " * 40, truncate=True)["self"].query) == 32
-
-
 def test_roberta_counts_positions_from_its_padding_index(tokenizer):
     from transformers import RobertaConfig, RobertaModel
 
@@ -430,11 +418,6 @@ def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):
         hs.capture(tiny_model("bert"), **{"tokenizer": tokenizer} | arguments)
 
 
-def test_a_text_that_is_no_text():
-    with pytest.raises(TextError, match="text must be a string, not list"):
-        check_text(["a"])
-
-
 def test_a_model_without_attention_is_refused(tokenizer):
     class Plain(nn.Module):
         def __init__(self):
@@ -462,18 +445,6 @@ def long_batch(tokenizer):
     return {name: encoding[name][:, :length] for name in ("input_ids", "attention_mask")}
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_rows_that_are_kept_serve_the_check(family, tokenizer, monkeypatch):
-    model, inputs = tiny_model(family), long_batch(tokenizer)
-    alone = capture_encoded(model, tokenizer, inputs, keep="weights")
-    monkeypatch.setattr(_build, "weights_of", None)  # no row is computed for the check alone
-    records = capture_encoded(model, tokenizer, inputs, keep="auto")
-    for ours, theirs in zip(records, alone, strict=True):
-        for one, other in zip(ours["self"], theirs["self"], strict=True):
-            assert one.verified <= one.verified_limit
-            assert_close(one.weights, other.weights)
-
-
 def test_kept_weights_of_which_one_is_wrong_are_refused(tokenizer, monkeypatch):
     model, inputs = tiny_model("bert"), long_batch(tokenizer)
     row = inputs["input_ids"].shape[1] - 1  # the last one is always checked
@@ -485,18 +456,3 @@ def test_kept_weights_of_which_one_is_wrong_are_refused(tokenizer, monkeypatch):
     monkeypatch.setattr(_build, "fill", wrong)
     with pytest.raises(CaptureError, match="differs from the model's own"):
         capture_encoded(model, tokenizer, inputs, keep="auto")
-
-
-def test_the_tokenizer_is_asked_once_for_a_token_of_several_texts(monkeypatch):
-    tokenizer = tiny_tokenizer()
-    asked, original = [], type(tokenizer).convert_ids_to_tokens
-
-    def noting(self, ids, *given, **options):
-        asked.extend(ids)
-        return original(self, ids, *given, **options)
-
-    inputs = long_batch(tokenizer)
-    monkeypatch.setattr(type(tokenizer), "convert_ids_to_tokens", noting)
-    for _ in range(2):
-        capture_encoded(tiny_model("bert"), tokenizer, inputs, keep="qk")
-    assert sorted(asked) == sorted(set(inputs["input_ids"].flatten().tolist()))

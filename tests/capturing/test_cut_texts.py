@@ -89,11 +89,6 @@ def test_so_it_is_with_a_conversation(read):
     assert len(tokens.texts[0]) < len(LONG)
 
 
-def test_a_text_that_fits_is_not_cut(read):
-    tokens = hs.capture(*read, "the cat", truncate=True)["self"].query
-    assert tokens.texts == ("the cat",)
-
-
 def many(*given, **options):
     return list(hs.capture_many(*given, **options))
 

@@ -14,8 +14,6 @@ from headscope.capturing.fitness import (
     MASKED,
     NEXT,
     check_fit,
-    check_known,
-    first_ids,
     looks_ahead,
     new_weights,
     share_unknown,
@@ -196,21 +194,6 @@ def test_neither_is_its_importance_measured(tokenizer):
         hs.ablate(model, objective)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bloom", "gemma2", "mistral"])
-def test_causal_models_are_told_by_their_numbers(name):
-    model = tiny_model(name, writes=True)
-    assert not looks_ahead(model, IDS)
-    check_fit(model, NEXT, IDS)
-    with pytest.raises(ModelError, match="looks back only"):
-        check_fit(model, MASKED, IDS)
-    assert not looks_ahead(model.bfloat16(), IDS)
-
-
-def test_a_text_of_one_token_said_again_tells_it_too():
-    assert looks_ahead(seeing(), [5, 5, 5])
-    assert not looks_ahead(tiny_model("gpt2", writes=True), [0, 0, 0])
-
-
 def test_a_model_that_hides_the_next_word_itself_may_write():
     model = tiny_model("xlnet", writes=True)
     assert looks_ahead(model, IDS)
@@ -231,24 +214,6 @@ def test_a_model_without_a_head_is_one_clear_error(tokenizer):
             hs.ablate(model, task)
     with pytest.raises(ModelError, match="it gives no logits"):
         leave_one_out(model, next_word_loss(tokenizer, TEXTS))
-
-
-def test_padding_is_no_text():
-    batch = {
-        "input_ids": torch.tensor([[4, 5, 0], [6, 7, 8]]),
-        "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]]),
-    }
-    assert first_ids(batch) == [4, 5]
-    assert first_ids({"pixel_values": torch.zeros(2, 3)}) == []
-
-
-def test_the_share_of_unknown_tokens_is_that_of_the_text_itself(tokenizer):
-    ids = tokenizer("\u8c93 \u72ac a")["input_ids"]
-    assert share_unknown(tokenizer, ids)[0] == pytest.approx(2 / 3)
-    assert share_unknown(tokenizer, tokenizer("")["input_ids"])[0] == 0
-    with pytest.raises(TextError, match=r"67% of the tokens of the texts are \[UNK\]"):
-        check_known(tokenizer, ids, "the texts")
-    check_known(tokenizer, ids, "the texts", most=0.7)
 
 
 def words_tokenizer(unknown, begins, **names):
@@ -313,13 +278,6 @@ def test_a_text_on_one_id_is_unknown_whatever_the_id_is_called(unknown, names, b
     ):
         with pytest.raises(TextError, match="no words that the tokenizer knows"):
             study()
-
-
-def test_an_alphabet_without_a_token_for_the_unknown_is_read():
-    backend = Tokenizer(models.WordLevel({"a": 0, "b": 1}, "a"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
-    assert share_unknown(tokenizer, tokenizer("a a a b")["input_ids"])[0] == 0
 
 
 STUDIES = {

@@ -5,7 +5,6 @@ import pytest
 
 import headscope as hs
 from headscope import RecordError
-from headscope.capturing import capture_encoded
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -54,12 +53,3 @@ def test_nothing_of_the_size_of_the_weights_is_kept(tokenizer, tmp_path):
                 layer.weights_of(0)
     assert record.verified < 1e-5
     assert_alike(again["self"].layer(1).statistics, record["self"].layer(1).statistics)
-
-
-def test_padding_is_left_out(tokenizer):
-    texts = [TEXT, "a bee"]
-    inputs = tokenizer(texts, padding=True, return_tensors="pt")
-    batch = capture_encoded(tiny_model("bert"), tokenizer, inputs, keep="statistics")
-    for text, record in zip(texts, batch, strict=True):
-        alone = hs.capture(tiny_model("bert"), tokenizer, text, keep="statistics")
-        assert_alike(record["self"].layer(1).statistics, alone["self"].layer(1).statistics)

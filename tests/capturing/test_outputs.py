@@ -8,28 +8,11 @@ import torch
 import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_encoded
-from headscope.capturing.building._outputs import whole_weights
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
 
 TEXT = "the cat sat. a dog, it ran"
-
-
-def test_windows_are_laid_out_in_full():
-    returned = torch.arange(1.0, 16).reshape(1, 1, 5, 3)
-    wanted = torch.zeros(5, 5)
-    for query in range(5):
-        for slot in range(3):
-            if 0 <= query + slot - 1 < 5:
-                wanted[query, query + slot - 1] = returned[0, 0, query, slot]
-    assert_close(whole_weights(returned)[0, 0], wanted)
-
-
-def test_a_layout_that_is_not_known_is_left_alone():
-    assert whole_weights(torch.rand(1, 2, 6, 4)) is None
-    square = torch.rand(1, 2, 6, 6)
-    assert whole_weights(square) is square
 
 
 def test_longformer_is_captured_from_what_it_returns():

@@ -1,8 +1,5 @@
 """Every patch is called by its own place, and what is captured of pictures is the model's own."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -426,18 +423,6 @@ def test_digits_of_a_real_model(shared):
     assert record["self"].query.grid == (7, 7)
     assert len(record["self"]) == 6
     assert record.verified < 1e-4
-
-
-def test_the_example_of_the_documentation_runs(capsys):
-    text = (Path(__file__).parents[2] / "docs" / "pictures-and-sound.md").read_text(
-        encoding="utf-8"
-    )
-    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
-    scope = {}
-    exec(code, scope)
-    printed = capsys.readouterr().out
-    assert "(3, 5) ('[CLS]', 'r0c0', 'r0c1')" in printed
-    assert np.unravel_index(scope["received"].argmax(), (3, 5)) == (1, 2)
 
 
 @pytest.mark.parametrize("keep", ["qk", "weights", "statistics"])

@@ -10,7 +10,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import headscope as hs
 from headscope import CaptureError
-from headscope.capturing.device import allowed_apart, full_precision
+from headscope.capturing.device import full_precision
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat on the mat and slept"
@@ -91,26 +91,6 @@ def test_settings_are_off_inside_and_come_back(float32):
         assert (a @ b).dtype == torch.bfloat16
     assert torch.get_float32_matmul_precision() == float32
     assert [each.fp32_precision for each in products] == before
-
-
-class OnCuda:
-    """A tensor of which only precision and device are asked."""
-
-    def __init__(self, dtype=torch.float32):
-        self.dtype, self.device = dtype, torch.device("cuda")
-
-
-def test_limits_follow_the_precision_in_force(float32):
-    # TF32 rounds each factor to 10 bits, bfloat16 to 7.
-    limits = {"highest": 1e-4, "high": 3e-2 / 8, "medium": 3e-2 / 8}
-    on_cpu = limits | {"medium": 3e-2}
-    for _ in range(2):
-        assert allowed_apart(OnCuda(), 1e-4) == limits[float32]
-        assert allowed_apart(torch.zeros(1), 1e-4) == on_cpu[float32]
-        assert allowed_apart(OnCuda(torch.float64), 1e-4) == 1e-4
-        assert allowed_apart(OnCuda(torch.bfloat16), 1e-4) == 3e-2
-    with full_precision():
-        assert allowed_apart(OnCuda(), 1e-4) == limits[float32]
 
 
 def rounded_to(bits):

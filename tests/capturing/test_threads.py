@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing.device import one_at_a_time
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -188,22 +187,6 @@ def test_an_open_block_keeps_no_other_thread_waiting():
     assert same(beside, alone)
     assert same(between, alone)
     assert changed["self"].layers[0].changes
-
-
-def test_one_thread_may_open_the_block_again_and_others_wait():
-    model, order = tiny_model("bert"), []
-
-    def wait_for_it():
-        with one_at_a_time(model):
-            order.append("other")
-
-    other = threading.Thread(target=wait_for_it)
-    with one_at_a_time(model), one_at_a_time(model):
-        other.start()
-        other.join(0.2)
-        order.append("first")
-    other.join(30)
-    assert order == ["first", "other"]
 
 
 def test_a_model_that_was_captured_can_be_freed():

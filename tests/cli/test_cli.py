@@ -192,17 +192,6 @@ def test_chosen_heads_alone_are_kept(here, folder, capsys):
     assert "there are the layers 0, 1" in capsys.readouterr().err
 
 
-def test_an_interrupt_that_python_wraps_is_no_fault(here, capsys, monkeypatch):
-    """As Python 3.11 does with one that comes while a class is made."""
-
-    def interrupted(_):
-        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
-
-    monkeypatch.setattr("headscope.storage.load", interrupted)
-    assert run(["view", "a.safetensors"]) == 130
-    assert capsys.readouterr().err == "headscope: interrupted\n"
-
-
 @pytest.mark.filterwarnings("always")
 def test_each_advice_is_of_what_was_asked(here, folder, writer, capsys):
     assert run(["capture", "[CLS] the cat [SEP]", "--model", folder, "--out", "a.safetensors"]) == 0

@@ -32,15 +32,6 @@ def test_evidence_of_a_file_of_texts(here, folder):
     assert "the cat" in header["title"]
 
 
-def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
-    (here / "texts.txt").write_text("the cat\n" + "a " * 99 + "\nit sat\n", encoding="utf-8")
-    assert run(["view", "the cat", "--model", folder, "--evidence-of", "texts.txt"]) == 3
-    assert header_of(here / "headscope.html")["evidence"]["texts"] == 2
-    assert capsys.readouterr().err.startswith(
-        "headscope: text 2 of the evidence was left out: texts.txt, line 2: The text has 101 tokens"
-    )
-
-
 def test_evidence_of_heads_that_were_kept(here, capsys):
     record = random_record(layers=2)
     hs.save(record, "run.safetensors")

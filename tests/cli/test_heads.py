@@ -78,14 +78,6 @@ def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys
     assert "pip install 'headscope[statistics]'" in capsys.readouterr().err
 
 
-def test_texts_that_cannot_be_read_are_left_out_and_said(here, folder, capsys):
-    (here / "a.txt").write_text("the cat\n\n" + "a " * 99 + "\n", encoding="utf-8")
-    assert run(["heads", "--texts", "a.txt", "--model", folder]) == 3
-    out, err = capsys.readouterr()
-    assert "; median 8 tokens, 1 text\n" in out
-    assert "headscope: text 2 (a.txt, line 3) was left out: The text has 101 tokens" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

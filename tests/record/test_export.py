@@ -1,7 +1,6 @@
 """Weights in the forms of other libraries: every number is in its place, under its names."""
 
 import dataclasses
-import sys
 
 import numpy as np
 import pytest
@@ -67,9 +66,3 @@ def test_parts_are_columns_and_coordinates(stack):
     wanted = stack.weights()[..., :2].sum(-1)
     assert np.allclose(shares.xs("first", level="key_part"), wanted.ravel(), atol=1e-6)
     assert set(table[table["key_part_1"] != ""]["key"]) == {4}
-
-
-def test_a_library_that_is_not_there_is_named_with_its_extra(stack, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(hs.HeadscopeError, match="the package xarray, .*pip install"):
-        stack.to_xarray()

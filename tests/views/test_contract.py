@@ -1,8 +1,13 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from headscope.patterns import COLUMNS, KINDS
+from headscope.views.constants import KIND_COLOURS
+from headscope.views.options import HeadMeasure, KindName
 
 pytest.importorskip("pydantic", minversion="2.12")  # older ones write another schema
 
@@ -28,3 +33,8 @@ write_contract.main()
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "run `make contract`" in run.stderr
+
+
+def test_kinds_and_measures_are_those_of_the_patterns():
+    assert get_args(KindName) == KINDS == tuple(KIND_COLOURS)
+    assert set(get_args(HeadMeasure)) <= set(COLUMNS)

@@ -5,7 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from headscope import PageError
 from headscope.patterns import COLUMNS, _kinds, numbers_of_heads, text_facts
 from headscope.record import (
     Layer,
@@ -15,13 +14,12 @@ from headscope.record import (
     Stack,
     Tokens,
     recompute,
-    sampled_queries,
 )
-from headscope.views import _grouped, _head_pictures, _page, _payload
+from headscope.views import _grouped, _head_pictures, _payload
 from headscope.views._head_pictures import head_pictures
 from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
-from headscope.views._payload import Chunks, HalfScores, made_layer
+from headscope.views._payload import Chunks, made_layer
 from headscope.views._thumbs import pooled_lifts, quantise
 
 TOKENS = 131
@@ -104,21 +102,6 @@ def test_a_page_says_what_is_sampled(long, rng):
     assert "checked" not in page_parts(made(rng, tokens=90), {})[0]
 
 
-def test_the_error_of_a_long_text_is_that_of_its_first_and_of_drawn_queries(long, rng, monkeypatch):
-    layer = made(rng)["self"].layer(0)
-    half = HalfScores.of(layer, [0, 1])
-    exact, every = layer.weights_of(), np.arange(TOKENS)
-    away = np.abs(np.stack([half.weights(layer, at, every) for at in (0, 1)]) - exact)
-    worst = int(away.max(axis=(0, 2)).argmax())
-    for most in (8, 24):
-        monkeypatch.setattr(_payload, "ERROR_QUERIES", most)
-        rows = sampled_queries(TOKENS, most, first=most // 4)
-        assert half.measured(layer, [0, 1]) == pytest.approx(away[:, rows].max() + 2e-6)
-    # Below the limit every query counts, the worst of them too.
-    monkeypatch.setattr(_payload, "MEASURED_QUERIES", TOKENS)
-    assert half.measured(layer, [0, 1]) == pytest.approx(away[:, worst].max() + 2e-6)
-
-
 def test_no_matrix_of_all_queries_and_keys_is_held(rng):
     tokens = 1500
     record = made(rng, tokens=tokens)
@@ -134,12 +117,3 @@ def test_no_matrix_of_all_queries_and_keys_is_held(rng):
         tracemalloc.stop()
     # One head in single precision would be 9 MB, of which several were held before.
     assert peak < 0.9 * 4 * tokens**2
-
-
-def test_what_a_page_cannot_draw_is_refused_before_anything_is_made(rng, monkeypatch):
-    monkeypatch.setattr(_grouped, "MOST_WEIGHTS", 100**2)
-    monkeypatch.setattr(_grouped, "MOST_TOKENS", 100)
-    monkeypatch.setattr(_page, "page_header", None)
-    for make in (lambda record: page_parts(record, {}), lambda record: OnDemand(record, {})):
-        with pytest.raises(PageError, match="131 x 131 weights, and a page draws at most 100 x"):
-            make(made(rng))

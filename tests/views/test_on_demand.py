@@ -1,6 +1,5 @@
 """What a live page asks for: the same numbers as the record, small, and made only when asked."""
 
-import gzip
 import json
 
 import numpy as np
@@ -10,7 +9,7 @@ import headscope as hs
 from headscope import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, statistics_of
 from headscope.testing import random_record, random_weights
-from headscope.views import _head_pictures, _html, _on_demand
+from headscope.views import _on_demand
 from headscope.views._on_demand import BYTE_ERROR, OnDemand
 from headscope.views._thumbs import decoded, pooled_lifts, quantise
 
@@ -133,12 +132,6 @@ def test_rows_and_thumbnails_of_weights(rng):
     )
 
 
-def test_no_weight_is_worse_as_a_byte_than_is_said():
-    weights = np.linspace(0, 1, 1_000_001)
-    worst = np.abs(decoded(quantise(weights)).astype(float) - weights).max()
-    assert 0.99 * BYTE_ERROR < worst <= BYTE_ERROR
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -173,47 +166,6 @@ def test_no_weight_is_worse_as_a_byte_than_is_said():
 )
 def test_there_is_nothing_else(name, rng):
     assert OnDemand(made(rng), {}).chunk(name) is None
-
-
-def test_nothing_is_prepared_before_it_is_asked_for(rng, monkeypatch):
-    prepared, pooled = [], []
-    real = _on_demand._prepare
-    monkeypatch.setattr(
-        _on_demand, "_prepare", lambda *given: prepared.append(given[1].layer) or real(*given)
-    )
-    monkeypatch.setattr(
-        _head_pictures, "pooled_lifts", lambda *given: pooled.append(1) or pooled_lifts(*given)
-    )
-    given = OnDemand(made(rng), {})
-    assert all(layer["later"] for layer in given.header["stacks"][0]["layers"])
-    assert (prepared, pooled) == ([], [])
-    given.chunk("thumbs/self/1")
-    # All heads of the layer at once.
-    assert (prepared, len(pooled)) == ([], 1)
-    for name in ("layer/self/2", "queries/self/2/0", "keys/self/2/1", "queries/self/2/3"):
-        assert given.chunk(name)
-    assert prepared == [2]
-
-
-def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(rng):
-    """All that travels until the head view stands: script, header, thumbnails, and the first layer
-    as it opens.
-    """
-    record = made(rng, layers=12, heads=12, kv_heads=12, queries=512, keys=512, features=64)
-    given = OnDemand(record, {})
-    assert given.header["selection"]["heads"] == [0]
-    asked = [
-        "layer/self/0",
-        "queries/self/0/0",
-        "keys/self/0/0",
-        *(f"thumbs/self/{row}" for row in range(12)),
-    ]
-    sent = [given.chunk(name) for name in asked]
-    texts = [_html.bundle("live.js").encode(), json.dumps(given.header).encode()]
-    total = sum(len(gzip.compress(data, 4)) for data in [*sent, *texts])
-    assert 100_000 < total < 1_000_000
-    assert OnDemand(record, {"heads": [0, 5]}).header["selection"]["heads"] == [0, 5]
-    assert OnDemand(made(rng), {}).header["selection"]["heads"] is None
 
 
 def test_what_a_page_cannot_hold_can_be_shown_live(monkeypatch):
@@ -309,15 +261,6 @@ def test_rows_of_quantities_are_exact(rng):
     np.testing.assert_allclose(row("rollout"), given["rollout"][2][None, 3], rtol=1e-6)
     np.testing.assert_allclose(row("weights", 1, 4), given["weights"][1][[1, 3], 4], rtol=1e-6)
     assert live.chunk("row-rollout/self/1/3") is None
-
-
-def test_what_is_given_goes_before_value_norms(rng):
-    record, _, _ = with_more(rng)
-    own = [rng.random((HEADS, QUERIES, KEYS)) for _ in range(3)]
-    live = OnDemand(record, {"quantities": {"contribution": own}})
-    assert live.header["stacks"][0]["layers"][0]["has"] == ["score", "contribution"]
-    row = np.frombuffer(live.chunk("row-contribution/self/0/4"), np.float32).reshape(HEADS, KEYS)
-    np.testing.assert_allclose(row, own[0][:, 4], rtol=1e-6)
 
 
 def test_a_live_view_has_the_evidence_of_a_page(rng):

@@ -9,8 +9,8 @@ import headscope as hs
 from headscope.patterns import TextFacts, _kinds, head_numbers
 from headscope.record import HeldHeads, Layer, Mask, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.testing import random_weights
-from headscope.views import _page, _payload
-from headscope.views._payload import Chunks, HalfScores, made_layer
+from headscope.views import _payload
+from headscope.views._payload import Chunks, made_layer
 from headscope.views._thumbs import pooled_lifts, quantise
 
 HEADS, KV_HEADS, QUERIES, KEYS, FEATURES = 6, 2, 5, 7, 4
@@ -104,13 +104,6 @@ def test_weights_are_read_back_within_the_stated_error(case, rng):
     assert off <= made.header["error"] == made.header["scores"]["error"] < 0.004
 
 
-def test_a_bias_of_distances_travels_as_one_line(rng):
-    chunks = Chunks()
-    layer = layer_of(rng, bias=offsets(rng, HEADS))
-    made = made_layer("self", layer, list(range(HEADS)), chunks, facts=facts_of(layer), room=10**6)
-    assert made.header["scores"]["bias"]["shape"] == [HEADS, QUERIES + KEYS - 1]
-
-
 @pytest.mark.parametrize(
     ("heads", "shared", "kv_heads"),
     [([0, 1, 2, 3, 4, 5], 2, 2), ([1, 2], 1, 1), ([0, 1, 5], 2, 3), ([2, 3], 2, 2)],
@@ -182,13 +175,6 @@ def test_a_thumbnail_holds_the_mean_multiple_of_the_even_share(size, rng):
     assert pooled[-1, 0] == pytest.approx(block.mean(), rel=1e-6)
 
 
-@pytest.mark.parametrize("size", [20, 300])
-def test_an_even_causal_head_is_even_in_its_thumbnail(size):
-    even = np.tri(size) / np.arange(1, size + 1)[:, None]
-    (pooled,) = pooled_lifts(even[None], Mask.causal(size, size))
-    assert set(np.round(pooled * size, 6).ravel()) <= {0.0, 1.0}
-
-
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("heads", [[0, 4, 1], [0, 5]])
 def test_each_head_has_its_own_thumbnail_and_kind(heads, together, rng, monkeypatch):
@@ -232,9 +218,3 @@ def test_a_rotation_travels_with_its_layer(rng):
     )
     made = made_layer("self", layer, [0, 1], Chunks(), facts=facts_of(layer), room=1000)
     assert made.header["rotary"] == {"frequencies": [1.0, 0.25], "style": "neighbours", "start": 1}
-
-
-def test_no_queries_and_keys_give_no_scores(rng):
-    layer = Layer(layer=0, weights=random_weights(rng, (3, 5, 7)))
-    assert HalfScores.of(layer, [0, 1, 2]) is None
-    assert _page.ROOM > 0

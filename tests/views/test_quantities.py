@@ -223,12 +223,3 @@ def test_one_list_is_not_enough_for_several_stacks(given):
         set(),
         {"rollout"},
     ]
-
-
-def test_given_arrays_count_for_the_size_of_the_page(monkeypatch, given):
-    from headscope.views import _page
-
-    monkeypatch.setattr(_page, "LARGEST", LAYERS * HEADS * QUERIES * KEYS)
-    assert hs.view(random_record()).chunks
-    with pytest.raises(PageError, match="more than 0 MiB are slow to open"):
-        assert hs.view(random_record(), quantities=given).chunks

@@ -1,6 +1,5 @@
 """A view as Python and a notebook have it."""
 
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -105,13 +104,3 @@ def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
     ):
         hs.view(random_record()).open()
     assert (tmp_path / "view.html").exists()
-
-
-def test_a_widget_without_its_packages_says_what_to_install(monkeypatch):
-    for module in ("_widget", "widget_base"):
-        monkeypatch.delitem(sys.modules, f"headscope.views.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    with pytest.raises(
-        HeadscopeError, match=r"package anywidget: pip install 'headscope\[notebook\]'"
-    ):
-        hs.view(random_record()).widget()

@@ -9,7 +9,6 @@ import torch
 import headscope as hs
 from headscope import CaptureError, TextError
 from headscope.capturing import generate_many
-from headscope.testing import tiny_model
 
 from ...close import assert_close
 from .conftest import FAMILIES, NEVER, bare_tokenizer, model_of
@@ -198,22 +197,6 @@ def test_it_may_be_left_out_instead():
     )
     assert [record.generation.prompt for record in records] == [1, 6]
     assert lost == [1, 2]
-
-
-def test_a_batch_holds_so_many_tokens_at_most(monkeypatch):
-
-    monkeypatch.setattr("headscope.capturing.generating._generate.BATCH_TOKENS", 40)
-    model, sizes = tiny_model("gpt2", writes=True), []
-    own = model.generate
-
-    def noted(input_ids, **options):
-        sizes.append(tuple(input_ids.shape))
-        return own(input_ids=input_ids, **options)
-
-    model.generate = noted
-    together(model)
-    # 9 are to be written: (1 + 9) * 1, (6 + 9) * 2, (9 + 9) and (12 + 9) more
-    assert sizes == [(2, 6), (1, 9), (1, 12)]
 
 
 def test_a_layer_keeps_the_heads_that_its_own_stack_was_asked_for():

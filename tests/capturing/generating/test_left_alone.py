@@ -5,25 +5,15 @@ import torch
 
 import headscope as hs
 
+from ..test_models_left_alone import state_of as of_modules
 from .conftest import NEVER, PROMPT, assert_equal_to_one_pass, model_of, written
 
 
 def state_of(model):
-    names = (
-        "_forward_hooks",
-        "_forward_pre_hooks",
-        "_forward_hooks_with_kwargs",
-        "_forward_hooks_always_called",
-    )
-    return {
+    return of_modules(model) | {
+        "parameters": {},
         "configuration": model.generation_config.to_dict(),
         "same": id(model.generation_config),
-        "implementation": model.config._attn_implementation,
-        "training": [module.training for module in model.modules()],
-        "hooks": [
-            {name: dict(getattr(module, name)) for name in names} for module in model.modules()
-        ],
-        "attributes": [sorted(vars(module)) for module in model.modules()],
         "random": torch.get_rng_state().tolist(),
     }
 

@@ -6,10 +6,6 @@ import numpy as np
 import pytest
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.building.layers import group_of, name_groups
-from headscope.capturing.calls.attention import QueryRows, weights_of
-from headscope.capturing.calls.call import visibility_of
-from headscope.capturing.watching._watch import Watch
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -43,17 +39,6 @@ def encoded(tokenizer, model, side):
     return encoding
 
 
-def calls_by_stack(model, encoding):
-    calls = []
-    with Watch(model, len(TEXTS), calls.append):
-        model(**encoding, **({"use_cache": False} if hasattr(model.config, "use_cache") else {}))
-    calls.sort(key=lambda call: call.number)
-    names = name_groups([group_of(call) for call in calls])
-    return {
-        name: [call for call in calls if group_of(call) == group] for group, name in names.items()
-    }
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_statistics_equal_those_of_the_record(family, side):
@@ -71,18 +56,6 @@ def test_statistics_equal_those_of_the_record(family, side):
                     np.testing.assert_allclose(
                         ours, theirs, atol=TOLERANCE, rtol=0, err_msg=f"{name} {array}"
                     )
-
-
-@pytest.mark.parametrize("family", ["bert", "llama", "deberta-v2"])
-def test_weights_of_some_rows_give_the_models_own_context(family):
-    model = tiny_model(family)
-    encoding = encoded(tiny_tokenizer(), model, "left")
-    (calls,) = calls_by_stack(model, encoding).values()
-    rows = encoding["attention_mask"][0].nonzero()[1:, 0]
-    for call in calls:
-        weights = weights_of(call, visibility_of(call), QueryRows(rows))[0]
-        values = call.value[0].repeat_interleave(len(weights) // call.value.shape[1], dim=0)
-        assert (weights @ values - call.context[0, rows].transpose(0, 1)).abs().max() < 1e-5
 
 
 def test_a_sample_of_a_real_text_is_as_near_as_it_says(minilm):

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import headscope as hs
-from headscope.testing import random_record
 from page_blocks import blocks_of, commands_of
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -27,13 +25,3 @@ def test_every_picture_of_the_page_is_made_by_one_of_its_commands():
     )
     assert made == shown != set()
     assert all((DOCS / "pictures" / name).is_file() for name in shown)
-
-
-def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    hs.save(random_record(layers=2, heads=10), "run.safetensors")
-    code, *_ = re.findall(
-        r"```python\n(.*?)```", (DOCS / "figures.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    exec(compile(code, "figures.md", "exec"), {})
-    assert (tmp_path / "fig.pdf").is_file()

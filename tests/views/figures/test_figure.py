@@ -180,17 +180,6 @@ def test_no_window_and_no_global_figure_is_made():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_importing_figures_does_not_load_matplotlib():
-    code = "import sys, headscope as hs; hs.figure; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_a_missing_matplotlib_says_what_to_do(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(FigureError, match=r"pip install 'headscope\[figures\]'"):
-        hs.figure(random_record())
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_without_colour_everything_is_grey(grouped, theme):
     for view, options in ALL_VIEWS.items():
