@@ -144,46 +144,6 @@ def test_shifted_maps_have_the_known_rate(pairs):
     )
 
 
-def test_rates_are_those_counted_by_hand(pairs):
-    study = study_of(pairs)
-    for head in (0, 1, 2, None):
-        hits = size = 0
-        for number, pair in enumerate(pairs):
-            record = planted(pair, seed=number)
-            links, query, key = set(), record["cross"].query, record["cross"].key
-            maps = (
-                record["cross"].weights(0, head)
-                if head is not None
-                else record["cross"].weights(0).mean(axis=0)
-            )
-            for target, name in enumerate(pair.target.split()):
-                at = sum(len(word) + 1 for word in pair.target.split()[:target])
-                rows = [
-                    n
-                    for n, span in enumerate(query.offsets)
-                    if span and at <= span[0] < at + len(name)
-                ]
-                sums, begins = [], 0
-                for word in pair.source.split():
-                    columns = [
-                        n
-                        for n, span in enumerate(key.offsets)
-                        if span and begins <= span[0] < begins + len(word)
-                    ]
-                    sums.append(
-                        sum(float(maps[row, column]) for row in rows for column in columns)
-                        / len(rows)
-                    )
-                    begins += len(word) + 1
-                if max(sums) > sum(float(maps[row, -1]) for row in rows) / len(rows):
-                    links.add((sums.index(max(sums)), target))
-            hits, size = hits + 2 * len(links & pair.sure), size + len(links) + len(pair.sure)
-            assert hs.word_alignment(record, layer=0, head=head).links == links
-        assert study.error_rates("weight")[0, HEADS if head is None else head] == pytest.approx(
-            1 - hits / size
-        )
-
-
 def test_norms_see_through_weight_on_a_token_that_adds_nothing(pairs):
     study = study_of(pairs, to_end=0.7, norms=True)
     assert study.error_rates("weight")[0, 1] == 1

@@ -125,15 +125,6 @@ def test_it_says_what_is_wrong(folder, wanted):
         wanted.head(9, 9)
 
 
-def test_its_table_has_a_row_for_each_head(wanted):
-    columns = wanted.columns()
-    assert {len(column) for column in columns.values()} == {len(wanted.cells)}
-    assert f"{wanted.tokens:,} tokens" in wanted.summary
-    assert "Most alike" in str(wanted.head(*wanted.cells[0]))
-    others = {(each.layer, each.head) for each in wanted.head(*wanted.cells[0]).neighbours}
-    assert wanted.cells[0] not in others
-
-
 def numbers_of(result, every):
     """Some rows of its tables, and sums of what was counted, as JSON has them."""
     tables = {"columns": result.columns(), "heads": result.heads.columns()}

@@ -333,22 +333,6 @@ def test_draws_belong_to_the_text_and_not_to_its_place(model, tokenizer):
     np.testing.assert_array_equal(alone.signals["random"], behind.signals["random"])
 
 
-def test_agreement_is_that_of_scipy(found):
-    from scipy.stats import kendalltau, spearmanr
-
-    for measure, by in (("kendall", kendalltau), ("spearman", spearmanr)):
-        wanted = [
-            by(text.signals["rollout"], text.signals["leave_one_out"]).statistic
-            for text in found.explained
-        ]
-        np.testing.assert_allclose(
-            found.values[measure, "rollout", "leave_one_out"], wanted, atol=1e-9
-        )
-        mean, deviation, low, high, count = found.means[measure, "rollout", "leave_one_out"]
-        assert (mean, deviation, count) == pytest.approx((np.mean(wanted), np.std(wanted), 2))
-        assert min(wanted) - 1e-9 <= low <= mean <= high <= max(wanted) + 1e-9
-
-
 def test_a_classifier_that_does_not_read_is_moved_by_nothing(tokenizer, tiny_bert):
     model = tiny_bert(layers=2)
     model.classifier.weight.data.zero_()

@@ -1,14 +1,10 @@
 """From a model and texts to labels with all their baselines, in one call."""
 
-import re
-import warnings
-
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope import ModelError, RecordError
-from headscope.evidence import MapSum
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -63,20 +59,6 @@ def test_random_weights_are_one_option(model, tokenizer):
             random_weights=hs.heads(hs.capture_many(random_twin(model), tokenizer, TEXTS)),
         ),
     )
-
-
-def test_the_average_map_is_one_option(model, tokenizer):
-    found = hs.heads(
-        model, tokenizer, TEXTS, position_mean=True, random_weights=True, battery=False
-    )
-    label = next(label for label in found.all_labels if label.pattern == "induction")
-    assert label.against == "uniform, shuffled, position, like words, random weights"
-    maps = MapSum(len(found.cells), 22)
-    for number, record in enumerate(hs.capture_many(model, tokenizer, TEXTS)):
-        maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
-    wanted = hs.heads(hs.capture_many(model, tokenizer, TEXTS), position_mean=maps.mean)
-    found = hs.heads(model, tokenizer, TEXTS, position_mean=True, battery=False)
-    assert_close(found.tally.sums["sums"], wanted.tally.sums["sums"])
 
 
 def test_an_encoder_decoder_is_read_by_its_stack(tokenizer):
@@ -166,31 +148,6 @@ def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
     assert found.map.shape == (len(found.cells), 2)
     with pytest.raises(RecordError, match="distances of heads were not added up"):
         _ = hs.heads(model, tokenizer, TEXTS).map
-
-
-def test_too_few_texts_are_told_before_any_is_read(model, tokenizer, monkeypatch):
-    """None is read here: what is told was told before."""
-
-    def lost(*_, on_error, **__):
-        on_error(0, RecordError("not read"))
-        return iter(())
-
-    monkeypatch.setattr("headscope.capturing.capture_batches", lost)
-
-    def heads(texts, **options):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            with pytest.raises(RecordError):
-                hs.heads(model, tokenizer, texts, on_error=lambda *_: None, **options)
-        return [str(each.message) for each in told]
-
-    (line,) = heads(["the cat sat", "it ran off", "she was"])
-    assert re.fullmatch(
-        r"3 texts are too few to tell up to \d+ scores .* the result says how many it takes", line
-    )
-    (line,) = heads(["the cat sat", "it ran off", "she was"], groups=["a", "a", "b"])
-    assert line.startswith("2 documents are too few to tell up to ")
-    assert heads(["the cat sat"] * 40) == []
 
 
 def test_copies_of_a_text_are_one_document(model, tokenizer):

@@ -3,8 +3,6 @@ says the same.
 """
 
 import json
-import pickle
-from concurrent.futures import Executor, Future
 from contextlib import closing, contextmanager
 from types import SimpleNamespace
 
@@ -48,29 +46,6 @@ def kept_of(result):
 @pytest.fixture(scope="module")
 def wanted(folder):
     return over(folder, *corpus(48))
-
-
-class Sent(Executor):
-    """What is submitted, and what comes of it, is pickled as for another process. Real ones load
-    torch for seconds each; tests/corpus/test_dask.py has them.
-    """
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        fn, args, kwargs = pickle.loads(pickle.dumps((fn, args, kwargs)))
-        future.set_result(pickle.loads(pickle.dumps(fn(*args, **kwargs))))
-        return future
-
-
-# Order, parts and engines: tests/corpus/test_study_runs.py.
-def test_what_is_pickled_a_loaded_model_and_streams_change_nothing(folder, wanted):
-    texts, groups = corpus(48)
-    assert_close(kept_of(over(folder, texts, groups, executor=Sent())), kept_of(wanted))
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    given = hs.heads(
-        model, tokenizer, iter(texts), groups=iter(groups), part_size=48, progress=False
-    )
-    assert_close(kept_of(given), kept_of(wanted))
 
 
 def test_the_result_is_kept(wanted, folder, tmp_path):

@@ -2,7 +2,6 @@ import csv
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 import headscope as hs
 from headscope import RecordError
@@ -11,7 +10,6 @@ from headscope.record import Contributions
 from headscope.studies import NormStudy
 from headscope.studies.norm_study import (
     CLASSES,
-    ROWS,
     classes_of,
 )
 from headscope.testing import random_weights
@@ -105,22 +103,6 @@ def test_shares_are_those_counted_by_hand(study, records):
     assert study.classes == ("cls", "sep", "stop", "other")
 
 
-def test_ranks_are_those_of_scipy(study, records):
-    for name, chosen in (("sep", LABELS["sep"]), ("all", range(TOKENS))):
-        per_text, whole = [], []
-        for record in records:
-            pairs = [
-                (record["self"].weights(layer)[head, :, key].astype(float).mean(),
-                 record["self"].layer(layer).value_norms[head, key])
-                for layer in range(LAYERS) for head in range(HEADS) for key in chosen
-            ]  # fmt: skip
-            half = len(pairs) // LAYERS
-            per_text.append(spearmanr(*zip(*pairs[:half], strict=True)).statistic)
-            whole.append(spearmanr(*zip(*pairs, strict=True)).statistic)
-        assert study.mean(f"spearman: {name}")[0] == pytest.approx(np.mean(per_text), abs=1e-9)
-        assert study.mean(f"spearman: {name}")[-1] == pytest.approx(np.mean(whole), abs=1e-9)
-
-
 def test_mixing_ratios_by_class_of_the_query(study, records):
     wanted = np.mean(
         [record["self"].layer(1).contributions.mixing_output[[6, 8]].mean() for record in records]
@@ -164,18 +146,6 @@ def test_parts_of_the_texts_add_up_whatever_the_order(records, tmp_path):
     with pytest.raises(RecordError, match="share a text"):
         first + whole
     assert first.texts == 2
-
-
-def test_intervals_hold_the_means_and_are_those_of_evidence(study):
-    from headscope.evidence import interval
-
-    row = "share by norm: sep"
-    mean, ends = study.mean(row), study.interval(row)
-    assert (ends[:, 0] <= mean).all()
-    assert (mean <= ends[:, 1]).all()
-    values = study.sums["values"][:, ROWS.index(row)]
-    assert_close(ends, interval(values, method="expanded"))
-    assert study.columns()["low"][0] == study.interval("share by weight: cls")[0, 0]
 
 
 def test_layers_that_were_refused_are_left_out_and_said():

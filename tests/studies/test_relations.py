@@ -163,17 +163,6 @@ def test_a_few_sentences_are_too_few(bank):
     assert "Too few" not in study_of(bank, gold).summary
 
 
-def part_of(bank, sentences):
-    """A study of some sentences, each with the maps that `study_of` gives it."""
-    numbers = {sentence.name: number for number, sentence in enumerate(bank)}
-    part = Relations()
-    for sentence in sentences:
-        tokens, rng = tokens_of(sentence), np.random.default_rng(numbers[sentence.name])
-        weights = random_weights(rng, (2, HEADS, len(tokens), len(tokens))).astype(float)
-        part.update(sentence, hs.from_weights(list(weights), tokens))
-    return part
-
-
 def shares(chosen, other, relation):
     """How many words head and offset of one half get right on the other half."""
     best, count = chosen.best(relation), other.best(relation).count
@@ -181,33 +170,6 @@ def shares(chosen, other, relation):
     direction = ("dep->head", "head->dep").index(best.direction)
     hits = other.shares("max", relation, "rules")[OFFSETS.index(best.offset)] * count
     return other.accuracy(relation)[direction, place] * count, hits
-
-
-def test_heads_are_chosen_on_either_half_and_measured_on_the_other(bank):
-    study = study_of(bank, seed=4, splits=2)
-    named = sorted(bank, key=lambda sentence: sentence.name)
-    rights = {relation: [] for relation in ("all", "det", "nsubj")}
-    for seed in (4, 5):
-        order = np.random.default_rng(seed).permutation(40)
-        halves = [
-            part_of(bank, [named[place] for place in part]) for part in (order[:20], order[20:])
-        ]
-        for relation, right in rights.items():
-            right.append(np.add(shares(*halves, relation), shares(*halves[::-1], relation)))
-    for relation, right in rights.items():
-        each = study.best(relation)
-        heads, offsets = np.array(right).T / each.count
-        assert each.held_out_accuracy == pytest.approx(heads.mean())
-        assert each.held_out_spread == pytest.approx(heads.std())
-        assert each.held_out_baseline == pytest.approx(offsets.mean())
-        assert each.held_out_above == pytest.approx((heads - offsets).mean())
-        assert each.held_out_above_spread == pytest.approx((heads - offsets).std())
-        assert each.held_out_count == each.count
-        assert each.held_out_low <= each.held_out_accuracy <= each.held_out_high
-        assert each.held_out_above_low <= each.held_out_above <= each.held_out_above_high
-        assert each.held_out_chosen in (0.25, 0.5, 0.75, 1)
-        assert each.low <= each.accuracy <= each.high
-        assert each.p <= each.p_corrected <= 1
 
 
 def test_no_document_is_on_both_sides(bank):

@@ -77,18 +77,6 @@ def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
     assert one.columns().keys() == other.columns().keys()
 
 
-def test_progress_names_the_two_runs_of_a_screen(masked, tokenizer, capsys):
-    options = {"screen": "gradient", "top": 2, "layers": False, "part_size": 2}
-    texts = ["the cat sat on us", "it ran by me and all"]
-    hs.ablate(masked, "masked-word", tokenizer=tokenizer, texts=texts, **options)
-    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "1 of 2",
-        "2 of 2",
-    ]
-    hs.ablate(masked, "masked-word", tokenizer=tokenizer, texts=texts, heads=[(1, 2)], part_size=2)
-    assert capsys.readouterr().err.startswith("Measuring: 2 of 2 texts")
-
-
 @pytest.mark.parametrize("by", ["mean attention", "mean output"])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])  # llama shares key/value heads
 def test_means_are_those_of_the_whole_task(name, by, tokenizer, tmp_path):

@@ -47,16 +47,6 @@ def test_grids_and_bars_have_every_cell(found):
         found.grid("p")
 
 
-def test_tables_say_the_same(found):
-    rows = found.to_pandas()
-    assert rows.shape == (len(found.cells), 14)
-    assert {"change", "low", "high", "intact", "intact_low", "intact_high"} <= set(rows.columns)
-    assert rows["change"].tolist() == found.change.tolist()
-    assert rows["accuracy"].tolist() == list(found.totals["accuracy"][1:])
-    assert found.to_polars()["corrected"].to_list() == found.corrected.tolist()
-    assert found.to_arrow().to_pydict() == found.columns()
-
-
 def test_it_prints_what_it_found(found):
     text = str(found)
     words = " ".join(text.split())
@@ -77,12 +67,6 @@ def test_it_prints_what_it_found(found):
         <= counts["heads"]
         == sum(cell[2] >= 0 for cell in found.cells)
     )
-
-
-def test_it_is_kept_whole(found, tmp_path):
-    again = Ablation.load(found.save(tmp_path / "a.safetensors"))
-    assert str(again) == str(found)
-    assert again.columns() == found.columns()
 
 
 def test_random_weights_stand_beside(bert, tokenizer, tmp_path):

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification
 
 from headscope import SetWeights, Zero, ablate, intervene
-from headscope.tasks import Task, likeness, translation
+from headscope.tasks import Task, translation
 from headscope.testing import tiny_model
 
 from ...close import assert_close
@@ -57,18 +56,6 @@ def test_copies_are_exact_by_means_too(by, tokenizer):
 
 
 @contextmanager
-def pictures(tokenizer):
-    model = tiny_model("vit")
-    size = (model.config.num_channels, *model.config.image_size)
-    images = torch.randn(3, *size, generator=torch.Generator().manual_seed(0))
-
-    def score(model, batch):
-        return model(**batch)[0].double().sum((1, 2))
-
-    yield model, Task([{"pixel_values": images}], score, "pictures"), SHARED
-
-
-@contextmanager
 def one_module_for_all_layers(tokenizer):
     model = tiny_model("albert", num_hidden_layers=3)
     yield model, states_task(tokenizer), f"{WHOLE}: layers share one module"
@@ -85,15 +72,6 @@ def something_passed_by_the_side(tokenizer):
     last.register_forward_hook(lambda module, args, made: made + box.pop("bias", 0.0))
     below = "passing over the layers below Layer 2 changes what the model returns"
     yield model, states_task(tokenizer), f"{WHOLE}: {below}"
-
-
-@contextmanager
-def a_score_that_looks_inside(tokenizer):
-    """Embeddings are the states below the head of a classifier."""
-    torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(tiny_model("bert").config).eval()
-    pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
-    yield model, likeness(tokenizer, pairs, [0, 1, 0, 1, 0.5]), SHARED
 
 
 @contextmanager
@@ -161,26 +139,15 @@ def changes_that_are_made_meanwhile(tokenizer):
         yield model, task, SHARED
 
 
-@contextmanager
-def compiled_layers(tokenizer):
-    model, task = several("bert", tokenizer)
-    for layer in model.encoder.layer:
-        layer.compile(backend="eager")
-    yield model, task, SHARED
-
-
 CASES = [
-    pictures,
     one_module_for_all_layers,
     something_passed_by_the_side,
-    a_score_that_looks_inside,
     weights_and_states_that_a_model_returns,
     texts_that_mix,
     a_second_run_that_follows_from_the_first,
     states_that_are_written_to_between_layers,
     a_score_that_writes_to_what_the_model_returns,
     changes_that_are_made_meanwhile,
-    compiled_layers,
 ]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from headscope.studies.probe._data import HeldBatches, ProbeItem, Training
-from headscope.studies.probe._spans import DEPENDENCIES, TAGS, EdgeProbe, edge_scores, states_at
+from headscope.studies.probe._data import ProbeItem, Training
+from headscope.studies.probe._spans import DEPENDENCIES, TAGS, edge_scores
 
 LAYERS, FEATURES, PLANTED = 3, 9, 1
 LABELS = ("NOUN", "VERB", "DET", "nsubj", "obj", "det")
@@ -44,20 +44,3 @@ def test_planted_labels_and_their_layer_are_found(planted):
         assert sum(facts[f"layer weights, {task}"]) == pytest.approx(1)
     assert (DEPENDENCIES, "distances") in found
     assert (TAGS, "majority of the word") in found
-
-
-def test_pieces_that_are_not_there_change_nothing(planted):
-    import torch
-
-    held = HeldBatches(planted.items, lambda item: (torch.from_numpy(item.states),), [0])
-    at = np.array([[1, 0], [3, 1]])
-    states, there = states_at(planted.items, held, LAYERS, at)
-    for row, (number, word) in enumerate(at):
-        item = planted.items[number]
-        wanted = item.states[:, [piece for piece in item.pieces[word] if piece >= 0]]
-        assert states[:, row, 0][:, there[row, 0]].tolist() == wanted.tolist()
-    module = EdgeProbe(LAYERS, FEATURES, 1, 3).eval()
-    other = torch.where(there[None, ..., None], states, torch.full_like(states, 7.0))
-    assert module(states, there).tolist() == pytest.approx(
-        np.array(module(other, there).tolist()), abs=1e-6
-    )

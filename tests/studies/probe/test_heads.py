@@ -8,10 +8,6 @@ import torch
 
 from headscope.studies.probe._data import Training
 from headscope.studies.probe._heads import (
-    AttentionOnly,
-    AttentionWords,
-    batch_of,
-    grouped,
     head_scores,
 )
 
@@ -87,44 +83,6 @@ def test_words_that_tell_which_map_to_read_are_used(sentences, data_of, random_i
     assert with_words["probe"] > 0.97
     assert without["probe"] < with_words["probe"] - 0.15
     assert "distances and words" in with_words
-
-
-def test_scores_are_those_of_the_formula(sentences, random_item, rng):
-    items = [random_item(sentence) for sentence in sentences[:3]]
-    items = [replace(item, vectors=rng.random((len(item), 5)).astype(np.float32)) for item in items]
-    maps = len(items[0].maps)
-    scale = rng.random(maps) + 0.5
-    plain, worded = AttentionOnly(maps), AttentionWords(maps, 5)
-    with torch.no_grad():
-        plain.weights.uniform_(-1, 1)
-        for module in (plain, worded):
-            module.ends.uniform_(-1, 1)
-    ahead, back = plain.weights.detach().numpy()
-    sizes = np.array([len(item) for item in items])
-    [numbers] = grouped(sizes, [0, 1, 2])
-    batch = batch_of(items, lambda item: item.heads, scale, numbers)
-    both = [module(batch).detach().numpy() for module in (plain, worded)]
-    for place, number in enumerate(numbers):
-        item, size = items[number], len(items[number])
-        scaled, ends = item.maps * scale[:, None, None], item.ends * scale[:, None, None, None]
-        for word in range(size):
-            root = np.einsum("ke,e->k", ends[:, 0, :, word], plain.ends.detach().numpy())
-            root_back = np.einsum("ke,e->k", ends[:, 1, :, word], plain.ends.detach().numpy())
-            assert both[0][place, 0, word] == pytest.approx(
-                ahead @ root + back @ root_back, abs=1e-5
-            )
-            for head in range(size):
-                wanted = ahead @ scaled[:, head, word] + back @ scaled[:, word, head]
-                assert both[0][place, 1 + head, word] == pytest.approx(wanted, abs=1e-5)
-                joined = torch.from_numpy(np.concatenate([item.vectors[head], item.vectors[word]]))
-                dense = (
-                    torch.cat([worded.heads.weight, worded.words.weight], dim=1) @ joined
-                    + worded.heads.bias
-                )
-                features = np.concatenate([scaled[:, head, word], scaled[:, word, head]])
-                assert both[1][place, 1 + head, word] == pytest.approx(
-                    dense.detach().numpy() @ features, abs=1e-5
-                )
 
 
 def test_the_same_seed_gives_the_same_scores(sentences, data_of, random_item):

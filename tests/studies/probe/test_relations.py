@@ -8,11 +8,8 @@ from headscope.errors import TextError
 from headscope.studies.probe._data import Training
 from headscope.studies.probe._spans import (
     BINARY,
-    BOTH,
     WHICH,
-    attention_vectors,
     relation_scores,
-    spans_of,
 )
 
 HOW = Training(epochs=20, rate=0.05)
@@ -62,25 +59,6 @@ def test_classes_of_the_binary_probe_are_balanced(sentences, data_of, random_ite
     found, facts = values(data)
     assert facts[f"pairs, {BINARY}"] > 1.8 * facts[f"pairs, {WHICH}"]
     assert found[BINARY, "majority"].value == pytest.approx(0.5, abs=0.05)
-
-
-def test_one_direction_is_from_the_first_word_to_the_second(sentences, data_of, random_item):
-    data = data_of(sentences[:10], random_item)
-    pairs = spans_of(WHICH, data, HOW, 1)
-    one, both = (
-        list(attention_vectors(data.items, pairs.at)),
-        list(attention_vectors(data.items, pairs.at, both=True)),
-    )
-    number, word, head = pairs.at[4]
-    item = data.items[number]
-    assert item.heads[word] == head
-    assert item.relations[word] == pairs.names[pairs.labels[4]]
-    assert one[4].tolist() == item.maps[:, word, head].tolist()
-    assert both[4].tolist() == [
-        *item.maps[:, word, head].tolist(),
-        *item.maps[:, head, word].tolist(),
-    ]
-    assert BOTH in {of for _, of in values(data)[0]}
 
 
 def test_too_few_of_each_relation_is_said(sentences, data_of, random_item):

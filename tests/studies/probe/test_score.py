@@ -75,16 +75,6 @@ def test_a_result_prints_itself(probing):
     assert text.index("selectivity") < text.index("layer 0") < text.index("epochs: probe 3")
 
 
-def test_a_result_is_a_table(probing):
-    pandas = pytest.importorskip("pandas", reason="tables of pandas")
-    table = probing.to_pandas()
-    assert isinstance(table, pandas.DataFrame)
-    assert table["of"].tolist() == ["probe", "control task", "layer 0", "selectivity"]
-    assert ((table["low"] < table["value"]) & (table["value"] < table["high"])).all()
-    assert set(table["sentences"]) == {30}
-    assert probing.to_arrow().num_rows == 4
-
-
 def test_scores_are_found_by_name(probing):
     assert probing.score("selectivity").value == pytest.approx(probing.score().value / 2)
     assert list(probing.per_layer(TASK, MEASURE)) == [0]

@@ -2,14 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 from headscope.linguistics import power2_embedding
 from headscope.studies.probe._data import ProbeItem, Training
 from headscope.studies.probe._structural import (
-    StructuralProbe,
-    batch_of,
-    loss_of,
     structural_scores,
 )
 
@@ -62,21 +58,3 @@ def test_one_layer_is_set_beside_the_embeddings(planted):
         "layer 0",
         "chain of words",
     ]
-
-
-def test_distances_are_those_of_the_formula(rng):
-    module = StructuralProbe(6, 4)
-    states = torch.from_numpy(rng.standard_normal((2, 5, 6)).astype(np.float32))
-    apart, deep = (found.detach().numpy() for found in module(states))
-    first, second = (part.detach().numpy() for part in module.maps)
-    wanted = ((states.numpy()[:, :, None] - states.numpy()[:, None]) @ first) ** 2
-    assert apart == pytest.approx(wanted.sum(-1), abs=1e-5)
-    assert deep == pytest.approx(((states.numpy() @ second) ** 2).sum(-1), abs=1e-5)
-
-
-def test_filling_up_changes_no_loss(planted):
-    trees = list(planted.items[:4])
-    module = StructuralProbe(FEATURES, 5)
-    with torch.no_grad():
-        alone = [float(loss_of(module, batch_of([tree], 1))) for tree in trees]
-        assert float(loss_of(module, batch_of(trees, 1))) == pytest.approx(np.mean(alone), rel=1e-5)
