@@ -8,15 +8,10 @@ import pytest
 
 from headscope.atlases import (
     ATLAS,
-    CLASSES,
-    RELATIONS,
-    SIDE,
     STEP,
     atlas_of,
-    bin_names,
     text_counts,
 )
-from headscope.atlases._counts import bin_of_pairs, end_rows
 from headscope.corpus import EXAMPLE, Sums
 from headscope.errors import RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
@@ -81,75 +76,6 @@ def written(sums):
 
 def count(sums, name):
     return sums.total(f"{ATLAS}{name}")
-
-
-def test_distance_and_ends_are_those_of_plain_loops():
-    texts = texts_of(12)
-    sums = counted(texts)
-    distance = np.zeros((4, len(bin_names())))
-    rows, seen = np.zeros((4, 24, 24)), np.zeros((24, 24))
-    for text in texts:
-        length = len(text.tokens)
-        for query in range(length):
-            for key in range(length):
-                offset = key - query
-                name = "itself" if offset == 0 else f"{abs(offset)} "
-                side = "before" if offset < 0 else "after"
-                for low, high in ((9, 12), (13, 16), (17, 24), (25, 32)):
-                    if low <= abs(offset) <= high:
-                        name = f"{low} to {high} "
-                at = bin_names().index(name if offset == 0 else name + side)
-                distance[:, at] += text.weights[:, query, key]
-                ends = []
-                for token in (query, key):
-                    is_first = token <= length - 1 - token
-                    ends.append(token if is_first else 24 - (length - token))
-                    if min(token, length - 1 - token) >= 12:
-                        break
-                else:
-                    rows[:, *ends] += text.weights[:, query, key]
-                    seen[*ends] += 1
-    np.testing.assert_allclose((count(sums, "distance") / STEP)[:4], distance, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose((count(sums, "map") / STEP)[:4].reshape(rows.shape), rows, atol=1e-6)
-    assert (count(sums, "map_texts").reshape(24, 24) == seen).all()
-    # Every query has attention of 1, of heads and of even attention.
-    np.testing.assert_allclose(
-        (count(sums, "distance") / STEP).sum(axis=1),
-        sum(len(text.tokens) for text in texts),
-        rtol=1e-6,
-    )
-
-
-def test_classes_and_relations_are_those_of_plain_loops():
-    texts = texts_of(6)
-    sums = counted(texts, times=3)
-    kinds = {"[CLS]": "first", "[SEP]": "special", ",": "punctuation", "7": "number"}
-    kinds["##berry"] = "rest of a word"
-    classes = np.zeros((6, len(CLASSES), len(CLASSES)))
-    relations = np.zeros((6, len(RELATIONS)))
-    for text in texts:
-        pieces = text.tokens.pieces
-        even = [visible / visible.sum(axis=1, keepdims=True) for visible in text.visible]
-        maps = np.concatenate([text.weights, np.stack(even)])
-        for query, one in enumerate(pieces):
-            for key, other in enumerate(pieces):
-                ends = [CLASSES.index(kinds.get(piece, "word")) for piece in (one, other)]
-                classes[:, *ends] += maps[:, query, key]
-                is_text = not {one, other} & {"[CLS]", "[SEP]"} and query != key
-                label, another = one.lstrip("#").lower(), other.lstrip("#").lower()
-                between = pieces[min(query, key) + 1 : max(query, key) + 1]
-                is_own = is_text and all(piece == "##berry" for piece in between)
-                holds = [
-                    query == key,
-                    key == query - 1,
-                    key == query + 1,
-                    is_text and label == another,
-                    is_own,
-                ]
-                relations[:, np.flatnonzero(holds)] += maps[:, query, key, None]
-    made = (count(sums, "classes") / STEP).reshape(classes.shape)
-    np.testing.assert_allclose(made, 3 * classes, atol=1e-6)
-    np.testing.assert_allclose((count(sums, "relations") / STEP), 3 * relations, atol=1e-6)
 
 
 def test_heads_are_alike_as_their_rows_are():
@@ -231,16 +157,3 @@ def test_cross_attention_is_refused():
     (text,) = texts_of(1)
     with pytest.raises(RecordError, match="Expected attention from a text to itself"):
         add(Sums(), 0, text._replace(weights=text.weights[:, :-1]))
-
-
-def test_bins_and_ends_cover_every_pair_once():
-    names = bin_names()
-    bins = bin_of_pairs(1100)
-    assert names[bins[0, 0]] == "itself"
-    assert names[bins[1050, 0]] == "513 or more before"
-    assert names[bins[0, 12]] == "9 to 12 after"
-    for length in (1, 2, 23, 24, 25, 60):
-        rows = end_rows(length)
-        assert sorted(set(rows) - {-1}) == sorted(rows[rows >= 0])
-        assert rows[0] == 0
-        assert length == 1 or rows[-1] == 2 * SIDE - 1

@@ -6,7 +6,6 @@ import pytest
 
 from headscope.bertviz.__main__ import main, rewrite_notebook, rewritten
 from headscope.errors import FileError
-from headscope.testing import tiny_model, tiny_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -105,37 +104,6 @@ def show_pair(first, second):
     tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
     return model_view(attention, tokens, start, html_action="return")
 """
-
-
-def test_a_pair_notebook_runs_once_it_is_rewritten(tmp_path, monkeypatch):
-    """What BertViz's own notebooks of sentence pairs do, which transformers 5 stops at three
-    places.
-    """
-    monkeypatch.chdir(tmp_path)
-    tiny_model("bert").save_pretrained("own")
-    tiny_tokenizer().save_pretrained("own")
-    load = "tokenizer = AutoTokenizer.from_pretrained('own')\n"
-    load += "model = BertModel.from_pretrained('own', output_attentions=True)\n"
-    old = notebook(
-        tmp_path / "pair.ipynb",
-        "# My notebook for bertviz",
-        "from bertviz import model_view\nfrom transformers import AutoTokenizer, BertModel",
-        PAIR,
-        load + "page = show_pair('a cat', 'a dog')",
-        "done = 1",
-    )
-    before = old.read_bytes()
-    target, lines = rewrite_notebook(old)
-    assert old.read_bytes() == before
-    assert target == tmp_path / "pair-headscope.ipynb"
-    assert [line.partition(":")[0] for line in lines] == ["cell 2", "cell 3", "cell 4"]
-    cells = json.loads(target.read_text(encoding="utf-8"))["cells"]
-    assert cells[0]["source"] == "# My notebook for bertviz"
-    assert [bool(cell.get("outputs")) for cell in cells] == [False, False, False, False, True]
-    names = {}
-    for cell in cells[1:]:
-        exec("".join(cell["source"]), names)
-    assert "srcdoc" in names["page"].data
 
 
 def test_models_of_one_cell_are_eager_where_another_asks_for_weights(tmp_path):

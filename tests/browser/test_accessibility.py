@@ -38,10 +38,6 @@ def record(rng):
     return record_of(rng)
 
 
-BODY = {"include": [{"fromShadowDom": ["#headscope", ".body"]}]}
-"""All but the tools above a view and the call below it."""
-
-
 def grave(view, scheme="light", part=None):
     """What axe-core finds that is critical or serious: rules, and elements that break them.
 
@@ -66,27 +62,10 @@ def grave(view, scheme="light", part=None):
     ]
 
 
-def rollout_of(record, rng):
-    """Value norms for the record, and a map for all heads of a layer together."""
-    for layer in record["self"].layers:
-        object.__setattr__(layer, "value_norms", rng.random((4, 9)))
-    return {"rollout": [rng.random((9, 9)) for _ in range(3)]}
-
-
 @pytest.fixture(scope="module", params=["light", "dark"])
 def plain_page(request, kept_pages):
     """A page that stays open, without further quantities."""
     page = kept_pages("file", record_of(np.random.default_rng(20)), scheme=request.param)
-    return page, request.param
-
-
-@pytest.fixture(scope="module", params=["light", "dark"])
-def page_of_quantities(request, kept_pages):
-    """A page that stays open, with all quantities."""
-    rng = np.random.default_rng(20)
-    record = record_of(rng)
-    rollout = rollout_of(record, rng)
-    page = kept_pages("file", record, scheme=request.param, quantities=rollout)
     return page, request.param
 
 
@@ -100,18 +79,6 @@ def test_axe_finds_nothing_critical_or_serious(name, plain_page):
 def test_axe_finds_nothing_where_scores_are_shown_and_sinks_left_out(name, plain_page):
     page, scheme = plain_page
     assert grave(page.follow(view=name, quantity="score", sinks=0, query=3), scheme) == []
-
-
-@pytest.mark.parametrize("quantity", ["score", "contribution", "rollout"])
-@pytest.mark.parametrize("name", VIEWS)
-def test_axe_finds_nothing_where_other_quantities_are_shown(name, quantity, page_of_quantities):
-    page, scheme = page_of_quantities
-    page.follow(view=name, quantity=quantity, query=3, key=5)
-    shown = f'[data-headscope][data-view="{name}"][data-quantity="{quantity}"]'
-    page.page.locator(shown).wait_for(state="attached")
-    # The tools of each view are tried without the quantity, and those of the quantity in one view.
-    part = None if name in ("overview", "head") else BODY
-    assert grave(page, scheme, part) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -178,23 +145,6 @@ def test_axe_is_seen_to_fail(show, record):
         view.page.evaluate(f"{shadow}.querySelector('[data-help-open]').removeAttribute('{name}')")
     view.page.evaluate(f"{shadow}.querySelector('[data-help-open]').textContent = ''")
     assert "button-name" in [rule for rule, _ in grave(view)]
-
-
-def test_axe_is_seen_to_fail_in_the_part_that_it_looks_at(show, record):
-    view = show(record, view="text")
-    view.token("query", 2).evaluate("word => word.setAttribute('aria-selected', 'so')")
-    assert "aria-valid-attr-value" in [rule for rule, _ in grave(view, part=BODY)]
-    tools = view.page.locator("[data-help-open]")
-    tools.evaluate(
-        "tool => { tool.removeAttribute('aria-label'); tool.title = tool.textContent = '' }"
-    )
-    assert "button-name" not in [rule for rule, _ in grave(view, part=BODY)]
-
-
-def test_axe_is_seen_to_fail_for_a_colour_of_a_dark_page(show, record):
-    view = show(record, scheme="dark")
-    view.page.locator('[data-option="text"]').evaluate("tab => { tab.style.color = '#444' }")
-    assert "color-contrast" in [rule for rule, _ in grave(view, "dark")]
 
 
 def test_the_map_is_a_grid_that_says_what_it_shows(show, record):

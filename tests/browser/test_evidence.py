@@ -11,9 +11,6 @@ import headscope as hs
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
 
-from .test_accessibility import AXE, grave
-from .test_views import wait
-
 LAYERS, HEADS = 3, 4
 WORDS = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper")
 
@@ -87,16 +84,3 @@ def test_the_card_has_what_python_has(show_kept, records, found):
     weights = records[0]["self"].weights(0, 1)
     best = max(range(1, len(weights) - 2), key=lambda query: weights[query, query + 1])
     assert f"query={best}&key={best + 1}" in view.address()
-
-
-@pytest.mark.skipif(
-    not AXE.exists(),
-    reason="axe-core comes with the front end's packages: npm --prefix frontend ci",
-)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view_name", ["overview", "matrix", "head"])
-def test_axe_finds_nothing_critical_or_serious(view_name, scheme, page_of):
-    for texts in ("one", "all"):
-        view = page_of(texts, scheme=scheme).follow(view=view_name)
-        wait(view, "view", view_name)
-        assert grave(view, scheme) == []

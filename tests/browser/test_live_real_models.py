@@ -63,49 +63,6 @@ def test_a_drawing_of_the_previous_token_finds_the_head_that_looks_there(page):
     expect(first).to_have_attribute("data-sketched-head", "0-2", timeout=SLOW)
 
 
-def walk_to(page, layer, head):
-    """Press arrows until the tile of a head has the focus."""
-    tile = page.evaluate(
-        "document.querySelector('#headscope').shadowRoot.activeElement.dataset.tile"
-    )
-    down, right = (to - int(at) for at, to in zip(tile.split("-"), (layer, head), strict=True))
-    for _ in range(abs(down)):
-        page.keyboard.press("ArrowDown" if down > 0 else "ArrowUp")
-    for _ in range(abs(right)):
-        page.keyboard.press("ArrowRight" if right > 0 else "ArrowLeft")
-
-
-def test_all_of_it_is_done_by_keyboard(page):
-    press = page.keyboard.press
-    tab_to(page, '[data-field="text"]')
-    press("Control+a")
-    page.keyboard.type("Two words.")
-    expect(page.locator(".facts")).to_contain_text("5 tokens", timeout=SLOW)
-    press("Control+a")
-    page.keyboard.type(TEXT)
-    expect(page.locator(".facts")).to_contain_text("13 tokens", timeout=SLOW)
-    expect(page.locator('[data-live="ready"]')).to_be_attached(timeout=SLOW)
-    # The tile of the chosen head is reached by Tab, the others by arrows, which show them.
-    tab_to(page, "[data-tile]")
-    walk_to(page, 1, 8)
-    expect(page.locator('[data-tile="1-8"]')).to_have_attribute("aria-current", "true")
-    expect(page.locator(".headline h2")).to_contain_text("Head 1-8 looks at the next token")
-    press("x")
-    expect(page.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
-    tab_to(page, '[data-change="silence 1-8"]', key="Shift+Tab")
-    press("Enter")
-    expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
-    tab_to(page, '[data-panel="sketch"]')
-    press("Enter")
-    tab_to(page, '[data-stamp="previous token"]')
-    press("Enter")
-    first = page.locator('[data-ranked="sketched"] button').first
-    expect(first).to_have_attribute("data-sketched-head", "0-2", timeout=SLOW)
-    tab_to(page, "[data-sketched-head]")
-    press("Enter")
-    expect(page.locator('[data-tile="0-2"]')).to_have_attribute("aria-current", "true")
-
-
 def test_ten_tokens_are_written_and_a_head_changes_them_by_keyboard(browser, shared):
     from headscope.capturing import load_model
 

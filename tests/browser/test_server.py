@@ -77,16 +77,6 @@ def test_layers_are_sent_when_they_are_looked_at(served, record):
         assert len(chunks(view)) == len(set(chunks(view)))
 
 
-def test_heads_are_sent_when_they_are_looked_at(served, record):
-    with served(record, layer=0, heads=[2]) as view:
-        view.page.wait_for_timeout(1500)
-        assert heads(view, 0) == heads(view, 1) == {"2"}
-        view.page.locator('[data-tile="0-0"]').click()
-        view.root.and_(view.page.locator('[data-heads="0"]')).wait_for(state="attached")
-        assert heads(view, 0) == {"0", "2"}
-        assert view.colours() > 20
-
-
 def test_a_pair_is_shown_from_rows_alone(served, record):
     with served(record, view="head", layer=0, heads=[2], query=5, key=3) as view:
         view.page.locator(
@@ -162,18 +152,6 @@ def test_twelve_layers_of_twelve_heads_at_512_tokens_open_within_a_megabyte(serv
         assert view.colours("token") > 20
     assert len([name for name, _ in sizes if "/chunk/thumbs" in name]) == 12
     assert 200_000 < sum(size for _, size in sizes) < MEGABYTE
-
-
-def test_a_stack_may_be_called_anything(served, rng):
-    tokens = Tokens(pieces=("a", "b", "c"))
-    layers = tuple(
-        Layer(layer=number, weights=random_weights(rng, (2, 3, 3))) for number in range(2)
-    )
-    name = "50% of <b>it</b>? #1"
-    stack = Stack(name=name, query=tokens, key=tokens, layers=layers)
-    with served(Record(stacks={name: stack}, model=ModelFacts(name="odd"))) as view:
-        assert view.state("stack") == name
-        assert view.colours() > 5
 
 
 @pytest.fixture

@@ -333,17 +333,6 @@ def test_several_tokens_are_followed_together(show_kept, scored):
     assert "query" not in view.address()
 
 
-def test_heads_keep_their_numbers_where_a_page_holds_some(show, scored):
-    view = show(scored, include_heads=[1, 3], layer=2, heads=[3])
-    assert view.state("heads") == "3"
-    assert view.page.locator("[data-tile]").evaluate_all("cells => cells.length") == 2 * LAYERS
-    view.token("query", 5).hover()
-    wanted = scored["cross"].weights(2, 3)[5]
-    key = int(wanted.argmax())
-    view.settle()
-    assert printed(view.token("key", key).inner_text().split("\n")[-1]) == near(wanted[key])
-
-
 @pytest.mark.parametrize("view_name", VIEWS)
 @pytest.mark.parametrize("width", [380, 640, 1440])
 def test_no_view_is_cut_off_at_any_width(width, view_name, page_in):

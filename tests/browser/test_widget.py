@@ -37,19 +37,6 @@ def test_what_python_sets_is_shown(record, widgets):
     assert page.evaluate("models[0].saved") == 0
 
 
-def test_only_layers_that_are_near_are_asked_for(record, widgets):
-    page = widgets(hs.view(record, view="head", layer=2))
-    page.wait_for_timeout(1500)
-    asked = set(page.evaluate("models[0].asked"))
-    assert asked == {
-        "thumbs/self",
-        "kinds/self",
-        "weights/self/1",
-        "weights/self/2",
-        "weights/self/3",
-    }
-
-
 def test_styles_of_the_notebook_do_not_reach_in_and_its_colours_do(record, widgets):
     page = widgets(hs.view(record, view="head"))
     page.locator('[data-headscope][data-theme="dark"]').wait_for(state="attached")

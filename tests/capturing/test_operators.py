@@ -275,3 +275,11 @@ def test_an_encoder_of_torch_is_seen_layer_by_layer(padded):
     real = ~padding if padded else torch.ones_like(padding)
     torch.testing.assert_close(seen[real], expected[real], atol=1e-5, rtol=0)
     assert [call.name for call in calls] == ["layers.0.self_attn", "layers.1.self_attn"]
+
+
+def test_inference_mode_changes_no_weight():
+    model, tokenizer = tiny_model("bloom"), tiny_tokenizer()  # a bias is added to its scores
+    wanted = hs.capture(model, tokenizer, "the cat sat")["self"].weights(1)
+    with torch.inference_mode():
+        found = hs.capture(model, tokenizer, "the cat sat")["self"].weights(1)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)

@@ -47,32 +47,3 @@ def test_spans_hold_every_token_once_and_in_order_and_equal_ones_are_equal(a, b)
     assert sum(span.kind == "both" for span in spans) == sum(
         i is not None and j is not None and a[i] == b[j] for i, j in edit_pairs(a, b)
     )
-
-
-def test_ties_are_broken_alike_however_the_lists_are_given():
-    assert (
-        edit_pairs("aba", "a") == edit_pairs(list("aba"), ("a",)) == [(0, 0), (1, None), (2, None)]
-    )
-
-
-def test_runs_of_unequal_length_are_not_paired():
-    kinds = [(span.kind, span.a, span.b) for span in by_edits("xaby", "xcy")]
-    assert kinds == [
-        ("both", (0,), (0,)),
-        ("a", (1,), ()),
-        ("a", (2,), ()),
-        ("b", (), (1,)),
-        ("both", (3,), (2,)),
-    ]
-    assert [span.kind for span in by_edits("xaby", "xcdy")] == [
-        "both",
-        "replaced",
-        "replaced",
-        "both",
-    ]
-
-
-def test_long_lists_with_little_between_are_quick():
-    a = list(range(5000))
-    b = [*a[:2500], -1, *a[2500:]]
-    assert edges(edit_pairs(a, b), a, b) == (1, 0)

@@ -76,44 +76,6 @@ def tokenizer_with_mask(tokenizer):
     return other
 
 
-def test_the_gradient_equals_the_product_of_output_and_its_gradient(writer, tokenizer):
-    """Identity 4: dL/dxi_h = <Att_h, dL/dAtt_h>, taken at the input of the projection, one example
-    at a time.
-    """
-    objective = next_word(tokenizer, TEXTS, batch=2)
-    found = gradient_importance(writer, objective)
-    alone = next_word(tokenizer, TEXTS, batch=1)
-    for example, batch in enumerate(alone.batches):
-        given = {}
-        hooks = [
-            writer.get_submodule(f"transformer.h.{layer}.attn.c_proj").register_forward_pre_hook(
-                keeping(given, layer)
-            )
-            for layer in range(3)
-        ]
-        alone.loss(writer, batch).sum().backward()
-        for hook in hooks:
-            hook.remove()
-        wanted = [
-            (given[layer] * given[layer].grad)[0].unflatten(-1, (5, -1)).sum((0, 2)).abs()
-            for layer in range(3)
-        ]
-        np.testing.assert_allclose(
-            found.values[example], torch.cat(wanted).detach().numpy(), rtol=2e-3, atol=1e-6
-        )
-    assert found.cells[:6] == (*(("self", 0, head) for head in range(5)), ("self", 1, 0))
-
-
-def keeping(given, layer):
-    """A hook that keeps what a module is given, and its gradient."""
-
-    def keep(_, args):
-        given[layer] = args[0]
-        args[0].retain_grad()
-
-    return keep
-
-
 def test_the_gradient_is_the_slope_of_the_loss(writer, objective):
     from headscope.interventions.importance import losses_of
 

@@ -19,7 +19,6 @@ from headscope.norms import (
     residual_vectors,
     value_norms,
 )
-from headscope.norms import _block as block_module
 
 from .plain import Plain, length, lengths
 
@@ -106,16 +105,6 @@ def test_second_identity_pieces_bias_and_shift_sum_to_the_norm_output(block, pla
     np.testing.assert_allclose(block.normed, plain.y, **EXACT)
 
 
-def test_pieces_come_in_tiles_of_any_size_alike(block, monkeypatch):
-    whole = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
-    monkeypatch.setattr(block_module, "BYTES_AT_ONCE", {True: 1})
-    assert len(list(block.tiles(7, 100))) == 7
-    block.grams.clear()
-    tiled = residual_norms(block), alti(block), value_norms(block), mixing(residual_vectors(block))
-    for first, second in zip(whole, tiled, strict=True):
-        np.testing.assert_allclose(first, second, **EXACT)
-
-
 @pytest.mark.parametrize("left", [1.0, 1e-2, 1e-4, 1e-6, 1e-8])
 def test_lengths_stay_right_where_heads_nearly_cancel(rng, left):
     """Two heads of lengths about 20, of whose sum this share is left."""
@@ -157,36 +146,6 @@ def test_tensors_and_some_queries_of_a_text_give_the_same(block):
         found = parts[0] if kinds is value_norms else torch.cat(parts, dim=1)
         for text in found:
             np.testing.assert_allclose(text.numpy(), wanted, **EXACT)
-
-
-def test_no_array_of_heads_queries_keys_and_features_is_ever_there(rng):
-    import tracemalloc
-
-    heads, tokens, model = 8, 200, 96
-    block = Block(
-        weights=np.full((heads, tokens, tokens), 1 / tokens),
-        values=rng.standard_normal((heads, tokens, 4)),
-        projection=rng.standard_normal((heads, 4, model)),
-        residual=rng.standard_normal((tokens, model)),
-        after=Norm(gain=np.ones(model), shift=np.zeros(model)),
-    )
-    tracemalloc.start()
-    output_norms(block), alti(block), mixing(output_vectors(block))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8 * heads * tokens * tokens * model / 2
-    assert peak < 4 * 2**25
-
-
-def test_pieces_of_one_token_are_its_own(rng):
-    block = Block(
-        weights=np.ones((1, 1, 1)),
-        values=rng.standard_normal((1, 1, 3)),
-        projection=rng.standard_normal((1, 3, 4)),
-        residual=rng.standard_normal((1, 4)),
-    )
-    assert mixing(residual_vectors(block)).tolist() == [0.0]
-    np.testing.assert_allclose(alti(block), [[1.0]], **EXACT)
 
 
 @pytest.mark.parametrize(

@@ -62,40 +62,6 @@ def test_after_the_first_layer_flow_is_rollout_is_the_layer(maps):
     np.testing.assert_allclose(flow(maps, layer=0), steps[0], **EXACT)
 
 
-def test_flow_is_the_most_that_a_linear_programme_finds(maps):
-    _, steps = rolled(maps.tolist())
-    np.testing.assert_allclose(flow(maps, layer=2), by_programme(np.array(steps)), **EXACT)
-    np.testing.assert_allclose(
-        flow(maps, layer=1, queries=[3]), by_programme(np.array(steps[:2]))[[3]], **EXACT
-    )
-
-
-def by_programme(steps):
-    """Maximum flow as a linear programme over edges: what goes in goes out, nothing above its
-    capacity.
-    """
-    from scipy.optimize import linprog
-
-    layers, size = steps.shape[:2]
-    edges = [(n, i, j) for n in range(layers) for i in range(size) for j in range(size)]
-    bounds = [(0, steps[edge]) for edge in edges]
-    found = np.zeros((size, size))
-    for query in range(size):
-        for key in range(size):
-            ends = {(layers, query), (0, key)}
-            nodes = [(n, t) for n in range(layers + 1) for t in range(size) if (n, t) not in ends]
-            balance = [
-                [((n + 1, i) == node) - ((n, j) == node) for n, i, j in edges] for node in nodes
-            ]
-            gain = [-((n, j) == (0, key)) for n, i, j in edges]
-            # nothing but the source feeds the network, nothing but the sink drains it
-            solved = linprog(
-                gain, A_eq=balance, b_eq=np.zeros(len(nodes)), bounds=bounds, method="highs-ds"
-            )
-            found[query, key] = -solved.fun
-    return found / found.sum(-1, keepdims=True)
-
-
 def test_flow_of_a_network_drawn_by_hand():
     # two layers without residual; the middle lets through 0.25 and 0.75
     maps = np.array([[[0.25, 0.75], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]])

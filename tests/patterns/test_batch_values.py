@@ -1,11 +1,10 @@
 """The rows of many texts at once are those of each text alone, worked out pattern by pattern."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
+from headscope import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.evidence import position_map, rng_of, uniform_map
 from headscope.patterns import (
     CLASSES,
@@ -177,31 +176,6 @@ def test_the_numbers_of_a_text_are_the_same_in_any_batch(seed, order, cut, size,
     for place, record in enumerate(made):
         alone.update(str(place), record)
     assert_close(parted.sums["sums"], alone.sums["sums"])
-
-
-@pytest.mark.parametrize("numbers", [(None, 0, 0, 1, 0, 2, None), None])
-def test_words_stay_what_they_are_when_moved(numbers):
-    """A number that comes again, and a piece that would go on with another word."""
-    pieces = ("[CLS]", "##a", "b", "a", "b", "##a", "[SEP]")
-    parted = Tokens(pieces=pieces, words=numbers)
-    rng = np.random.default_rng(0)
-    weights = rng.dirichlet(np.ones(7), (2, 7)).astype(np.float32)
-    stack = Stack(name="self", query=parted, key=parted, layers=(Layer(layer=0, weights=weights),))
-    batch = TextBatch.of([Record(stacks={"self": stack})])
-    wanted = one_by_one(stack)
-    np.testing.assert_allclose(Tally().measured(batch)[1][0], wanted, rtol=1e-12)
-
-
-def test_a_batch_is_of_texts_alike():
-    made = records(0, 2, 8, kind="full")
-    other = records(0, 1, 9, kind="full")
-    for wrong in ([*made, *other], [*made, *records(0, 1, 8, kind="causal")], []):
-        with pytest.raises(RecordError, match="differ|no record"):
-            TextBatch.of(wrong)
-    batch = TextBatch.of(made)
-    assert (len(batch), batch["self"].cells[:3]) == (2, ((0, 0), (0, 1), (1, 0)))
-    with pytest.raises(RecordError, match="not 'cross'"):
-        batch["cross"]
 
 
 def test_documents_and_distances_are_counted_in_batches_too():

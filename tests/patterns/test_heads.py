@@ -250,14 +250,6 @@ def test_records_of_two_models_are_not_counted_together():
         heads([random_record(), dataclasses.replace(random_record(), stacks={"self": stack})])
 
 
-def test_tallies_of_two_models_are_not_added_up():
-    first, second = Tally(), Tally()
-    first.update("a", of("a", random_record()))
-    second.update("b", of("b", random_record(seed=1)))
-    with pytest.raises(RecordError, match="are of other model; they cannot be added up"):
-        first + second
-
-
 def test_any_column_ranks_the_heads(found):
     for name, values in (found.measures | found.classes).items():
         ranked = found.ranked(name)

@@ -4,7 +4,6 @@ import math
 import re
 
 import numpy as np
-import pytest
 
 from headscope.comparison import Effect
 
@@ -99,20 +98,3 @@ def test_every_export_holds_the_columns(result):
     assert result.to_arrow().column_names == list(columns)
     assert list(result.to_pandas()) == list(columns)
     assert result.to_polars().columns == list(columns)
-
-
-def test_the_check_finds_a_number_that_is_not_there(result):
-    values = exported_numbers(result)
-    assert not is_exported("731.3579", values)
-    assert is_exported(f"{values[0]:.2f}", values)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("0-1  0.25 [0.10, +0.40]", ["0.25", "0.10", "0.40"]),
-        ("layer 3: −0.5 of 'top 5', 1.2e-05", ["3", "-0.5", "1.2e-05"]),
-    ],
-)
-def test_numbers_are_read_as_they_are_written(text, numbers):
-    assert printed_numbers(text) == numbers

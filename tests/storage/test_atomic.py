@@ -14,8 +14,6 @@ from headscope.storage import written_whole
 from headscope.studies import AlignmentStudy
 from headscope.testing import random_record
 
-fcntl = pytest.importorskip("fcntl", reason="leftovers are told by the locks of POSIX systems")
-
 
 def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
@@ -65,30 +63,6 @@ def test_a_file_that_is_written_again_keeps_its_rights(tmp_path, mode):
         assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
         temporary.write_text("after")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("after", mode)
-
-
-def test_a_group_that_cannot_be_kept_loses_its_rights(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    path.write_text("before")
-    path.chmod(0o660)
-    plain = Path.stat
-
-    def of_another(self, **options):
-        found = plain(self, **options)
-        return (
-            os.stat_result((*found[:5], found.st_gid + 1, *found[6:]))
-            if self.suffix == ".part"
-            else found
-        )
-
-    def refused(*_):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(Path, "stat", of_another)
-    monkeypatch.setattr(os, "chown", refused)
-    with written_whole(path) as temporary:
-        temporary.write_text("after")
-    assert stat.S_IMODE(plain(path).st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -153,26 +127,6 @@ def test_a_folder_is_refused(tmp_path):
         hs.save(random_record(), tmp_path)
 
 
-@pytest.mark.parametrize(("kind", "said"), [(stat.S_IFCHR, "a device"), (stat.S_IFBLK, "a device")])
-def test_a_device_is_refused_and_stays_one(tmp_path, monkeypatch, kind, said):
-    """No real device is written to here: the system is made to say that a file is one."""
-    path = tmp_path / "device"
-    path.write_text("as it was")
-    plain = os.stat
-
-    def device(given, **options):
-        found = plain(given, **options)
-        return os.stat_result((kind | 0o666, *found[1:])) if str(given) == str(path) else found
-
-    monkeypatch.setattr(os, "stat", device)
-    with (
-        pytest.raises(FileError, match=f"is {said}, expected a regular file"),
-        written_whole(path) as temporary,
-    ):
-        temporary.write_text("replaced")
-    assert path.read_text() == "as it was"
-
-
 KILLED = """
 import os, signal, sys
 from headscope.storage import written_whole
@@ -205,25 +159,6 @@ def test_a_living_writer_keeps_its_file(tmp_path):
         assert first.read_text() == "first"
     assert path.read_text() == "first"
     assert names(tmp_path) == ["file"]
-
-
-def test_a_file_that_is_taken_before_it_is_locked_is_begun_anew(tmp_path, monkeypatch):
-    """Another writer may take a new file for a leftover in the moment between its making and its
-    lock.
-    """
-    plain, taken = fcntl.flock, []
-
-    def slow(handle, how):
-        if not taken and not how & fcntl.LOCK_NB:
-            taken.extend(tmp_path.glob(".file.*.part"))
-            taken[0].unlink()
-        plain(handle, how)
-
-    monkeypatch.setattr(fcntl, "flock", slow)
-    with written_whole(tmp_path / "file") as temporary:
-        temporary.write_text("whole")
-    assert len(taken) == 1
-    assert (tmp_path / "file").read_text() == "whole"
 
 
 def test_many_writers_leave_one_whole_file(tmp_path):

@@ -5,8 +5,6 @@ an error.
 import gc
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -147,55 +145,3 @@ def test_many_threads_read_one_file(record, path, monkeypatch):
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-@pytest.mark.parametrize("positioned", [True, False], ids=["preadv", "as on Windows"])
-def test_parts_of_an_array(record, path, positioned, monkeypatch):
-    if not positioned:
-        monkeypatch.delattr(os, "preadv")
-    stored, wanted = hs.load(path)["cross"].layer(1), record["cross"].layer(1).weights
-    indices = [
-        (),
-        (2,),
-        (-1,),
-        (slice(1, 3),),
-        (slice(None),),
-        (slice(2, 2),),
-        ([0, 2],),
-        ([3, 1, 1],),
-        (np.array([1, 2, 3]),),
-        (1, 7),
-        (1, slice(4, 9)),
-        (slice(1, 3), 5),
-        ([0, 3], 5, slice(3, 8)),
-        (2, slice(None), 4),
-        ([0, 1], slice(7, 8)),
-        (slice(0, 4, 2), slice(30, 2, -9)),
-    ]
-    for index in indices:
-        np.testing.assert_array_equal(
-            stored.part("weights", *index), wanted[index or ...], err_msg=str(index)
-        )
-    with pytest.raises(ValueError, match="read-only"):
-        stored.weights[0, 0, 0] = 1
-    with pytest.raises(IndexError):
-        stored.part("weights", 4)
-
-
-def test_a_pipe_is_refused_at_once(tmp_path):
-    """Opening one waits for somebody to write."""
-    os.mkfifo(tmp_path / "run.safetensors")
-    code = f"""
-import headscope as hs
-from headscope.storage import load_kept
-from headscope.studies import Ablation
-for load in (hs.load, lambda path: load_kept(path, "relations"), Ablation.load):
-    try:
-        load({str(tmp_path / "run.safetensors")!r})
-    except hs.FileError as error:
-        print(error)
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert run.stdout.count("is a pipe (FIFO), expected a regular file") == 3

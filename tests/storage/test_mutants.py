@@ -4,31 +4,25 @@ used and printed.
 
 import importlib.util
 import resource
+import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import headscope as hs
 from headscope.linguistics import read_coreference, read_treebank
-from headscope.linguistics.mentions import RULES
-from headscope.patterns import Tally, load_tally
-from headscope.record import Layer, Record, Stack, Tokens
+from headscope.patterns import load_tally
 from headscope.storage import given_labels, given_pairs, read_rows
 from headscope.studies import (
-    Ablation,
-    AlignmentStudy,
-    Coreference,
-    Mechanism,
-    NormStudy,
-    Relations,
     read_aligned_pairs,
 )
-from headscope.testing import random_weights
 
 from ..full_record import full_record
 from ..mutants import mutants
 
+KEPT = Path(__file__).parents[1] / "results" / "kept"
 MOST_GROWN = 300_000
 """kB that a process may grow by while damaged files are read; the files are of a few kB."""
 
@@ -69,16 +63,6 @@ def used(load):
     return use
 
 
-def tallied(tally):
-    rng = np.random.default_rng(0)
-    tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
-    for number in range(3):
-        layer = Layer(layer=0, queries=rng.random((2, 4, 3)), keys=rng.random((2, 4, 3)))
-        stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-        tally.update(f"text {number}", Record(stacks={"self": stack}))
-    return tally
-
-
 def used_tally(path):
     found = load_tally(path)
     shown(hs.Heads(found), found.distances)
@@ -91,77 +75,9 @@ def used_mechanism(path):
         shown(found.carried_at(*cell).shape, found.seen_often(*cell))
 
 
-def kept_norms(path):
-    study, rng = NormStudy(), np.random.default_rng(0)
-    tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
-    for number in range(3):
-        layer = Layer(
-            layer=0, weights=random_weights(rng, (2, 4, 4)), value_norms=rng.random((2, 4))
-        )
-        study.update(
-            str(number),
-            Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))}),
-        )
-    return study.save(path)
-
-
-def kept_relations(path):
-    found, rng = Relations(), np.random.default_rng(0)
-    found.source = "made up"
-    for number in range(6):
-        counts = {}
-        for relation in ("all", "obj", "det"):
-            counts[f"asked/{relation}"] = np.array(3)
-            for score in ("max", "max undirected", "tree", "tree undirected"):
-                counts[f"hits/{score}/{relation}"] = rng.integers(0, 4, 4).astype(np.int32)
-                counts[f"rules/{score}/{relation}"] = rng.integers(0, 4, 5).astype(float)
-        facts = {"heads": [[0, 0], [0, 1]], "model": "m"}
-        found.sums.add(f"s{number}", f"d{number}", counts, length=5, facts=facts)
-    found.left_out["t"] = "why"
-    return found.save(path)
-
-
-def kept_coref(path):
-    found, rng = Coreference(), np.random.default_rng(0)
-    found.source = "made up"
-    for number in range(6):
-        counts = {f"asked/{kind}": np.int64(2) for kind in ("all", "pronoun")}
-        for kind in ("all", "pronoun"):
-            for candidates in ("mentions", "words"):
-                counts[f"hits/{candidates}/{kind}"] = rng.integers(0, 3, 2)
-                counts[f"rules/{candidates}/{kind}"] = rng.integers(0, 3, len(RULES))
-        facts = {"heads": [[0, 0], [0, 1]], "model": "m"}
-        found.sums.add(f"p{number}", f"d{number}", counts, length=5, facts=facts)
-    return found.save(path)
-
-
-def kept_alignment(path):
-    found, rng = AlignmentStudy(), np.random.default_rng(0)
-    facts = {"heads": [[layer, head] for layer in range(2) for head in range(3)], "model": "m"}
-    for number in range(6):
-        links = rng.integers(3, 9, (2, 2, 2, 4))
-        hits = np.floor(links * rng.random(links.shape)).astype(int)
-        counts = {"counts": np.stack([hits, links]), "diagonal": np.array([1, 4])}
-        counts["refused/1/why"] = np.array(1)
-        found.sums.add(f"s{number}", f"d{number}", counts, length=5, facts=facts)
-    return found.save(path)
-
-
-def kept_ablation(path):
-    rng = np.random.default_rng(0)
-    found, found.control = ablation(rng), ablation(rng)
-    found.sums.facts["totals"] = {"loss": [1.0, 2.0, 3.0, 4.0]}
-    return found.save(path)
-
-
-def ablation(rng):
-    cells = [["self", 0, 0], ["self", 0, 1], ["self", 0, -1]]
-    found = Ablation()
-    found.sums.facts = {"task": "t", "metric": "m", "by": "zero", "cells": cells}
-    for number in range(5):
-        counts = {"examples": np.int64(1), "graded": np.int64(1), "intact": np.array(rng.random())}
-        found.sums.add(f"{number}", f"text {number}", counts | {"changes": rng.random(3)}, length=7)
-    return found
+def kept(name):
+    """A copy of a result as it was saved once."""
+    return lambda path: shutil.copy(KEPT / f"{name}.safetensors", path)
 
 
 def kept_parquet(path):
@@ -204,17 +120,16 @@ CASES = {
         lambda path: hs.save(full_record(np.random.default_rng(0)), path),
         used_record,
     ),
-    "tally.safetensors": (lambda path: tallied(Tally(distances=True)).save(path), used_tally),
+    "tally.safetensors": (kept("tally"), used_tally),
     "heads.safetensors": (
-        lambda path: hs.Heads(tallied(Tally(distances=True))).save(path),
+        lambda path: hs.Heads(load_tally(KEPT / "tally.safetensors")).save(path),
         used(hs.load),
     ),
-    "mechanism.safetensors": (lambda path: tallied(Mechanism()).save(path), used_mechanism),
-    "norms.safetensors": (kept_norms, used(hs.load)),
-    "relations.safetensors": (kept_relations, used(hs.load)),
-    "coref.safetensors": (kept_coref, used(hs.load)),
-    "alignment.safetensors": (kept_alignment, used(hs.load)),
-    "ablation.safetensors": (kept_ablation, used(hs.load)),
+    "mechanism.safetensors": (kept("mechanism"), used_mechanism),
+    **{
+        f"{name}.safetensors": (kept(name), used(hs.load))
+        for name in ("norms", "relations", "coref", "alignment", "ablation")
+    },
     "texts.txt": (written("a b\n\nc d e\nf\n"), used_rows),
     "texts.jsonl": (written(JSONL), used_rows),
     "texts.csv": (written('text,label\n"a, b",1\nc,yes\n"d ""e""",0\n'), used_rows),

@@ -4,34 +4,18 @@ caches.
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
-from headscope.studies import (
-    Ablation,
-    AlignmentStudy,
-    Coreference,
-    Mechanism,
-    NormStudy,
-    Relations,
-)
+import headscope as hs
 
-from ..storage.test_mutants import CASES
-
-LOADERS = {
-    "mechanism.safetensors": Mechanism.load,
-    "norms.safetensors": NormStudy.load,
-    "relations.safetensors": Relations.load,
-    "coref.safetensors": Coreference.load,
-    "alignment.safetensors": AlignmentStudy.load,
-    "ablation.safetensors": Ablation.load,
-}
+KEPT = Path(__file__).parents[1] / "results" / "kept"
 
 
-@pytest.mark.parametrize("name", LOADERS)
-def test_a_result_is_copied(name, tmp_path):
-    CASES[name][0](tmp_path / name)
-    found = LOADERS[name](tmp_path / name)
+@pytest.mark.parametrize("path", sorted(KEPT.iterdir()), ids=lambda path: path.stem)
+def test_a_result_is_copied(path):
+    found = hs.load(path)
     for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert type(again) is type(found)
         assert str(again) == str(found)
