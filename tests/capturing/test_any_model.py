@@ -260,7 +260,7 @@ def test_features_that_attend_to_each_other_are_no_patches():
     model = Across().eval()
     with hs.watch(model) as seen:
         model(pictures())
-    assert seen.record["self"].query.labels == tuple("01234567")
+    assert seen.record["self"].query.labels == tuple(f"channel {number}" for number in range(8))
 
 
 @pytest.fixture

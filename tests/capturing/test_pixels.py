@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
+from torch.nn import functional
 
 import headscope as hs
 from headscope.capturing import capture_ids
@@ -169,3 +171,63 @@ def test_packed_patches_in_another_order_give_no_picture():
     assert pictures_of(processor, shuffled, [given]) == ()
     assert pictures_of(processor, features, [given, given]) == ()
     assert pictures_of(processor, features) == ()
+
+
+class ChannelAttention(nn.Module):
+    """Cross-covariance attention: channels of a head attend to each other (XCiT)."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.qkv, self.proj, self.form = nn.Linear(24, 72), nn.Linear(24, 24), form
+
+    def forward(self, states):
+        parts = self.qkv(states).unflatten(-1, (3, 6, 4)).permute(2, 0, 3, 4, 1)
+        query, key, value = parts.unbind(0)  # [batch head channel patch]
+        query, key = (functional.normalize(each, dim=-1) for each in (query, key))
+        if self.form == "fused":
+            context = functional.scaled_dot_product_attention(query, key, value, scale=1.0)
+        else:
+            context = (query @ key.mT).softmax(-1) @ value
+        return states + self.proj(context.permute(0, 3, 1, 2).flatten(2))
+
+
+class CrossCovariance(nn.Module):
+    """Three layers of channels, and one whose learned token attends to the patches."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 24, 8, 8)
+        self.blocks = nn.ModuleList(ChannelAttention(form) for _ in range(3))
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, 24))
+        self.pool = nn.MultiheadAttention(24, 6, batch_first=True)
+
+    def forward(self, pixels):
+        states = self.patches(pixels).flatten(2).mT
+        for block in self.blocks:
+            states = block(states)
+        whole = torch.cat([self.cls_token.expand(len(states), -1, -1), states], dim=1)
+        return self.pool(whole[:, :1], whole, whole)[0]
+
+
+@pytest.mark.parametrize("form", ["fused", "written out"])
+@pytest.mark.parametrize("shape", [(1, 3, 16, 16), (2, 3, 16, 24)])
+def test_channels_that_attend_to_channels_are_called_channels(form, shape):
+    torch.manual_seed(3)
+    model = CrossCovariance(form).eval()
+    with hs.watch(model, batch=shape[0]) as seen:
+        model(torch.randn(shape))
+    for record in seen.records:
+        channels, pool = record["channel"], record["probe"]
+        assert channels.query.pieces == tuple(f"channel {number}" for number in range(4))
+        assert (channels.key, len(channels)) == (channels.query, 3)
+        places = [f"r{row}c{column}" for row in range(2) for column in range(shape[3] // 8)]
+        assert pool.key.pieces == ("[CLS]", *places)
+
+
+def test_channels_are_not_called_as_the_words_that_are_as_many():
+    model = nn.Sequential(ChannelAttention("fused"), ChannelAttention("fused")).eval()
+    states = torch.randn(1, 4, 24)
+    with pytest.warns(UserWarning, match="No attention was seen that works on its 4 tokens"):  # noqa: SIM117
+        with hs.watch(model, list("abcd")) as seen:
+            model(states)
+    assert seen.record["self"].key.pieces[0] == "channel 0"

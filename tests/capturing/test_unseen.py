@@ -102,6 +102,22 @@ def of_numpy(queries, keys, values):
     return torch.tensor(scores / scores.sum(-1, keepdims=True)) @ values
 
 
+def all_in_numpy(queries, keys, values):
+    """Queries, keys and values each go there."""
+    scores = np.exp(queries.numpy() @ keys.mT.numpy())
+    return torch.tensor(scores / scores.sum(-1, keepdims=True) @ values.numpy())
+
+
+def without_an_axis_for_texts(function):
+    """Attention of each head by itself, on tensors `[token feature]`."""
+
+    def each_head(queries, keys, values):
+        heads = zip(queries[0], keys[0], values[0], strict=True)
+        return torch.stack([function(*head) for head in heads])[None]
+
+    return each_head
+
+
 def mapped(queries, keys, values):
     """One head at a time."""
     return torch.vmap(torch.vmap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v))(queries, keys, values)
@@ -113,9 +129,9 @@ def scripted(queries, keys, values):
 
 
 def routed(queries, keys, values):
-    """Experts chosen and mixed by a softmax, and attention."""
-    router = queries.mean(-1, keepdim=True).repeat(1, 1, 1, 3).softmax(-1)
-    experts = torch.stack([values, values.relu(), values.tanh()], -2)
+    """As many experts as tokens, chosen and mixed by a softmax, and attention."""
+    router = queries.mean(-1, keepdim=True).repeat(1, 1, 1, TOKENS).softmax(-1)
+    experts = torch.stack([values, values.relu(), values.tanh(), values.sin(), -values], -2)
     mixed = torch.einsum("bhte,bhtef->bhtf", router, experts)
     return scripted(queries, keys, mixed + (router[..., None, :] @ experts)[..., 0, :])
 
@@ -143,6 +159,22 @@ def chosen(queries, keys, values):
     return (queries @ keys.mT).softmax(-1) @ values + best[..., None]
 
 
+def routed_flat(queries, keys, values):
+    """The same on tensors without an axis for texts, with matrices for classes."""
+    states = values[0].transpose(0, 1).flatten(1)
+    router = (states @ CLASSES.T).softmax(-1)
+    mixed = router[:, None] @ torch.stack([states, -states, states.sin(), *[states] * 2], 1)
+    mixed = mixed[:, 0] + router @ CLASSES
+    return (queries @ keys.mT).softmax(-1) @ values + mixed.mean()
+
+
+def logged(queries, keys, values):
+    """States and weights go to NumPy, to be looked at."""
+    weights = (queries @ keys.mT).softmax(-1)
+    assert all(array.size for array in (weights.numpy(), queries.numpy(), np.asarray(keys)))
+    return weights @ values
+
+
 def with_places(queries, keys, values):
     """Weights of scores mixed with weights of places, as in ConViT."""
     places = queries.repeat(1, 1, 1, 2)[..., :TOKENS].softmax(-1)
@@ -150,10 +182,20 @@ def with_places(queries, keys, values):
 
 
 EXPERTS = nn.Parameter(torch.ones(1, TOKENS, 4))
+CLASSES = nn.Parameter(torch.ones(TOKENS, WIDTH))
 NOT_SEEN = {
     "softmax by hand": lambda q, k, v: by_hand(q @ k.mT, v),
     "as an einsum": lambda q, k, v: by_hand(torch.einsum("bhqd,bhkd->bhqk", q, k), v),
     "in NumPy": of_numpy,
+    "all in NumPy": all_in_numpy,
+    "of two axes": without_an_axis_for_texts(lambda q, k, v: (q @ k.T).softmax(-1) @ v),
+    "of two axes, as an einsum": without_an_axis_for_texts(
+        lambda q, k, v: torch.einsum("qk,kf->qf", torch.mm(q, k.t()).softmax(-1), v)
+    ),
+    "of two axes, fused": without_an_axis_for_texts(functional.scaled_dot_product_attention),
+    "of two axes and no product": without_an_axis_for_texts(
+        lambda q, k, v: q.repeat(1, 2)[:, :TOKENS].softmax(-1) @ v
+    ),
     "in vmap": mapped,
     "of no product": lambda q, k, v: q.repeat(1, 1, 1, 2)[..., :TOKENS].softmax(-1) @ v,
     "of no product, as an einsum": lambda q, k, v: torch.einsum(
@@ -194,10 +236,23 @@ def test_attention_in_another_form_is_named_beside_attention_that_is_seen(form):
         assert record_of(model)["self"].unseen == (1,)
 
 
-@pytest.mark.parametrize("context", [of_experts, turned, chosen, routed, with_places])
+@pytest.mark.parametrize(
+    "context", [of_experts, turned, chosen, routed, routed_flat, logged, with_places]
+)
 def test_products_that_are_no_attention_are_not_named(context):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)
+    assert record_of(model).unseen == ""
+
+
+def test_a_log_of_states_is_no_attention():
+    class Logging(Mamba):
+        def forward(self, states):
+            assert states.numpy().size
+            return super().forward(states)
+
+    model = model_of("softmax", "none")
+    model.blocks[1].mixer = Logging(WIDTH, WIDTH)
     assert record_of(model).unseen == ""
 
 

@@ -41,7 +41,7 @@ from headscope.capturing.media.position_marks import position_marks
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
-PROBE = "probe"
+PROBE, CHANNEL = "probe", "channel"
 MASKS = {
     TEXT: ("attention_mask",),
     TARGET: ("decoder_attention_mask",),
@@ -113,7 +113,7 @@ class CallTokens:
         Raises:
             CaptureError: where it works within windows that cannot be put together.
         """
-        return call if self._marked is None else self._marked.laid_out(call)
+        return call if self._marked is None or call.of_channels else self._marked.laid_out(call)
 
     def group_of(self, call: Call, sides: tuple[SideTokens, SideTokens]) -> StackKey:
         """The stack of the call: calls of one part of the model with the same tokens share one."""
@@ -129,6 +129,8 @@ class CallTokens:
             UnnamedPositions: where the number of positions differs from the number of tokens.
             CaptureError: where the number of examples differs.
         """
+        if call.of_channels:
+            return self._channels(call)
         if self._watched is not None and not self._is_named_by_marks(call):
             return self._watched.of(call)
         if self._marked is not None:
@@ -138,11 +140,19 @@ class CallTokens:
         seen = self._side(call, key, keys, is_key=True)
         # Which numbered keys are padding follows from the queries that look at them. This comes
         # first, because the same positions then serve as queries.
-        return (
-            seen
-            if (query, queries) == (key, keys)
-            else self._side(call, query, queries, is_key=False)
-        ), seen
+        if (query, queries) == (key, keys):
+            return seen, seen
+        return self._side(call, query, queries, is_key=False), seen
+
+    def _channels(self, call: Call) -> tuple[SideTokens, SideTokens]:
+        """The channels of a head, which are queries and keys alike."""
+        batch, _, count, _ = call.size
+        known = CHANNEL, count, True
+        if known not in self._known:
+            tokens = Tokens(pieces=tuple(f"{CHANNEL} {number}" for number in range(count)))
+            positions = torch.arange(count, device=call.context.device)
+            self._known[known] = SideTokens((tokens,) * batch, (positions,) * batch, CHANNEL)
+        return self._known[known], self._known[known]
 
     def _is_named_by_marks(self, call: Call) -> bool:
         """Whether positions of a model under `headscope.watch` were followed, and have no tokens of
@@ -180,11 +190,9 @@ class CallTokens:
             )
             return SideTokens(kept, positions)
         if not self._inputs.numbered:
-            known = (
-                f"the {role} text has {(len(tokens), len(tokens[0]))} tokens"
-                if tokens
-                else "no tokens are known"
-            )
+            known = "no tokens are known"
+            if tokens:
+                known = f"the {role} text has {(len(tokens), len(tokens[0]))} tokens"
             raise UnnamedPositions(
                 f"{call.name} works on {call.size[0]} x {size} positions, but {known}"
             )
@@ -245,11 +253,8 @@ class CallTokens:
 
     def _is_padded(self) -> bool:
         """Whether the model was given a mask of padding."""
-        masks = (
-            given
-            for name, given in self._inputs.arguments.items()
-            if "mask" in name and given.ndim == 2
-        )
+        given = self._inputs.arguments.items()
+        masks = [mask for name, mask in given if "mask" in name and mask.ndim == 2]
         return any(not bool(mask.all()) for mask in masks)
 
 
@@ -274,7 +279,8 @@ class _MarkedTokens:
         queries, keys = _marks_of(call)
         if queries is None or keys is None or not np.array_equal(queries, keys):
             return call
-        if not self.input_positions.come_from(queries, VISION).any() or self._has_words(queries):
+        seen = {kind for kind in KINDS if self.input_positions.come_from(queries, kind).any()}
+        if VISION not in seen or {TEXT, TARGET} & seen:
             return call
         parts = self.parts.setdefault(call.name, [])
         parts.append((call, queries))
@@ -339,14 +345,6 @@ class _MarkedTokens:
             if alike:
                 return axis
         return ""
-
-    def _has_words(self, marks: np.ndarray) -> bool:
-        return bool(
-            (
-                self.input_positions.come_from(marks, TEXT)
-                | self.input_positions.come_from(marks, TARGET)
-            ).any()
-        )
 
     def _is_plain(self, marks: np.ndarray) -> bool:
         """Whether row ``i`` is example ``i``."""

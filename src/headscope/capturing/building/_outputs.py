@@ -154,9 +154,8 @@ class _ConnectedMatrices(NamedTuple):
 def _connected(weights: torch.Tensor, applied: list[ModuleUse]) -> _ConnectedMatrices | None:
     """The first pair of matrices, for values and output projection, that the weights connect."""
     batch, heads, queries, keys = weights.shape
-    rows = (
-        torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long().to(weights.device)
-    )
+    rows = torch.linspace(0, queries - 1, min(queries, ROWS_PROVED)).round().long()
+    rows = rows.to(weights.device)
     for at, projection in enumerate(applied):
         for context in _laid_out(projection.given, heads, (batch, queries)):
             for value in islice(reversed(applied[:at]), BEFORE):

@@ -148,8 +148,6 @@ def looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
         seen = (call.weights > 0).any(dim=2).any(dim=1)
     else:
         return np.ones(shape, bool)
-    return (
-        seen[:, : shape[1]].expand(*shape).cpu().numpy()
-        if seen.shape[1] >= shape[1]
-        else np.ones(shape, bool)
-    )
+    if seen.shape[1] < shape[1]:
+        return np.ones(shape, bool)
+    return seen[:, : shape[1]].expand(*shape).cpu().numpy()

@@ -127,11 +127,9 @@ def _added(call: Call) -> torch.Tensor:
     1.
     """
     size = call.size[2:]
-    mask = (
-        torch.zeros(1, 1, *size, device=call.context.device)
-        if call.mask is None
-        else call.mask[..., : size[1]]
-    )
+    mask = torch.zeros(1, 1, *size, device=call.context.device)
+    if call.mask is not None:
+        mask = call.mask[..., : size[1]]
     if mask.dtype == torch.bool:
         mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, LOW)
     if call.mask is None and call.causal:

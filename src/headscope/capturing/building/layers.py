@@ -361,8 +361,5 @@ def role_of(path: str, cross: bool) -> str:
 
 def order_of(name: str) -> int:
     """Key for sorting stacks: encoder, decoder, cross; all others keep their order before them."""
-    return (
-        ("encoder", "decoder", "cross").index(name)
-        if name in ("encoder", "decoder", "cross")
-        else -1
-    )
+    order = ("encoder", "decoder", "cross")
+    return order.index(name) if name in order else -1

@@ -25,8 +25,8 @@ class SideTokens:
     Args:
         tokens: the tokens without padding.
         positions: their positions among all that the model worked on.
-        kind: their kind: text, target, vision, audio or probe, or of divided attention in a video
-            time or space; empty in models of text alone.
+        kind: their kind: text, target, vision, audio, probe or channel, or of divided attention in
+            a video time or space; empty in models of text alone.
         fits: for each example, whether its patches are equal parts of its pictures.
     """
 

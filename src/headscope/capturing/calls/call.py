@@ -100,6 +100,7 @@ class Call:
         changes: descriptions of the interventions on the call.
         added: ``[batch query head feature]``, what was added to weights times values.
         odd: why these are no weights of all queries over all keys; empty where they may be.
+        of_channels: whether channels attend to channels, so that they are its queries and keys.
         layout: which axes were read as batch and heads, and which other readings are possible.
     """
 
@@ -132,6 +133,7 @@ class Call:
     ] = ()  # of str; beartype would draw one at random, which Hypothesis forbids in strategies
     added: torch.Tensor | None = None
     odd: str = ""
+    of_channels: bool = False
     layout: Layout = field(default_factory=Layout)
 
     @property

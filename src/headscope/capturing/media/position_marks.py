@@ -66,6 +66,9 @@ PRODUCTS = {
     **dict.fromkeys(("addmm", "baddbmm"), 1),
 }
 """Functions whose result has a row for each row of one argument, with the place of that."""
+FUSED = "scaled_dot_product_attention"
+MIXING = {"matmul", "__matmul__", "bmm", FUSED}
+"""Those of two activations."""
 
 
 class FunctionCall(NamedTuple):
@@ -164,10 +167,7 @@ class PositionMarks(TorchFunctionMode):
         if act.name in WINDOWS:
             return _of_windows(act, result)
         if act.name in PRODUCTS:
-            index = PRODUCTS[act.name]
-            return _along_rows(
-                act.args[index] if len(act.args) > index else act.options.get("query"), result
-            )
+            return _of_product(act, result)
         if act.name == "embedding":
             mark = marks_of(act.args[0])
             return None if mark is None else mark.unsqueeze(-1).expand(result.shape)
@@ -282,9 +282,8 @@ def position_marks(tensor: torch.Tensor | None, *, heads: int) -> np.ndarray | N
     mark = marks_of(tensor)
     if mark is None or not mark.numel():
         return None
-    first, last = (mark.select(heads, 0)[..., at].cpu().numpy() for at in (0, -1))
-    is_mixed = ((first != last) & (first > 0) & (last > 0)).any()
-    return first if first.any() and not is_mixed else None
+    first = mark.select(heads, 0)[..., 0].cpu().numpy()
+    return first if first.any() and not _is_mixed(mark.select(heads, 0)) else None
 
 
 def _moved_arguments(act: FunctionCall) -> dict[int, torch.Tensor]:
@@ -339,11 +338,29 @@ def _first(
     return first.expand(shape)
 
 
-def _along_rows(left: Any, result: torch.Tensor) -> torch.Tensor | None:
-    mark = marks_of(left)
+def _of_product(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
+    """Each row has the mark of the row that went in. Where channels attend to channels, rows hold
+    many positions, and each column has the mark of the column of values.
+    """
+    index, tensors = PRODUCTS[act.name], (*act.args, *act.options.values())
+    mark = marks_of(tensors[index])
+    if act.name in MIXING and (mark is None or _is_mixed(mark)):
+        values = marks_of(tensors[2 if act.name == FUSED else index + 1])
+        if values is not None:
+            is_of_columns = _is_mixed(values) and not _is_mixed(values.mT)
+            fits = is_of_columns and values.shape[:-2] == result.shape[:-2]
+            return values[..., :1, :].expand(result.shape) if fits else None
     if mark is None or not mark.numel() or mark.shape[:-1] != result.shape[:-1]:
         return None
     return mark[..., :1].expand(result.shape)
+
+
+def _is_mixed(mark: torch.Tensor) -> bool:
+    """Whether the features of a row come from several elements."""
+    if mark.ndim < 2 or mark.stride(-1) == 0 or not mark.numel():
+        return False
+    first, last = mark[..., 0], mark[..., -1]
+    return bool(((first != last) & (first > 0) & (last > 0)).any())
 
 
 def _of_windows(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:

@@ -195,6 +195,8 @@ ARGUMENTS: dict[Any, tuple[str, ...]] = SUMS_OF_PRODUCTS | {
     torch.matmul: _OF_MATMUL,
     torch.Tensor.matmul: _OF_MATMUL,
     torch.Tensor.__matmul__: _OF_MATMUL,
+    torch.mm: _OF_BMM,
+    torch.Tensor.mm: _OF_BMM,
     torch.bmm: _OF_BMM,
     torch.Tensor.bmm: _OF_BMM,
 }

@@ -56,6 +56,8 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
         return None
     for call in waiting:
         order = _order_in(use.given, call)
+        if order is None and _has_channels_turned(use.given, call):
+            call.of_channels, order = True, "right"
         if order is not None:
             return ProjectedCalls([call], order)
         if call.layout.open:
@@ -78,8 +80,12 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
 def with_projection(
     projected: ProjectedCalls, use: ModuleUse, model: nn.Module, names: Mapping[int, str]
 ) -> Call:
-    """The one call of all heads, in the order that was proved, with its projection."""
+    """The one call of all heads, in the order that was proved, with its projection; one of channels
+    has none that takes its rows.
+    """
     call = projected.calls[0]
+    if call.of_channels:
+        return call
     if len(projected.calls) > 1:
         call = put_together(projected.calls, model)
     elif call.layout.open:
@@ -95,6 +101,16 @@ def _settle(call: Call, order: Literal["right", "exchanged", "either"] | None) -
         _exchange(call)
     if order in ("right", "exchanged"):  # numbers such as zeros prove nothing
         call.layout.open = ""
+
+
+def _has_channels_turned(given: torch.Tensor, call: Call) -> bool:
+    """Whether a matrix takes what a call calls features as tokens, and its queries as features:
+    channels attended to channels (cross-covariance attention, as in XCiT and DaViT).
+    """
+    batch, queries, heads, tokens = call.context.shape
+    if given.shape != (batch, tokens, heads * queries):
+        return False
+    return torch.equal(given, call.context.permute(0, 3, 2, 1).reshape(given.shape))
 
 
 def _refuse_folded(given: torch.Tensor, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -9,38 +10,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-TIMES = {
-    torch.mul,
-    torch.Tensor.mul,
-    torch.Tensor.__mul__,
-    torch.Tensor.__rmul__,
-    torch.Tensor.mul_,
-}
-OVER = {torch.div, torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.div_, torch.true_divide}
+TIMES = {"mul", "__mul__", "__rmul__", "mul_"}
+OVER = {"div", "__truediv__", "div_", "true_divide"}
 FACTORS = TIMES | OVER
 ADDITIONS = {"add", "add_"}
 VIEWS = {"view", "reshape", "unflatten", "flatten", "transpose", "contiguous", "to", "float"}
 """Functions that leave the numbers as they are, but for their precision."""
-SHIFTS = {
-    "linear",
-    "bilinear",
-    "addmm",
-    "embedding",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-}
 CONVOLUTIONS = {"conv1d", "conv2d", "conv3d"}
-NORMS = {
-    "layer_norm",
-    "rms_norm",
-    "group_norm",
-    "batch_norm",
-    "instance_norm",
-    "local_response_norm",
-    "normalize",
-}
-ENDS = SHIFTS | CONVOLUTIONS | NORMS
+ENDS = re.compile(
+    r"(bi)?linear|addmm|embedding|conv(_transpose)?[123]d|normalize|"
+    r"(layer|rms|group|batch|instance)_norm|local_response_norm"
+)
 """Functions whose result is something new: what is known of their arguments ends there."""
 PRODUCTS_REMEMBERED = 4
 
@@ -206,7 +186,7 @@ class ScoreTraces:
         if not traced:
             return
         first, name = traced[0], getattr(func, "__name__", "")
-        if name in ENDS and self._ends(name, args, result, first):
+        if ENDS.fullmatch(name) and self._ends(name, args, result, first):
             return
         is_turned = _is_turned(first, result)
         trace = self._known[id(first)].trace
@@ -217,10 +197,12 @@ class ScoreTraces:
             return
         known = self.of(first, written=first is result and name.endswith("_")) or trace
         # Another product put to it in place is part of what is added.
-        others = () if id(result) in self._known and func not in FACTORS else traced[1:]
+        others = () if id(result) in self._known and name not in FACTORS else traced[1:]
         more = [self._known[id(other)].trace for other in others]
         factor, step, added = _done(func, args, options, first)
-        done = _with_step(known, None if traced[1:] else step, added)
+        done = known._replace(steps=None, added=())  # where it was more than one step
+        if not (step is None or known.steps is None or traced[1:]):
+            done = known._replace(steps=(*known.steps, step), added=(*known.added, *added))
         if more or is_turned or factor != 1:
             products, sizes = _together((known, *more), factor, is_turned=is_turned)
             done = done._replace(products=products, sizes=sizes)
@@ -247,10 +229,7 @@ class ScoreTraces:
 def _flat(args: tuple) -> list[Any]:
     flat: list[Any] = []
     for given in args:
-        if isinstance(given, list | tuple):
-            flat += given
-        else:
-            flat.append(given)
+        flat += given if isinstance(given, list | tuple) else [given]
     return flat
 
 
@@ -273,13 +252,6 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
-
-
-def _with_step(known: ScoreTrace, step: Step | None, added: tuple[torch.Tensor, ...]) -> ScoreTrace:
-    """What is known of scores after a step; no steps where it was more than one."""
-    if step is None or known.steps is None:
-        return known._replace(steps=None, added=())
-    return known._replace(steps=(*known.steps, step), added=(*known.added, *added))
 
 
 def _together(
@@ -311,8 +283,8 @@ def _done(
     """
     name, rest = getattr(func, "__name__", ""), (*args[1:], *options.values())
     other = args[0] if args[0] is not traced else next(iter(rest), None)
-    if func in FACTORS:
-        factor = _number(other, is_divisor=func in OVER)
+    if name in FACTORS:
+        factor = _number(other, is_divisor=name in OVER)
         return (1.0, None, ()) if factor is None else (factor, ("*", factor), ())
     if name in ADDITIONS and len(rest) == 1:
         return 1.0, addition(other), (other,) if isinstance(other, torch.Tensor) else ()

@@ -99,6 +99,11 @@ class Watch:
             # Adapters, such as OFT of peft, multiply their parameters with each other first.
             if not (chained and self._is_in_adapter(name)):
                 left_out.append(name)
+        seen = {names[id(module)] for module in called}
+        # One array is a log of what runs; attention takes queries, keys and values, or scores.
+        for name, count in self._operators.handed.items():
+            if count > 1 and name not in seen:
+                left_out.append(name)
         for module in self._ran:
             if type(module) not in kinds or module in called:
                 continue

@@ -56,11 +56,9 @@ def dense_mask(block_mask: tuple, device: torch.device, name: str) -> torch.Tens
     rows, columns = block_mask[-3:-1]
     batch, heads = number.shape[:2]
     mask = create_mask(block_mask[-1], batch, heads, queries, keys, device=str(device))
-    full = (
-        None
-        if full_number is None
-        else _in_blocks(full_number, full_at, (rows, columns), mask.shape)
-    )
+    full = None
+    if full_number is not None:
+        full = _in_blocks(full_number, full_at, (rows, columns), mask.shape)
     listed = _in_blocks(number, at, (rows, columns), mask.shape)
     listed = listed if full is None else listed | full
     if bool((mask & ~listed).any()) or (full is not None and bool((full & ~mask).any())):

@@ -112,13 +112,8 @@ class InterfaceWatch:
         *operands, mask = tensors
         module, (query, _, _) = edit.module, operands
         call = self._call(module, tensors, options, (query.transpose(1, 2),), adds=adds)
-        return (
-            *(
-                edit.operand(name, given, call)
-                for name, given in zip(OPERANDS, operands, strict=True)
-            ),
-            mask,
-        )
+        changed = [edit.operand(*each, call) for each in zip(OPERANDS, operands, strict=True)]
+        return (*changed, mask)
 
     def _dense(self, mask: Any, device: torch.device, name: str) -> torch.Tensor:
         """A block mask as a tensor, made once for all layers that share it."""

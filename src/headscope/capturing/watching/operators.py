@@ -48,6 +48,7 @@ from headscope.errors import CaptureError
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
 TO_NUMPY: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
+HIDDEN: set[Any] = SOFTMAXES | {FUSED}
 BEGINNINGS: set[Any] = (
     HOLD_OPERANDS | SOFTMAXES | TO_NUMPY | {functional.multi_head_attention_forward}
 )
@@ -65,9 +66,10 @@ class OperatorWatch(WatchMode):
 
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     whose attention is in a form that is not known: they multiply a softmax with values in another
-    way, or one over tokens that is of no product of activations, or a product of activations once
-    more without a softmax, or go on in NumPy or within ``torch.vmap``; while it is ``idle`` no
-    attention is seen.
+    way or without an axis for texts, or one over tokens that is of no product of activations, or a
+    product of activations once more without a softmax, or go on within ``torch.vmap``; ``handed``
+    counts the arrays that each gave to NumPy, a product twice; while it is ``idle`` no attention is
+    seen.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class OperatorWatch(WatchMode):
         self._added: list[AddedScores] = []
         self.made: Counter[int] = Counter()
         self.unread: dict[str, bool] = {}
+        self.handed: Counter[str] = Counter()
 
     def __enter__(self) -> OperatorWatch:
         self._outer, self._level = observers().operators, level()
@@ -121,13 +124,20 @@ class OperatorWatch(WatchMode):
             return self._multi_head(args, options, result)
         if flex:
             return self._flex(args, result)
-        if _is_hidden(func, result):
+        if func in TO_NUMPY:
+            self._hand_over(args[0], result)
+        elif func in HIDDEN and torch._C._functorch.is_batchedtensor(result):
             self._unread()
-            return result
-        # Attention on tensors of fewer axes has no room for queries, keys and a batch or heads.
-        if isinstance(result, torch.Tensor) and result.ndim >= 3:
+        elif isinstance(result, torch.Tensor) and result.ndim >= 2:
             return self._look(func, args, options, result)
         return result
+
+    def _hand_over(self, tensor: torch.Tensor, array: Any) -> None:
+        """Note what the running module gives to NumPy, where it may go on with its attention."""
+        is_score = self._traces.of(tensor) is not None
+        module = self._running.innermost()
+        if module is not None and array.dtype.kind == "f" and (is_score or array.ndim >= 3):
+            self.handed[self._running.name_of(module)] += 1 + is_score
 
     def _run(self, func: Callable, args: tuple, options: dict) -> Any:
         """The function's own result; a watch further out that would change it too does not see
@@ -174,10 +184,18 @@ class OperatorWatch(WatchMode):
 
     def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
         left, right = self._traces.of(product.left), self._traces.of(product.right)
-        are_activations = _is_activation(product.left) and _is_activation(product.right)
+        # A factor of two axes beside one of more is a matrix.
+        are_alike = min(product.axes) > 2 or max(product.axes) == 2
+        are_activations = are_alike and all(map(_is_activation, product[:2]))
         are_seen = any(trace is not None and trace.is_weights for trace in (left, right))
-        if are_activations and not are_seen and any(map(self._weighs_tokens, product[:2])):
+        # Weights without an axis for texts are not taken apart.
+        is_flat = are_seen and result.ndim == 2
+        if are_activations and (is_flat or (not are_seen and self._weighs_tokens(product, result))):
             self._unread()
+        if result.ndim == 2:
+            if are_activations and not is_flat:
+                self._traces.remember(result, ScoreTrace())
+            return result
         is_matmul, is_sum = product.equation is MATMUL, product.added is not None
         product = product.aligned()
         for trace, is_exchanged in ((left, False), (right, True)):
@@ -201,15 +219,23 @@ class OperatorWatch(WatchMode):
                 self.made[id(self._running.innermost())] += 1
         return result
 
-    def _weighs_tokens(self, weights: torch.Tensor) -> bool:
-        """Whether weights are a softmax over tokens, of what is no product of activations; those
-        of a router are over experts.
+    def _weighs_tokens(self, product: MatrixProduct, result: torch.Tensor) -> bool:
+        """Whether one factor is a softmax over tokens, of what is no product of activations; that
+        of a router is over experts, and mixes for each token what they make of it alone.
         """
-        trace = self._alone.of(weights)
-        # What was multiplied with weights of fewer axes, as states with a gate, is no longer one.
-        if trace is None or trace.scores is None or trace.scores.numel() != weights.numel():
-            return False
-        return self._running.is_given(weights.shape[trace.key_axis])
+        for weights, values in (product[:2], product[1::-1]):
+            trace, given = self._alone.of(weights), self._running.given()
+            # What was multiplied with weights of fewer axes, as states with a gate, is none.
+            if trace is None or trace.scores is None or trace.scores.numel() != weights.numel():
+                continue
+            keys = weights.shape[trace.key_axis]
+            if given is None:
+                return True
+            is_used_once = result.numel() * keys == values.numel()
+            is_routed = is_used_once and result.numel() >= given.numel()
+            if given.ndim < 4 and given.shape[-2] == keys and not is_routed:
+                return True
+        return False
 
     def _scores_of(self, product: MatrixProduct, result: torch.Tensor) -> ScoreTrace:
         """What is known of a product of two activations.
@@ -321,6 +347,9 @@ class OperatorWatch(WatchMode):
         given = dict(zip(names, args, strict=False)) | options
         mask, scale = given.get("attn_mask"), given.get("scale")
         tensors = [given[name] for name in OPERANDS]
+        if result.ndim == 2:
+            self._unread()
+            return result
         query, key, value, context = map(self._split, (*tensors, result))
         is_wide = mask is not None and mask.ndim > max(4, result.ndim)
         if query is None or key is None or value is None or context is None or is_wide:
@@ -363,11 +392,9 @@ class OperatorWatch(WatchMode):
             seen = seen_in_flex(args, self._running.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
-        return (
-            result
-            if changed is None
-            else (alike(changed.context.transpose(1, 2), result[0]), *result[1:])
-        )
+        if changed is None:
+            return result
+        return (alike(changed.context.transpose(1, 2), result[0]), *result[1:])
 
     def _multi_head(self, args: tuple, options: dict, result: tuple) -> tuple:
         edit = self._edit()
@@ -432,14 +459,7 @@ def _odd(trace: ScoreTrace, weights: torch.Tensor) -> str:
     )
 
 
-def _is_hidden(func: Callable, result: Any) -> bool:
-    """Whether what becomes of activations is not seen: in NumPy, or within ``torch.vmap``."""
-    if func in TO_NUMPY:
-        return result.ndim >= 3 and result.dtype.kind == "f"
-    return (func in SOFTMAXES or func is FUSED) and torch._C._functorch.is_batchedtensor(result)
-
-
 def _is_activation(tensor: Any) -> bool:
-    return (
-        isinstance(tensor, torch.Tensor) and tensor.ndim >= 3 and not isinstance(tensor, Parameter)
-    )
+    if not isinstance(tensor, torch.Tensor) or tensor.ndim < 2 or isinstance(tensor, Parameter):
+        return False
+    return tensor.ndim > 2 or not isinstance(tensor._base, Parameter)

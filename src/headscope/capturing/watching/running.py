@@ -91,21 +91,18 @@ class RunningModules:
 
     def owner_of(self, weight: torch.Tensor) -> nn.Module | None:
         """The module of the model that this matrix is the weight of."""
-        for module in self._modules.all:
-            if getattr(module, "weight", None) is weight:
-                return module
-        return None
+        every = self._modules.all
+        return next((each for each in every if getattr(each, "weight", None) is weight), None)
 
     def innermost(self) -> nn.Module | None:
         """The innermost module running that may compute attention."""
         running = self._innermost()
         return None if running is None else running["self"]
 
-    def is_given(self, tokens: int) -> bool:
-        """Whether the innermost module was given states of so many tokens, or none at all."""
+    def given(self) -> torch.Tensor | None:
+        """The states that the innermost module was given."""
         running = self._innermost()
-        given = None if running is None else first_tensor(running["args"], running["kwargs"])
-        return given is None or (given.ndim < 4 and given.shape[-2] == tokens)
+        return None if running is None else first_tensor(running["args"], running["kwargs"])
 
     def _innermost(self) -> dict[str, Any] | None:
         for running in _calls():
