@@ -97,6 +97,14 @@ def test_a_patch_is_named_after_the_steps_that_move_it():
     assert [labels[number] for number in moved] == ["c1 t24-31"]
 
 
+def test_a_model_that_fills_up_short_series_asks_for_a_whole_one():
+    from transformers import TimesFmModelForPrediction
+
+    model = TimesFmModelForPrediction(tiny_model("timesfm").config).eval()
+    with pytest.raises(CaptureError, match="has 16 steps and .* reads 40, filling up shorter ones"):
+        hs.capture(model, series=series_of(1)[:16])
+
+
 def test_series_are_saved(tmp_path):
     record = hs.capture(tiny_model("patchtst"), series=series_of(2))
     hs.save(record, tmp_path / "series.safetensors")

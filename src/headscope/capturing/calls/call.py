@@ -172,7 +172,7 @@ def visibility_of(call: Call) -> Visibility:
     if call.mask is not None:
         mask = call.mask[..., : call.size[3]]
         hidden, bias = _read(mask, call.bias)
-        if not _any(hidden):
+        if not bool(_any_of(hidden, tuple(range(hidden.ndim)))):
             return Visibility(bias=bias)
         visible = mask if mask.dtype == torch.bool else ~hidden
         alive = _any_of(visible, -1).unsqueeze(-1) > 0
@@ -234,10 +234,6 @@ def _read(
     if not bool(added.count_nonzero()):
         return hidden, bias
     return hidden, added if bias is None else bias + added
-
-
-def _any(marked: torch.Tensor) -> bool:
-    return bool(_any_of(marked, tuple(range(marked.ndim))))
 
 
 def _any_of(marked: torch.Tensor, axes: int | tuple[int, ...]) -> torch.Tensor:

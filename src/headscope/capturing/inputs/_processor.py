@@ -374,6 +374,8 @@ def check_series(model: Any, shape: Sequence[int]) -> None:
     why = ""
     if length > most:
         why = f"{most}; give the last ones, which capture(series=..., truncate=True) takes"
+    elif length < most and hasattr(model, "_preprocess"):
+        why = f"{most}, filling up shorter ones; give as many, or capture its inner model"
     elif wanted is None and length % config.patch_length:
         why = f"patches of {config.patch_length}; give a multiple of that"
     elif wanted not in (None, channels):

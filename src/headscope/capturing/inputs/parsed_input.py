@@ -63,8 +63,8 @@ class ParsedInput:
             raise TextError("A picture, video or sound goes with one text; leave text_pair out")
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts that there are."""
+    def texts(self) -> tuple[Any, ...]:
+        """The texts that there are; a conversation until it is known what it is read with."""
         return tuple(text for text in (self.text, self.text_pair) if text is not None)
 
     @property

@@ -347,12 +347,16 @@ def _of_product(act: FunctionCall, result: torch.Tensor) -> torch.Tensor | None:
     if act.name in MIXING and (mark is None or _is_mixed(mark)):
         values = marks_of(tensors[2 if act.name == FUSED else index + 1])
         if values is not None:
-            is_of_columns = _is_mixed(values) and not _is_mixed(values.mT)
-            fits = is_of_columns and values.shape[:-2] == result.shape[:-2]
-            return values[..., :1, :].expand(result.shape) if fits else None
+            return _along_columns(values, result)
     if mark is None or not mark.numel() or mark.shape[:-1] != result.shape[:-1]:
         return None
     return mark[..., :1].expand(result.shape)
+
+
+def _along_columns(values: torch.Tensor, result: torch.Tensor) -> torch.Tensor | None:
+    if values.shape[:-2] != result.shape[:-2] or not _is_mixed(values) or _is_mixed(values.mT):
+        return None
+    return values[..., :1, :].expand(result.shape)
 
 
 def _is_mixed(mark: torch.Tensor) -> bool:

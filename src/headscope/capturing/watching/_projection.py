@@ -56,8 +56,6 @@ def find_projected(use: ModuleUse, waiting: Sequence[Call]) -> ProjectedCalls | 
         return None
     for call in waiting:
         order = _order_in(use.given, call)
-        if order is None and _has_channels_turned(use.given, call):
-            call.of_channels, order = True, "right"
         if order is not None:
             return ProjectedCalls([call], order)
         if call.layout.open:
@@ -136,11 +134,12 @@ def too_many(waiting: Sequence[Call]) -> bool:
 def _order_in(given: torch.Tensor, call: Call) -> Literal["right", "exchanged", "either"] | None:
     """In which order batch and heads of a call's context are in an input; None where it is not."""
     fits, layout = _same_numbers(given, call.context), call.layout
+    call.of_channels = not fits and _has_channels_turned(given, call)
     if layout.open:
         exchanged = with_heads_first(call.context.transpose(1, 2), layout).transpose(1, 2)
         if _same_numbers(given, exchanged):
             return "either" if fits else "exchanged"
-    return "right" if fits else None
+    return "right" if fits or call.of_channels else None
 
 
 def _exchange(call: Call) -> None:
