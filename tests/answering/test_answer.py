@@ -61,7 +61,7 @@ def test_the_needed_document_is_named_with_what_it_looked_at(one):
     assert one.by == "hidden keys"
     assert one.checked < 1e-3
     said = one.summary
-    assert "“amber falcon” needed document 2: cut off from it, its probability falls" in said
+    assert "“amber falcon” needed document 2: with it cut off, its probability falls" in said
     assert "to less than 0.1 %" in said
     assert "head 2-0 gives it" in said
     lift = one.lift()[list(one.candidates)]
@@ -77,6 +77,48 @@ def test_of_two_sources_each_alone_is_enough(two):
     assert "one of document 2 and document 4: each alone is enough" in two.summary
     assert np.exp(two.without.sum(axis=1)).min() > 0.9
     assert np.exp(two.alone.sum(axis=1))[[0, 2]].max() < 0.01
+
+
+def test_heads_are_chosen_by_all_that_was_needed(two):
+    assert two.targets == two.verdict.parts
+    together = two.head_shares()[list(two.targets)].sum(axis=0)
+    layer, head = np.unravel_index(together.argmax(), together.shape)
+    wanted = f"head {two.layers[layer]}-{head} gives document 2 and document 4"
+    assert f"{wanted} {100 * together.max():.0f} % together." in two.summary
+    assert two.view().picture["targets"] == [*two.targets]
+
+
+def test_an_improbable_answer_needs_more_than_half(one):
+    tokens = [token for word in one.words for token in word.tokens]
+    one_more = one.whole.copy()
+    one_more[tokens[0]] -= 10.0
+
+    def told(nats):
+        less = one_more.copy()
+        less[tokens[0]] -= nats
+        return replace(
+            one,
+            whole=one_more,
+            none=less,
+            alone=one.alone * 0 + less,
+            without=one.without * 0 + less,
+        )
+
+    # Half and a tenth of the ten nats that it costs whatever is cut.
+    assert told(1.5).verdict.needs == "none"
+    assert told(1.9).verdict.needs == "parts"
+    assert "less than half of P (exactly P^1.1 / 2)" in " ".join(told(1.9).table().split())
+
+
+def test_an_answer_that_ends_at_once_needs_nothing(readers):
+    end = readers[1].eos_token_id
+    others = [token for token in range(len(readers[1])) if token != end]
+    given = {"documents": [LIBRARY, MILL], "question": QUESTION}
+    empty = ask(*readers, given, suppress_tokens=others)
+    assert empty.summary == "retrieval_tiny wrote nothing."
+    assert np.isnan(empty.without).all()
+    assert (empty.need, empty.verdict.needs, empty.words) == ("", "", ())
+    assert "wrote nothing" in empty.view().picture["says"][0]
 
 
 def test_of_many_sources_only_the_first_are_named(readers):
@@ -131,11 +173,28 @@ def test_messages_and_documents_are_asked_alike(one, readers):
         assert_close(answer.without, one.without)
 
 
-@pytest.mark.parametrize("need", ["direct", "delete", "replace"])
-def test_other_ways_to_cut_agree_where_one_document_is_needed(need, one, readers):
+@pytest.mark.parametrize(
+    ("need", "gone"),
+    [
+        ("direct", "cut from the answer only"),
+        ("delete", "deleted"),
+        ("replace", "replaced by its tokens in random order"),
+    ],
+)
+def test_other_ways_to_cut_agree_where_one_document_is_needed(need, gone, one, readers, tmp_path):
     answer = ask(*readers, documents=[LIBRARY, MILL, TOWER], question=QUESTION, need=need)
     assert names(answer, answer.verdict.parts) == ["document 2"]
     assert_close(answer.whole, one.whole, atol=1e-5)
+    # Each in its own words: in the sentence, the table, the figure and on the page.
+    printed = " ".join(str(answer).split())
+    for told in ("with it {}, its probability falls", "with the part {}", "candidates {}"):
+        assert told.format(gone) in printed
+    assert f"{gone.capitalize()}: " in printed
+    assert "cut off" not in printed
+    answer.plot(tmp_path / "answer.svg")
+    drawn = (tmp_path / "answer.svg").read_text(encoding="utf-8")
+    assert f"probability lost when {gone}" in drawn
+    assert answer.view().picture["gone"] == gone
 
 
 def test_only_what_is_looked_at_is_measured_without_need(readers, one):
@@ -213,14 +272,19 @@ def test_sentences_are_compared(readers):
     assert names(whole, whole.verdict.parts) == ["document 2"]
 
 
-def test_a_plain_prompt_is_divided_where_that_is_asked(readers):
+def test_a_plain_prompt_is_divided_where_that_is_asked(readers, tmp_path):
     prompt = f"{LIBRARY} {MILL} {QUESTION}"
     answer = ask(*readers, prompt, parts="sentence", need="delete")
     assert len(answer.parts) == 5
     # The question wrote the answer, and is not compared.
     assert names(answer, answer.candidates) == [f"sentence {n}" for n in (1, 2, 3, 4)]
     bare = ask(*readers, prompt)
-    assert (bare.parts, bare.candidates, bare.verdict.needs) == ((), (), "")
+    assert (names(bare, [0]), bare.candidates, bare.verdict.needs) == (["prompt"], (), "")
+    # One word for it in the table, the figure and the page.
+    assert "template" not in bare.table()
+    bare.plot(tmp_path / "prompt.svg")
+    assert "prompt" in (tmp_path / "prompt.svg").read_text(encoding="utf-8")
+    assert bare.looked().sum() == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +448,7 @@ def test_documents_that_the_template_changes_are_refused(readers):
 
 def test_an_answer_without_parts_is_drawn(readers, tmp_path):
     answer = ask(*readers, QUESTION, answer="amber falcon", allow_unfit=True)
-    assert not answer.parts
+    assert [part.name for part in answer.parts] == ["prompt"]
     answer.plot(tmp_path / "answer.svg")
     assert "falcon" in (tmp_path / "answer.svg").read_text(encoding="utf-8")
     assert "falcon" in hs.view(answer).html
@@ -420,7 +484,7 @@ def test_what_an_improbable_answer_loses_is_a_part_of_it(readers):
     [
         ("one is enough", "the documents, and document 2 alone is enough. Cut off from all"),
         ("more probable", "from less than 0.1 % to 28 times that"),
-        ("one document", "needed the document: cut off from it"),
+        ("one document", "needed the document: with it cut off"),
     ],
 )
 def test_the_sentence_fits_the_numbers(readers, one, case, told):

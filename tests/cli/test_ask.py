@@ -105,20 +105,32 @@ def test_a_conversation_of_a_file_is_asked(here, capsys):
     (here / "chat.json").write_text(json.dumps(messages))
     assert run(["ask", "chat.json", "--parts", "sentence", "--of", "document"]) == 0
     assert "needed document 1" in capsys.readouterr().out
+    # Files of documents beside a conversation are asked about in its last question.
+    for name, message in zip(("a.txt", "b.txt"), messages, strict=False):
+        (here / name).write_text(message["content"])
+    (here / "chat.json").write_text(json.dumps(messages[2:]))
+    assert run(["ask", "chat.json", "--documents", "a.txt", "b.txt"]) == 0
+    beside = capsys.readouterr().out
+    question = ["--question", messages[2]["content"]]
+    assert run(["ask", "--documents", "a.txt", "b.txt", *question]) == 0
+    assert beside == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([], "Expected a file of messages, or --question"),
+        ([], "Expected a file of messages that ends"),
         (["chat.json"], "chat.json"),
-        (["chat.json", "--question", "a"], "not both"),
+        (["chat.json", "--question", "a"], "that ends with the question, or --question"),
+        (["both.json"], "both.json has documents beside its messages"),
         (["--documents", "gone.txt", "--question", "a"], "Cannot read the document gone.txt"),
         (["--documents", "cat.png", "--question", "a"], "Cannot read the document cat.png"),
         (["--question", "a", "--image", "cat.png"], "The demo model reads text"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(here, capsys, given, told):
+    asked = [{"role": "user", "content": "Which code opens the mill?"}]
+    (here / "both.json").write_text(json.dumps({"messages": asked, "documents": ["a"]}))
     assert run(["ask", *given]) == 1
     error = capsys.readouterr().err
     assert told in " ".join(error.split())

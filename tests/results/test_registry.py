@@ -88,7 +88,7 @@ def test_a_page_says_why_there_is_no_figure():
 
 def test_what_is_missing_is_said_in_one_sentence():
     for ask in (hs.figure, Result.figure):
-        with pytest.raises(hs.FigureError, match="^A Lengths has no figure: print it"):
+        with pytest.raises(hs.FigureError, match="^Lengths has no figure: print it"):
             ask(Lengths())
 
 

@@ -66,6 +66,23 @@ def test_it_is_the_fold_of_single_answers(found, readers):
     assert found.share("lift")[0] == pytest.approx(np.mean(lifts), abs=1e-6)
 
 
+def test_heads_are_drawn_with_their_intervals(found, tmp_path):
+    found.plot(tmp_path / "answers.svg")
+    drawn = (tmp_path / "answers.svg").read_text(encoding="utf-8")
+    assert "heads that look at what answers needed" in drawn
+    assert all(f"{layer}-{head}" in drawn for layer, head in found.best_heads(12))
+    assert "retrieval score" in drawn
+    with pytest.raises(hs.FigureError, match="heads"):
+        found.figure(heads=0)
+
+
+def test_one_prompt_is_one(readers):
+    one = hs.answers(*readers, prompts()[:1])
+    assert "1 prompt. Answers" in one.summary
+    assert "Of 1 prompt in which" in one.summary
+    assert repr(one) == "<Answers to 1 prompt>"
+
+
 def test_it_is_added_up_and_kept(found, readers, tmp_path):
     rows = [row | {"id": str(number)} for number, row in enumerate(prompts())]
     first, second = (hs.answers(*readers, part) for part in (rows[:2], rows[2:]))

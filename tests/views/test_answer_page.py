@@ -72,13 +72,17 @@ def test_parts_look_at_parts_as_the_weights_say(asked):
     assert np.isnan(found[0, 1])
 
 
-def test_an_answer_that_was_loaded_has_its_text_and_its_bars(asked, tmp_path):
-    loaded = hs.load(asked.save(tmp_path / "a.safetensors")).view().picture
-    picture = asked.view().picture
-    for name in ("pieces", "parts", "shares", "logs", "says", "needed", "tables"):
-        assert loaded[name] == picture[name]
-    # What its record alone could say is left out.
-    assert loaded["between"] == ""
+def test_an_answer_that_was_loaded_is_shown_and_drawn_as_it_was(asked, tmp_path):
+    loaded = hs.load(asked.save(tmp_path / "a.safetensors"))
+    assert loaded.view().picture == asked.view().picture
+    assert set(loaded.view().picture["kinds"]) != {"none"}
+    for each, name in ((asked, "fresh.svg"), (loaded, "loaded.svg")):
+        each.plot(tmp_path / name)
+    fresh, again = ((tmp_path / name).read_text() for name in ("fresh.svg", "loaded.svg"))
+    assert again.replace("loaded.svg", "fresh.svg") == fresh
+    # And again, once it is saved without its record.
+    twice = hs.load(loaded.save(tmp_path / "b.safetensors"))
+    assert twice.view().picture == loaded.view().picture
 
 
 def test_a_prompt_without_parts_is_one_part():
@@ -148,4 +152,4 @@ def test_options_that_there_are_not(options, told):
 
 def test_an_answer_without_words_says_so():
     empty = replace(made_answer(words=1), words=(), text="")
-    assert "There is no word in it" in hs.view(empty).picture["says"][0]
+    assert "wrote nothing" in hs.view(empty).picture["says"][0]

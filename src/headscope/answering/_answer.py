@@ -140,8 +140,7 @@ def answer(
     _check_found(given.text, record, facts["prompt"])
     question = getattr(given.text, "question", given.text)
     facts |= {"question": question or "", "model": display_name(model)}
-    facts["given"] = len(given.pictures)
-    facts["candidates"] = candidates_of(record, parts, of)
+    facts |= {"given": len(given.pictures), "candidates": candidates_of(record, parts, of)}
     read = {"beside": beside, "cache": kept[0]}
     facts |= _needs(model, record, facts, read, progress=bool(how["progress"]))
     return seen(record, choice, facts)
@@ -312,11 +311,11 @@ def _needs(
     """
     generation, stack = written_in(record)
     count, some = len(generation), facts["candidates"]
-    if not facts["need"] or not some:
+    if not facts["need"] or not some or not _words_of(generation.tokens):
         whole = np.log(np.maximum(generation.probabilities, np.finfo(np.float32).tiny))
         missing = np.full((len(some), count), np.nan)
         cut = {"none": np.full(count, np.nan), "without": missing, "alone": missing}
-        return {"whole": whole, **cut, "by": "", "checked": None}
+        return {"whole": whole, **cut, "need": "", "by": "", "checked": None}
     if count > MOST_TOKENS:
         raise CaptureError(
             f"The answer has {count} tokens, and parts are cut for at most {MOST_TOKENS}; give "
@@ -347,25 +346,20 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
     # A patch without a place or a picture of its own counts as the first one.
     places, pictures = tokens.places or (), tokens.pictures or ()
     patches = [at for at, place in enumerate(places) if place is not None]
-    members = members_of(tokens.parts, facts["candidates"], generation.prompt, len(tokens))
+    # A prompt that nothing divides is one part.
+    whole = Part(name="prompt", kind="text", tokens=tuple(range(generation.prompt)))
+    parts = tokens.parts or (whole,)
+    measured = {name: facts[name] for name in ("quantity", "candidates")}
+    members = members_of(parts, facts["candidates"], generation.prompt, len(tokens))
     return Answer(
         **facts,
-        **looked(
-            stack,
-            generation,
-            members,
-            chosen=cells,
-            quantity=facts["quantity"],
-            candidates=facts["candidates"],
-        ),
+        **looked(stack, generation, members, chosen=cells, **measured),
         times=sinks(stack, patches, cells) if patches else np.zeros(0),
         pieces=_pieces_of(tokens)[: generation.prompt],
-        text=generation.text,
-        sampled=generation.sampled,
+        **{name: getattr(generation, name) for name in ("text", "sampled", "probabilities")},
         tokens=generation.tokens.labels,
-        probabilities=generation.probabilities,
         words=_words_of(generation.tokens),
-        parts=tokens.parts,
+        parts=parts,
         chosen=cells,
         layers=tuple(layer.layer for layer in stack),
         grids=tokens.grids,

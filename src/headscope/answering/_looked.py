@@ -179,8 +179,7 @@ def cells_of(
 def _numbers_in(given: Any, most: int) -> list[Sequence[int]]:
     """Numbers of layers or heads, or pairs of them."""
     what, wanted = ("layer", "7") if most == 1 else ("head", "7, (12, 7) or '12-7'")
-    one = isinstance(given, int | str)
-    several = [given] if one else listed(given, f"a list of {what}s")
+    several = [given] if isinstance(given, int | str) else listed(given, f"a list of {what}s")
     if not several:
         raise RecordError(f"{what}s is an empty list; give numbers, or leave it out for all")
     numbers: list[Sequence[int]] = []

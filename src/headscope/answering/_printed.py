@@ -16,6 +16,9 @@ LOOKS = 1.25
 """An answer looked at a part that got this many times what its length gives; ours."""
 HEAD_LOOKS = 0.3
 """Least share of a head that is named in the sentence; ours."""
+POWER = 1.1
+"""A part was needed where less than half of the answer's probability to this power is left: cuts
+move an improbable answer by some nats whatever it says; ours."""
 NAMED = 5
 """Parts in a sentence, at most."""
 MOST_ROWS = 24
@@ -25,8 +28,8 @@ SAYS = {
     "even": "the same, were each row even over all tokens it sees",
     "lift": "looked over even, among the candidates",
     "head": "the head that looks at the part most, and its share",
-    "without": "probability of the answer with the part cut off",
-    "alone": "the same with all other candidates cut off",
+    "without": "probability of the answer with the part {}",
+    "alone": "the same with all other candidates {}",
     "share": "part of the attention of the rows that wrote the word that falls on the picture",
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
@@ -34,11 +37,12 @@ SAYS = {
 SHARES = {"weight": "attention", "norm": "norms of contributions", "alti": "ALTI"}
 """What shares are of, by quantity."""
 BY = {
-    "cut": "nothing behind a part looks at it",
-    "direct": "the rows that write the answer do not look at it",
-    "delete": "its tokens are left out, and those behind it move up",
-    "replace": "its tokens are replaced by the same ones in random order",
+    "cut": ("cut off", "nothing behind a part looks at it"),
+    "direct": ("cut from the answer only", "the rows that write the answer do not look at it"),
+    "delete": ("deleted", "its tokens are left out, and those behind it move up"),
+    "replace": ("replaced by its tokens in random order", "the others stay where they are"),
 }
+"""What is done to a part, and how."""
 
 
 class AnswerWord(NamedTuple):
@@ -122,7 +126,8 @@ def sentences_of(answer: Any) -> list[str]:
         answer: a `headscope.answering.Answer`.
     """
     if not answer.words:
-        return [f"{answer.model} answered “{answer.text.strip()}”. There is no word in it."]
+        told = f"answered “{answer.text.strip()}”. There is no word in it"
+        return [f"{answer.model} {told if answer.text.strip() else 'wrote nothing'}."]
     parts = [_needed(answer)]
     if answer.candidates:
         parts.append(_looked(answer))
@@ -140,27 +145,29 @@ def _needed(answer: Any) -> str:
     rows, kinds, count = answer.part_numbers(), _kinds(answer), len(answer.candidates)
     parts = [_name(answer.parts[number]) for number in numbers or answer.candidates]
     named, each = _and(parts), "it" if len(parts) == 1 else "each of them"
-    whole, none = _odds(rows[0].whole), _odds(rows[0].none, rows[0].whole)
+    whole, none, gone = _odds(rows[0].whole), _odds(rows[0].none, rows[0].whole), answer.gone
     falls = f"its probability falls from {whole} to"
     lost = _and([_odds(rows[number].without, rows[number].whole) for number in numbers])
     enough = f"needed no single one of the {kinds}, but one of {named}: each alone is enough"
     if len(parts) == 1:
         enough = f"can do without any single one of the {kinds}, and {named} alone is enough"
-    spared = f"did not need {named}: cut off from it"
-    every = f"needed none of the {count} {kinds}: cut off from all of them"
+    spared = f"needed none of the {count} {kinds}: with all of them"
+    spared = spared if count > 1 else f"did not need {named}: with it"
     told = {
-        "none": f"{every if count > 1 else spared}, its probability goes from {whole} to {none}",
-        "parts": f"needed {named}: cut off from {each}, {falls} {lost}",
-        "any": f"{enough}. Cut off from all {kinds}, {falls} {none}",
+        "none": f"{spared} {gone}, its probability goes from {whole} to {none}",
+        "parts": f"needed {named}: with {each} {gone}, {falls} {lost}",
+        "any": f"{enough}. With all {kinds} {gone}, {falls} {none}",
         "several": f"needed several {kinds} together: without any one of them it stays, and none "
-        f"alone is enough. Cut off from all {kinds}, {falls} {none}",
+        f"alone is enough. With all {kinds} {gone}, {falls} {none}",
     }[needs]
     return f"{name} {told}."
 
 
 def _looked(answer: Any) -> str:
-    """The candidate that was looked at most for its length, and the head that did so most."""
-    top, numbers = answer.looks_at, answer.verdict.parts
+    """The candidate that was looked at most for its length, and the head that looks most at what
+    was needed.
+    """
+    top, targets = answer.looks_at, answer.targets
     among = f"among the {_kinds(answer)} " if len(answer.candidates) > 1 else ""
     over = "Over" if answer.quantity == "weight" else f"By {SHARES[answer.quantity]}, over"
     where = f"{over} {heads_in_words(answer).removesuffix(' of all layers')}"
@@ -168,15 +175,24 @@ def _looked(answer: Any) -> str:
     if top is not None:
         lift = f"{answer.lift()[top]:.1f} times as much as its length {among}gives"
         told = f"{where} it looked at {_name(answer.parts[top])} most, {lift}"
-    target = numbers[0] if numbers else top
-    if target is not None and not answer.heads_given:
-        (layer, head), share = answer.best_head(target)
-        lift = answer.head_lift()[target, answer.layers.index(layer), head]
+    if targets and not answer.heads_given:
+        (layer, head), share, lift = _best_head(answer, targets)
         if share >= HEAD_LOOKS and lift >= LOOKS:
-            to = "it" if target == top else _name(answer.parts[target])
+            to = "it" if targets == (top,) else _and([_name(answer.parts[at]) for at in targets])
             one = f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
-            told += f"; {one} gives {to} {_share(share)}"
+            told += f"; {one} gives {to} {_share(share)}" + " together" * (len(targets) > 1)
     return f"{told}."
+
+
+def _best_head(answer: Any, parts: Sequence[int]) -> tuple[tuple[int, int], float, float]:
+    """Layer and head of the one that gives most attention to some candidates together, its share,
+    and its lift.
+    """
+    some, even = list(parts), answer.even_share()[list(parts)]
+    shares = answer.head_shares()[some].sum(axis=0)
+    layer, head = np.unravel_index(np.nanargmax(shares), shares.shape)
+    lift = np.nan_to_num(answer.head_lift()[some, layer, head]) @ even / max(even.sum(), 1e-12)
+    return (answer.layers[layer], int(head)), float(shares[layer, head]), float(lift)
 
 
 def _of_pictures(answer: Any) -> str:
@@ -200,8 +216,11 @@ def _says(answer: Any) -> dict[str, str]:
     """What the columns are, of the quantity that was measured."""
     heads = "layers" if answer.quantity == "alti" else "heads and layers"
     shares = f"the {SHARES[answer.quantity]}"
-    says = {name: text.replace("the attention", shares) for name, text in SAYS.items()}
-    return says | {"looked": says["looked"].replace("heads and layers", heads)}
+    says = SAYS | {"looked": SAYS["looked"].replace("heads and layers", heads)}
+    return {
+        name: text.replace("the attention", shares).format(answer.gone)
+        for name, text in says.items()
+    }
 
 
 def _kinds(answer: Any) -> str:
@@ -235,7 +254,7 @@ def _names_heads(answer: Any) -> bool:
 
 def _parts_table(answer: Any) -> TextTable:
     numbers, heads = answer.part_numbers(), _names_heads(answer)
-    need = bool(answer.need and answer.candidates)
+    need = bool(answer.need)
     rows = [["part", "tokens", "looked", "even", "lift"]]
     rows[0] += ["head"] * heads + ["without", "alone"] * need
     for at in answer.foremost(MOST_ROWS):
@@ -243,14 +262,15 @@ def _parts_table(answer: Any) -> TextTable:
         looked = _share(each.looked) if each.even else "not visible"
         row = ["  " * part.level + part.name, str(len(part.tokens)), looked, _share(each.even)]
         if at in answer.candidates:
-            (layer, head), share = answer.best_head(at)
+            (layer, head), share, _ = _best_head(answer, [at])
             row += [f"{each.lift:.2f}", *[f"{layer}-{head} {_share(share)}"] * heads]
             cut = (each.without, each.alone)
             row += [_odds(logarithm, each.whole) for logarithm in cut] * need
         rows.append(row)
     looked, even = answer.looked(), answer.even_share()
     for at, name in enumerate(REST, len(answer.parts)):
-        rows.append([name, "", _share(looked[at]), _share(even[at])])
+        if even[at]:
+            rows.append([name, "", _share(looked[at]), _share(even[at])])
     filled = [row + [""] * (len(rows[0]) - len(row)) for row in rows]
     return TextTable.of_rows(filled, says=_says(answer), align="right")
 
@@ -271,14 +291,16 @@ def _words_table(answer: Any) -> TextTable:
 
 def _notes(answer: Any) -> str:
     notes = []
-    if answer.need and answer.candidates:
+    if answer.need:
         by = {"": "", "hidden keys": "; by hidden keys, which equals Cut in every layer"}
         apart = "" if answer.checked is None else f" (hidden keys: {answer.checked:.2g} apart)"
-        how = BY[answer.need] + by.get(answer.by, f"; by Cut{apart}")
-        whole = _odds(answer.part_numbers()[0].whole)
-        notes.append(f"Cut: {how}. Whole: {whole}. Needed: less than half of that is left.")
+        gone, how = BY[answer.need]
+        how += by.get(answer.by, f"; by Cut{apart}")
+        whole = f"Whole: P = {_odds(answer.part_numbers()[0].whole)}"
+        needed = f"Needed: less than half of P (exactly P^{POWER} / 2) is left"
+        notes.append(f"{gone.capitalize()}: {how}. {whole}. {needed}.")
     if answer.sampled:
-        notes.append("The answer was sampled; its tokens are forced where parts are cut.")
+        notes.append(f"The answer was sampled; its tokens are forced with parts {answer.gone}.")
     if _names_heads(answer):
         notes.append("Heads are chosen on this answer; choose them on others: hs.answers.")
     if len(answer.parts) > MOST_ROWS:

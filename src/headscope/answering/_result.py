@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float, UInt8
 
 from headscope.answering._looked import REST, Cell
 from headscope.answering._printed import (
+    BY,
     LOOKS,
+    POWER,
     SHARES,
     AnswerWord,
     PartNumbers,
@@ -33,9 +35,8 @@ DEMO = Path(__file__).parent / "retrieval_tiny"
 SINK_TIMES = 10.0
 """A patch is a sink where it gets this many times what each would get if all got the same; ours."""
 HALF = math.log(2)
-"""An answer needed a part where it is less than half as probable without it; ours."""
-PICTURES = ("picture", "frame")
-"""Kinds of parts that are patches."""
+"""An answer needed a part where it is less than half as probable without it; ours. Of improbable
+answers see `POWER`."""
 COLUMNS = ["word", "number", "probability", "part", "kind", "tokens"]
 COLUMNS += ["looked", "even", "lift", "without", "alone"]
 ASKED: dict[str, Any] = {
@@ -48,6 +49,7 @@ ASKED: dict[str, Any] = {
 DOCUMENT: dict[str, Any] = ASKED | {
     "text": str,
     "sampled": bool,
+    "drawn": {"kinds": [str], str: Any},
     "pieces": [str],
     "tokens": [str],
     "probabilities": [Finite],
@@ -108,6 +110,7 @@ class Answer(Result):
         without: ``[candidate token]``, with one cut off.
         alone: ``[candidate token]``, with all others cut off.
         record: of prompt and answer; None of an answer that was loaded.
+        drawn: what its page draws of the record, of an answer that was loaded.
     """
 
     KIND: ClassVar[str] = "answer"
@@ -147,6 +150,7 @@ class Answer(Result):
     without: Float[np.ndarray, "candidate token"]
     alone: Float[np.ndarray, "candidate token"]
     record: Record | None = None
+    drawn: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Answer of {self.model}: {self.text[:60]!r}{'...' * (len(self.text) > 60)}>"
@@ -182,10 +186,8 @@ class Answer(Result):
 
     def part_numbers(self, words: Words = None) -> list[PartNumbers]:
         """What is printed and drawn of each part."""
-        looked, even, tokens = self.looked(words), self.even_share(words), self._tokens(words)
-        lift, (needs, meant) = self._lift(looked, even), self.verdict
-        cases = (self.whole, self.none, self.without, self.alone)
-        whole, none, *cut = (each[..., tokens].sum(axis=-1) for each in cases)
+        looked, even, (needs, meant) = self.looked(words), self.even_share(words), self.verdict
+        lift, (whole, none, *cut) = self._lift(looked, even), self._sums(words)
         rows = []
         for at in range(len(self.parts)):
             own = [math.nan, math.nan]
@@ -197,9 +199,7 @@ class Answer(Result):
         return rows
 
     def looked(
-        self,
-        words: Words = None,
-        heads: Sequence[Cell] | None = None,
+        self, words: Words = None, heads: Sequence[Cell] | None = None
     ) -> Float[np.ndarray, " part"]:
         """Share of attention on each part, behind them the first token, the template and the
         answer: mean over tokens of each word, over words, and over heads.
@@ -208,7 +208,9 @@ class Answer(Result):
             words: number or text of one, or several; by default all.
             heads: layer and head of each; by default those that were chosen.
         """
-        return self._mean(self._of_heads(self.shares, heads or self.chosen), words)
+        cells = heads or self.chosen
+        shares = [self.shares[:, self.layers.index(layer), head] for layer, head in cells]
+        return self._mean(np.mean(shares, axis=0), words)
 
     def even_share(self, words: Words = None) -> Float[np.ndarray, " part"]:
         """The same as `looked`, were each row even over the tokens that it sees."""
@@ -223,8 +225,8 @@ class Answer(Result):
 
     def change(self, words: Words = None) -> Float[np.ndarray, " candidate"]:
         """Nats that the answer loses without each candidate."""
-        tokens = self._tokens(words)
-        return (self.whole - self.without)[:, tokens].sum(axis=-1)
+        whole, _, without, _ = self._sums(words)
+        return whole - without
 
     def head_shares(self) -> Float[np.ndarray, "part layer head"]:
         """`looked` by each head, chosen or not; NaN where there is no such head."""
@@ -241,31 +243,31 @@ class Answer(Result):
         """
         return self.copies[self._tokens(None)].mean(axis=0)
 
-    def best_head(self, part: int) -> tuple[Cell, float]:
-        """Layer and head of the one that gives most attention to a part, and its share."""
-        shares = self._mean(self.shares[..., part], None)
-        layer, head = np.unravel_index(np.nanargmax(shares), shares.shape)
-        return (self.layers[layer], int(head)), float(shares[layer, head])
-
     @property
     def verdict(self) -> Verdict:
         """What the answer needed, asked in this order: none, one, one of several, several."""
-        if not self.need or not self.candidates:
+        if not self.need:
             return Verdict("", ())
-        tokens = self._tokens(None)
-        whole = self.whole[tokens].sum()
-        lost = whole - self.without[:, tokens].sum(axis=-1)
-        short = whole - self.alone[:, tokens].sum(axis=-1)
-        numbers = np.array(self.candidates)
-        if whole - self.none[tokens].sum() < HALF:
+        whole, *cut = self._sums(None)
+        none, lost, short = (whole - each for each in cut)
+        numbers, least = np.array(self.candidates), HALF - (POWER - 1) * whole
+        if none < least:
             return Verdict("none", ())
-        if (lost >= HALF).any():
+        if (lost >= least).any():
             # The most needed comes first.
-            order = sorted(np.flatnonzero(lost >= HALF), key=lambda at: -lost[at])
+            order = sorted(np.flatnonzero(lost >= least), key=lambda at: -lost[at])
             return Verdict("parts", tuple(numbers[order].tolist()))
-        if (short < HALF).any():
-            return Verdict("any", tuple(numbers[short < HALF].tolist()))
+        if (short < least).any():
+            return Verdict("any", tuple(numbers[short < least].tolist()))
         return Verdict("several", ())
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Numbers of the parts that heads are ranked by: those needed, else the one looked at
+        most.
+        """
+        top = self.looks_at
+        return self.verdict.parts or (() if top is None else (top,))
 
     def foremost(self, most: int) -> list[int]:
         """Numbers of so many parts, those that were needed and looked at most, as in the prompt."""
@@ -278,16 +280,18 @@ class Answer(Result):
     @property
     def looks_at(self) -> int | None:
         """The candidate that was looked at most for its length; None where that is hardly more."""
-        lift = self.lift()
-        if not self.candidates or np.isnan(lift).all() or np.nanmax(lift) < LOOKS:
-            return None
-        return int(np.nanargmax(lift))
+        lift = np.nan_to_num(self.lift(), nan=-1.0)
+        return int(lift.argmax()) if lift.max() >= LOOKS else None
 
     def _chosen(self, words: Words) -> Sequence[AnswerWord]:
         if words is None:
             return self.words
         several = [words] if isinstance(words, int | str) else words
         return [self.words[self._index_of(at)] for at in several]
+
+    def _sums(self, words: Words) -> list[np.ndarray]:
+        """Logarithms of probabilities of words, by the names of `NEEDS`."""
+        return [getattr(self, name)[..., self._tokens(words)].sum(axis=-1) for name in NEEDS]
 
     def _tokens(self, words: Words) -> list[int]:
         return [token for word in self._chosen(words) for token in word.tokens]
@@ -298,10 +302,6 @@ class Answer(Result):
         if not chosen:
             return np.full(values.shape[1:], np.nan)
         return np.mean([values[list(word.tokens)].mean(axis=0) for word in chosen], axis=0)
-
-    def _of_heads(self, shares: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
-        parts = [shares[:, self.layers.index(layer), head] for layer, head in cells]
-        return np.mean(parts, axis=0)
 
     def _lift(self, shares: np.ndarray, even: np.ndarray) -> np.ndarray:
         """Along the first axis, parts."""
@@ -339,7 +339,9 @@ class Answer(Result):
     @property
     def shown(self) -> list[int]:
         """Numbers of the parts that are whole pictures or frames."""
-        return [number for number, part in enumerate(self.parts) if part.kind in PICTURES]
+        return [
+            number for number, part in enumerate(self.parts) if part.kind in ("picture", "frame")
+        ]
 
     @property
     def word_sinks(self) -> Float[np.ndarray, " word"]:
@@ -365,10 +367,8 @@ class Answer(Result):
         values = self.word_attention
         if relative:
             if len(values) < 2:
-                raise RecordError(
-                    f"relative is the difference to the mean over words, and the answer has "
-                    f"{len(values)}; leave it out, or ask for a longer answer"
-                )
+                told = f"relative compares words, and the answer has {len(values)}; leave it out"
+                raise RecordError(told)
             values = values - values.mean(axis=0)
         if not self.keep_sinks:
             values = np.where(self.is_sink, np.nan, values)
@@ -399,9 +399,7 @@ class Answer(Result):
             RecordError: where there is no such picture.
         """
         if not 0 <= picture < len(self.grids):
-            raise RecordError(
-                f"There is no picture {picture}; the model read {len(self.grids)}, from 0 on"
-            )
+            raise RecordError(f"There is no picture {picture}; the model read {len(self.grids)}")
         grid = np.full(self.grids[picture], np.nan)
         for value, place, of in zip(values, self.places, self.picture_of, strict=True):
             if of == picture:
@@ -426,6 +424,11 @@ class Answer(Result):
         return SHARES[self.quantity]
 
     @property
+    def gone(self) -> str:
+        """What was done to parts, in words: cut off, deleted ...; empty where nothing was."""
+        return BY[self.need][0] if self.need else ""
+
+    @property
     def mean_of(self) -> str:
         """Which heads the numbers are the mean of, in words."""
         return heads_in_words(self)
@@ -445,27 +448,26 @@ class Answer(Result):
 
     def _index_of(self, word: int | str) -> int:
         texts = [each.text for each in self.words]
-        if isinstance(word, str) and word in texts:
-            return texts.index(word)
-        if isinstance(word, str):
+        at = texts.index(word) if word in texts else word
+        if at not in range(len(texts)):
             raise RecordError(f"The answer has no word {word!r}; it has {', '.join(texts)}")
-        if not 0 <= word < len(texts):
-            raise RecordError(f"There is no word {word}; the answer has {len(texts)}, from 0 on")
-        return word
+        return int(at)
 
     def _kept(self) -> Kept:
         arrays = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
         arrays |= {f"{PICTURE}{number}": each for number, each in enumerate(self.pictures)}
+        page = self.drawn or self.view().picture
         document = {name: getattr(self, name) for name in DOCUMENT}
+        document["drawn"] = {name: page[name] for name in ("kinds", "ink", "tops", "between")}
         parts = [[part.name, part.kind, part.level, list(part.tokens)] for part in self.parts]
         return document | {"parts": parts}, arrays
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Answer:
-        tokens, parts, patches = (len(document[name]) for name in ("tokens", "parts", "places"))
-        layers, pictures = len(document["layers"]), len(arrays_below(arrays, PICTURE))
+        names = ("tokens", "layers", "parts", "places", "candidates")
+        tokens, layers, parts, patches, candidates = (len(document[name]) for name in names)
+        pictures, count = len(arrays_below(arrays, PICTURE)), parts + len(REST)
         _check(document, pictures)
-        count, candidates = parts + len(REST), len(document["candidates"])
         sizes = (tokens, None), (tokens, layers, None, count), (tokens, layers, count)
         sizes += (tokens, layers, None), (patches,), (tokens,), (tokens,)
         sizes += (candidates, tokens), (candidates, tokens)
@@ -489,8 +491,7 @@ def _check(document: dict[str, Any], pictures: int) -> None:
     fits = [bool(document["chosen"]), pictures in (0, len(grids))]
     fits += [len(document["probabilities"]) == len(tokens), len(document["patches"]) == len(places)]
     fits += [all(0 <= at < len(document["parts"]) for at in document["candidates"])]
-    for _, of in document["words"]:
-        fits.append(bool(of) and min(of) >= 0 and max(of) < len(tokens))
+    fits += [min(of, default=-1) >= 0 and max(of) < len(tokens) for _, of in document["words"]]
     for place, of in zip(places, document["picture_of"], strict=True):
         sizes = grids[of] if 0 <= of < len(grids) else (0, 0)
         fits += [0 <= at < size for at, size in zip(place, sizes, strict=True)]

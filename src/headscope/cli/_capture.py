@@ -178,7 +178,7 @@ def ask(
     Args:
         messages: A conversation: a .json file with a list of messages, each with role (also
             document) and content.
-        documents: Files of text that the question is about, in place of a conversation.
+        documents: Files of text that the question, or the last one of the conversation, is about.
         question: What is asked about documents, pictures or a video.
         model: Hub name or folder; by default a small model that answers from documents.
         answer: A text that is read as the answer; by default the model writes it.
@@ -215,21 +215,18 @@ def ask(
 
 
 def _prompt_of(messages: Path | None, documents: tuple[Path, ...], question: str | None) -> Any:
-    """The conversation, or documents and a question.
+    """The conversation or question, with the documents that it is about.
 
     Raises:
         TextError: where both are given, or neither.
         FileError: where a file cannot be read.
     """
-    if messages is not None:
-        if documents or question is not None:
-            raise TextError("Expected a file of messages, or documents and a question, not both")
-        return files.messages_of(messages, "MESSAGES")
-    if question is None:
-        raise TextError("Expected a file of messages, or --question with --documents or --image")
+    if (messages is None) == (question is None):
+        raise TextError("Expected a file of messages that ends with the question, or --question")
+    asked = question if messages is None else files.messages_of(messages, "MESSAGES")
     if not documents:
-        return question
-    return {"documents": [_text_of(each) for each in documents], "question": question}
+        return asked
+    return {"documents": [_text_of(each) for each in documents], "question": asked}
 
 
 def _text_of(file: Path) -> str:

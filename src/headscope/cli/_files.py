@@ -386,6 +386,8 @@ def messages_of(chat: Path, option: str) -> Any:
         FileError: where the file cannot be read, or holds something else.
     """
     held = read_json(chat, option)
+    if isinstance(held, dict) and "documents" in held:
+        raise FileError(f"{chat} has documents beside its messages; give them the role document")
     held = held.get("messages") if isinstance(held, dict) else held
     if not hs.capturing.is_conversation(held):
         raise FileError(

@@ -224,7 +224,7 @@ def _with_each_legend_once(blocks: Sequence[TextTable | str]) -> list[TextTable 
 
 def no_figure(result: Any) -> str:
     """The error for a kind of result without a figure, with what to use instead."""
-    return f"A {type(result).__name__} has no figure: print it, or take its table, to_pandas()"
+    return f"{type(result).__name__} has no figure: print it, or take its table, to_pandas()"
 
 
 def check_conserved(given: int, counted: int, left_out: int, what: str = "texts") -> None:

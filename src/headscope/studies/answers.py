@@ -158,10 +158,8 @@ class Answers(FoldResult):
 
     def columns(self) -> dict[str, list[Any]]:
         """A line for each head, one list for each column."""
-        columns: dict[str, list[Any]] = {
-            "layer": [layer for layer, _ in self.cells],
-            "head": [head for _, head in self.cells],
-        }
+        named = enumerate(("layer", "head"))
+        columns: dict[str, list[Any]] = {name: [c[at] for c in self.cells] for at, name in named}
         for name, values in zip(OF_HEADS, self.heads, strict=True):
             for suffix, column in zip(("", "_low", "_high"), values.T, strict=True):
                 columns[f"{name}{suffix}"] = column.tolist()
@@ -171,7 +169,7 @@ class Answers(FoldResult):
         return columns
 
     def __repr__(self) -> str:
-        return f"<Answers to {self.texts} prompts>"
+        return f"<Answers to {_prompts(self.texts)}>"
 
     @property
     def summary(self) -> str:
@@ -179,12 +177,12 @@ class Answers(FoldResult):
         if not self.texts:
             return repr(self)
         needed = ", ".join(f"{says} {self._cell(name)}" for name, says in VERDICTS.items())
-        told = f"{self.model or 'a model'}: {self.texts} prompts. Answers {needed}."
+        told = f"{self.model or 'a model'}: {_prompts(self.texts)}. Answers {needed}."
         compared = int(self.sums["row known"].sum(axis=0)[ROWS.index("agrees")])
         if compared:
             told += (
-                f" Of {compared} prompts in which what was needed could be seen beside others, it "
-                f"was looked at most for its length in {self._cell('agrees')} (chance "
+                f" Of {_prompts(compared)} in which what was needed could be seen beside others, "
+                f"it was looked at most for its length in {self._cell('agrees')} (chance "
                 f"{100 * self.share('chance')[0]:.0f} %), {self.share('lift')[0]:.2f} times as "
                 "much as its length among those gives."
             )
@@ -215,6 +213,10 @@ class Answers(FoldResult):
         if self.control is not None:
             blocks.append(f"The same with random weights:\n{self.control.summary}")
         return blocks
+
+
+def _prompts(count: int) -> str:
+    return f"{count} prompt{'s' * (count != 1)}"
 
 
 def _records_of(

@@ -49,8 +49,7 @@ class AnswerPage(FramedPage):
     options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.options if name not in ("theme", "title")]
-        if unknown:
+        if unknown := [name for name in self.options if name not in ("theme", "title")]:
             raise PageError(f"The page of an answer has theme and title, no option {unknown[0]!r}")
         check_options(self.options)
 
@@ -84,14 +83,11 @@ def answer_page(answer: Any, **options: Any) -> AnswerPage:
 
 def _picture(answer: Any, options: Mapping[str, Any]) -> AnswerPicture:
     """What the page of an answer draws."""
-    needs, needed = answer.verdict
-    target = needed[0] if needed else answer.looks_at
     there = np.argwhere(np.isfinite(answer.shares[..., 0]).all(axis=0)).tolist()
-    heads, count = _heads(answer, there, target), len(answer.pieces)
+    heads = _heads(answer, there)
     mean, total = _by_word(answer)
     shares, even = _means(answer, heads, mean)
-    ink = _ink(answer, heads, count, mean)
-    most = np.maximum(ink.max(axis=-1, initial=0.0), 1e-12)
+    drawn: Any = answer.drawn or _of_record(answer, heads, mean)
     logs = [total @ answer.whole, total @ answer.none, *(answer.without @ total.T)]
     return {
         "title": str(options.get("title") or answer.question or answer.prompt),
@@ -102,47 +98,48 @@ def _picture(answer: Any, options: Mapping[str, Any]) -> AnswerPicture:
         "says": answer.sentences,
         "quantity": answer.shares_of,
         "mean": answer.mean_of,
-        "needs": needs,
-        "needed": [*needed],
-        "target": -1 if target is None else target,
+        "needs": answer.verdict.needs,
+        "needed": [*answer.verdict.parts],
+        "targets": [*answer.targets],
+        "gone": answer.gone,
         "words": [word.text for word in answer.words],
         "pieces": [*answer.pieces],
         "parts": _parts(answer),
         "candidates": [*answer.candidates],
         "heads": [f"{layer}-{head}" for layer, head in heads],
-        "kinds": _kinds(answer, heads),
         "columns": 0 if len(heads) < len(there) else answer.shares.shape[2],
         "shares": packed(shares),
         "even_shares": packed(even),
         "logs": packed(np.array([*logs, *(answer.alone @ total.T)])),
-        "ink": packed(quantise(ink / most[..., None])),
-        "tops": packed(most),
-        "between": packed(_between(answer)),
+        **drawn,
         "pictures": _pictures(answer),
         "sinks": np.array(answer.patches, int)[answer.is_sink & (not answer.keep_sinks)].tolist(),
         "tables": answer._repr_html_().partition("\n")[2],
     }
 
 
+def _of_record(answer: Any, heads: Sequence[Cell], mean: np.ndarray) -> dict[str, Any]:
+    """What the record of an answer is drawn from; a file of the answer holds it."""
+    ink = _ink(answer, heads, len(answer.pieces), mean)
+    most = np.maximum(ink.max(axis=-1, initial=0.0), 1e-12)
+    drawn = {"ink": quantise(ink / most[..., None]), "tops": most, "between": _between(answer)}
+    return {name: packed(of) for name, of in drawn.items()} | {"kinds": _kinds(answer, heads)}
+
+
 def _by_word(answer: Any) -> tuple[np.ndarray, np.ndarray]:
     """What makes means over the tokens of each word, and sums: axes word, token."""
-    total = np.zeros((len(answer.words), len(answer.tokens)))
-    for row, word in zip(total, answer.words, strict=True):
-        row[list(word.tokens)] = 1.0
+    places = np.arange(len(answer.tokens))
+    own = [np.isin(places, word.tokens) for word in answer.words]
+    total = np.array(own, float).reshape(-1, len(places))
     return total / total.sum(axis=-1, keepdims=True), total
 
 
 def _means(answer: Any, heads: Sequence[Cell], mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of words, mean over the chosen heads and then of each head; and of even rows. A prompt
-    without parts is one, of what would be the template.
-    """
+    """Shares of words, mean over the chosen heads and then of each head; and of even rows."""
     layers = [answer.layers.index(layer) for layer, _ in answer.chosen]
     chosen = _shares(answer, answer.chosen).mean(axis=0)
     shares = np.einsum("wt,htp->hwp", mean, np.array([chosen, *_shares(answer, heads)]))
-    even = mean @ answer.even[:, layers].mean(axis=1)
-    if answer.parts:
-        return shares, even
-    return tuple(np.insert(each[..., [1, 0, 2]], 2, 0.0, axis=-1) for each in (shares, even))
+    return shares, mean @ answer.even[:, layers].mean(axis=1)
 
 
 def _shares(answer: Any, cells: Sequence[Cell]) -> np.ndarray:
@@ -151,18 +148,15 @@ def _shares(answer: Any, cells: Sequence[Cell]) -> np.ndarray:
     return answer.shares[:, layers, [head for _, head in cells]].swapaxes(0, 1)
 
 
-def _heads(answer: Any, there: list[list[int]], target: int | None) -> list[Cell]:
+def _heads(answer: Any, there: list[list[int]]) -> list[Cell]:
     """The heads that have a tile, of all that there are by index of the layer."""
     if len(there) > MOST_HEADS:
-        shares = answer.head_shares()[0 if target is None else target]
+        shares = answer.head_shares()[list(answer.targets or (0,))].sum(axis=0)
         there = sorted(there, key=lambda at: -shares[tuple(at)])[:FEW_HEADS]
     return [(answer.layers[index], head) for index, head in there]
 
 
 def _parts(answer: Any) -> list[AnswerPart]:
-    if not answer.parts:
-        whole = [[0, len(answer.pieces)]]
-        return [{"name": "prompt", "kind": "text", "level": 0, "runs": whole}]
     parts: list[AnswerPart] = []
     for part in answer.parts:
         places = np.array(part.tokens, int)
@@ -186,11 +180,11 @@ def _ink(
 
 
 def _kinds(answer: Any, heads: Sequence[Cell]) -> list[str]:
-    """The kind of each head on this text; of a loaded answer, or of layers, none is known."""
+    """The kind of each head on this text; of layers none is known."""
     if answer.record is None or answer.quantity == "alti":
         return ["none"] * len(heads)
-    stack = _written(answer)[1]
-    facts, kinds = text_facts(stack), []
+    kinds, stack = [], _written(answer)[1]
+    facts = text_facts(stack)
     for layer, head in heads:
         kind = head_pictures(stack.layer(layer), [head], facts).kinds[0, COLUMNS.index("kind")]
         kinds.append("none" if np.isnan(kind) else KINDS[int(kind)])
@@ -199,19 +193,20 @@ def _kinds(answer: Any, heads: Sequence[Cell]) -> list[str]:
 
 def _between(answer: Any) -> Float[np.ndarray, "part_or_answer part"]:
     """How many times an even share the tokens of each part, and the rows that wrote the answer,
-    give to each part: mean over the chosen heads. Empty of a loaded answer, and where shares are
-    not of weights.
+    give to each part: mean over the chosen heads. Empty where shares are not of weights.
     """
-    if answer.record is None or answer.quantity != "weight" or not answer.parts:
+    if answer.record is None or answer.quantity != "weight":
         return np.zeros((0, 0))
     generation, stack = _written(answer)
     most = max(1, ROOM // max(1, len(stack.key) * len(answer.chosen) * (len(answer.parts) + 1)))
-    groups = [_drawn(part.tokens, most) for part in answer.parts]
-    groups.append(_drawn(generation.chosen_by, most))
+    groups = []
+    for places in (*[part.tokens for part in answer.parts], generation.chosen_by):
+        every = np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)
+        groups.append(np.array(places, int)[every])
     rows = np.unique(np.concatenate(groups).astype(int))
     spread = np.array([np.isin(rows, group) for group in groups], float)
-    every = np.arange(len(stack.key))
-    members = np.array([np.isin(every, part.tokens) for part in answer.parts], float).T
+    own = [np.isin(np.arange(len(stack.key)), part.tokens) for part in answer.parts]
+    members = np.array(own, float).T
     got, even = np.zeros((2, len(groups), len(answer.parts)))
     for number, head in answer.chosen:
         layer = stack.layer(number)
@@ -219,11 +214,6 @@ def _between(answer: Any) -> Float[np.ndarray, "part_or_answer part"]:
         seen = layer.visible.rows(rows)
         even += spread @ (seen @ members / np.maximum(1, seen.sum(axis=-1, keepdims=True)))
     return np.divide(got, even, out=np.full(got.shape, np.nan), where=even > 0)
-
-
-def _drawn(places: Sequence[int], most: int) -> np.ndarray:
-    every = np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)
-    return np.array(places, int)[every]
 
 
 def _written(answer: Any) -> tuple[Any, Stack]:
@@ -238,13 +228,8 @@ def _pictures(answer: Any) -> list[AnswerShown]:
     for number, (rows, columns) in enumerate(answer.grids):
         own = [at for at, of in enumerate(answer.picture_of) if of == number]
         pixels = answer.pictures[number] if answer.pictures else np.zeros((rows, columns, 3))
-        shown.append(
-            {
-                "address": png_address(pixels) if answer.pictures else "",
-                "size": list(pixels.shape[:2]),
-                "grid": [rows, columns],
-                "keys": [answer.patches[at] for at in own],
-                "places": [answer.places[at][0] * columns + answer.places[at][1] for at in own],
-            }
-        )
+        size, address = list(pixels.shape[:2]), png_address(pixels) if answer.pictures else ""
+        places = [answer.places[at][0] * columns + answer.places[at][1] for at in own]
+        grid, keys = [rows, columns], [answer.patches[at] for at in own]
+        shown.append(AnswerShown(address=address, size=size, grid=grid, keys=keys, places=places))
     return shown

@@ -52,8 +52,10 @@ class AnswerPicture(TypedDict):
     """The verdict: none, parts, any, several, or empty."""
     needed: list[int]
     """Parts that it names."""
-    target: int
-    """The part that heads are ranked by, or -1."""
+    targets: list[int]
+    """Parts that heads are ranked by, together: those needed, else the one looked at most."""
+    gone: str
+    """What was done to parts, in words: cut off, deleted ...; empty where nothing was."""
     words: list[str]
     pieces: list[str]
     """Text of each token of the prompt, with what stands before it."""
@@ -62,8 +64,6 @@ class AnswerPicture(TypedDict):
     """Parts that are compared and cut."""
     heads: list[str]
     """Heads that have a tile: layer-head."""
-    kinds: list[str]
-    """The kind of each of them on this text."""
     columns: int
     """Heads of a layer where all of them have a tile; 0 where they are ranked."""
     shares: str
@@ -76,6 +76,8 @@ class AnswerPicture(TypedDict):
     """float32, logarithms of probabilities: case, word. Cases: whole, with all candidates cut off,
     without each candidate, with each of them alone.
     """
+    kinds: list[str]
+    """The kind of each of the heads that have a tile on this text."""
     ink: str
     """uint8: head, word, token; 255 times the root of the share of the most. First the mean."""
     tops: str

@@ -5,7 +5,7 @@ import { paintCells, useWidth } from "../../parts/canvas";
 import { walkTiles } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
 import { KIND_NAMES } from "../../state/kinds";
-import { partNumbers, sharesOf, shareText } from "../../state/partNumbers";
+import { type AnswerData, type PartNumbers, partNumbers, sharesOf, shareText } from "../../state/partNumbers";
 import { MARKER, type Shown } from "./AnswerView";
 
 /** A head that gives a part this much, and this many times what its length gives, is framed; as in the sentence. */
@@ -21,12 +21,15 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root).value;
   const columns = data.columns || RANKED;
-  const target = data.parts[data.target]?.name;
+  const target = data.targets.map((part) => data.parts[part].name).join(", ");
   const all = useMemo(() => [...data.words.keys()], [data]);
-  const numbers = useMemo(() => data.heads.map((_, at) => partNumbers(data, all, at + 1)[data.target]), [data, all]);
+  const numbers = useMemo(
+    () => data.heads.map((_, at) => onTargets(data, partNumbers(data, all, at + 1))),
+    [data, all],
+  );
   const on = (at: number) => (target ? ` ${shareText(numbers[at].looked)} on ${target}` : "");
   const tile = Math.max(8, Math.floor((width - 18) / columns) - 4);
-  const isFramed = (at: number) => numbers[at]?.looked >= OFTEN && numbers[at].lift >= TIMES;
+  const isFramed = (at: number) => numbers[at].looked >= OFTEN && numbers[at].looked >= TIMES * numbers[at].due;
   if (data.heads.length === 0) return null;
   const kinds = Object.entries(KIND_NAMES).filter(([kind]) => data.kinds.includes(kind));
   return (
@@ -75,6 +78,14 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
       </p>
     </section>
   );
+}
+
+/** What a head gives to the parts that heads are ranked by, together, and what their length gives. */
+function onTargets(data: AnswerData, numbers: readonly PartNumbers[]) {
+  const [looked, due] = (["looked", "due"] as const).map((name) =>
+    data.targets.reduce((sum, part) => sum + numbers[part][name], 0),
+  );
+  return { looked, due };
 }
 
 type CellsProps = { shown: Shown; head: number; kind: KindName; width: number };

@@ -158,7 +158,7 @@ function Legend({ shown: { data, word, head } }: { shown: Shown }) {
       <span>
         <i class="answer-look" /> looked: share of {data.quantity} <s /> even share{" "}
         <span hidden={!data.needs}>
-          <i class="answer-need" /> needed: probability lost when it is cut off
+          <i class="answer-need" /> needed: probability lost when it is {data.gone}
           {data.needs === "any" && " (outline: it alone is enough)"}
         </span>
       </span>

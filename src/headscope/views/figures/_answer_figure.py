@@ -92,7 +92,7 @@ def _parts_figure(answer: Any, relative: bool, words: Sequence[int] | None) -> S
         title=answer.question,
         body=partial(_bars, answer=answer, parts=shown, words=asked),
         note=answer.summary,
-        notes=notes if shown else [],
+        notes=notes,
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
     )
@@ -102,12 +102,9 @@ def _bars(
     sheet: Sheet, y: float, *, answer: Any, parts: Sequence[int], words: Sequence[int] | None
 ) -> float:
     """The bars of parts below each other; return the next y."""
-    if not parts:
-        return y
     style, em, numbers = sheet.style, sheet.style.em, answer.part_numbers(words)
-    colours = [each[style.dark] for each in (LOOKED, NEEDED)]
-    if not style.colour:
-        colours = head_greys(2, dark=style.dark)
+    hues = [each[style.dark] for each in (LOOKED, NEEDED)]
+    colours = hues if style.colour else head_greys(2, dark=style.dark)
     above, names = {answer.parts[at].name for at in parts}, []
     for part in (answer.parts[at] for at in parts):
         # Of a part within another that stands above it the end of the name is enough.
@@ -118,7 +115,7 @@ def _bars(
     side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
     wide, high = sheet.width - side - right, 0.75 * em
     says = [f"looked: share of {answer.shares_of}"]
-    says += ["needed: part of the probability lost when cut off"] * bool(answer.need)
+    says += [f"needed: part of the probability lost when {answer.gone}"] * bool(answer.need)
     y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
     most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
     for at, name in zip(parts, names, strict=True):

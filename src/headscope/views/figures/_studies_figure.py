@@ -1,5 +1,5 @@
 """Figures of results with a row for each question or lines over layers: relations, coreference,
-norms, probing and faithfulness.
+norms, probing, faithfulness and answers.
 """
 
 from __future__ import annotations
@@ -120,6 +120,36 @@ def coreference_figure(coreference: Any, *, candidates: str = "mentions") -> Spe
         title=f"{coreference.source or 'texts'}: heads that find antecedents",
         note="share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
+    )
+
+
+@specified("answers")
+def answers_figure(answers: Any, *, heads: int = 12) -> Spec:
+    """How much heads look at what answers needed, with intervals over prompts: a row for each of
+    those that give it most.
+
+    Args:
+        answers: a `headscope.studies.Answers`.
+        heads: how many have a row.
+
+    Raises:
+        FigureError: no prompt needed anything.
+
+    Example:
+        >>> answers(model, tokenizer, prompts).figure().save("answers.pdf")
+    """
+    rows = {}
+    for cell in answers.best_heads(heads):
+        share, lift, _, copies = answers.heads[:, answers.cells.index(cell)]
+        values = {"share of attention on it": tuple(share), "retrieval score": tuple(copies)}
+        rows["{}-{}".format(*cell)] = charts.Row(values, f"{lift[0]:.2f} x")
+    if not rows or np.isnan(answers.heads[0, :, 0]).all():
+        raise FigureError("No prompt needed anything that heads could look at, or heads is 0")
+    return Spec(
+        title=f"{answers.model or 'A model'}: heads that look at what answers needed",
+        body=partial(charts.draw_dots, rows=rows, written=percent_written),
+        note=answers.summary,
+        notes=["x: times what its length gives", f"lines: {answers.confidence:.0%} interval"],
     )
 
 
