@@ -25,12 +25,12 @@ settings.load_profile("headscope")
 
 SLOW_FOLDERS = ("docs", "studies")
 """Folders with the files that take longest: one of them begun last keeps a single core busy."""
-SLOW_FILES = (
-    "tests/browser/test_hostile.py",
-    "tests/browser/test_accessibility.py",
-    "tests/corpus/test_study_runs.py",
-    "tests/corpus/test_dask.py",
-    "tests/views/figures/test_hostile.py",
+SLOW_FILES = tuple(
+    (
+        "tests/browser/test_hostile.py tests/browser/test_accessibility.py "
+        "tests/corpus/test_study_runs.py tests/corpus/test_dask.py "
+        "tests/views/figures/test_hostile.py"
+    ).split()
 )
 """Files elsewhere that take as long."""
 
@@ -147,6 +147,14 @@ def minilm():
     from headscope.capturing import load_model
 
     return load_model(None)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """The tokenizer of the tiny models."""
+    from headscope.testing import tiny_tokenizer
+
+    return tiny_tokenizer()
 
 
 @pytest.fixture(scope="session")

@@ -77,18 +77,7 @@ FOR_FIGURES = (
     ),
 )
 FOR_CODE = (
-    *(
-        "__proto__",
-        "constructor",
-        "toString",
-        "hasOwnProperty",
-        "null",
-        "undefined",
-        "NaN",
-        "0",
-        "-1",
-        "1e999",
-    ),
+    *"__proto__ constructor toString hasOwnProperty null undefined NaN 0 -1 1e999".split(),
     *(
         "%s%n",
         "{0.__class__}",
@@ -116,13 +105,7 @@ FOR_CODE = (
     ),
 )
 OTHER_SCRIPTS = (
-    *(
-        "\u4e2d\u6587",
-        "\u0645\u0631\u062d\u0628\u0627",
-        "\u05e9\u05dc\u05d5\u05dd",
-        "\u0e01\u0e33",
-        "e\u0301",
-    ),
+    *"中文 مرحبا שלום กำ é".split(),
     *("\U0001f469\u200d\U0001f4bb", "\uff37\uff49\uff44\uff45", "\ufffd", "e" + "\u0301" * 40),
     "w" * 39 + "\U0001f600\U0001f600",
 )

@@ -40,8 +40,7 @@ VALUES = (
 def mutants(raw):
     """Number and bytes of so many damaged files."""
     for number in range(FIRST, FIRST + COUNT):
-        rng = np.random.default_rng(number)
-        yield number, _mutant(raw, rng)
+        yield number, _mutant(raw, np.random.default_rng(number))
 
 
 def _mutant(raw, rng):

@@ -123,23 +123,12 @@ def _writing(name, config):
     return model
 
 
-SHARED = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-    "vocab_size",
-    "rope_parameters",
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
+SHARED = tuple(
+    (
+        "hidden_size num_hidden_layers num_attention_heads num_key_value_heads intermediate_size "
+        "vocab_size rope_parameters bos_token_id eos_token_id pad_token_id"
+    ).split()
 )
 SHARED_VISION = (
-    "depth",
-    "num_heads",
-    "patch_size",
-    "spatial_merge_size",
-    "temporal_patch_size",
-    "in_channels",
+    "depth num_heads patch_size spatial_merge_size temporal_patch_size in_channels".split()
 )

@@ -13,8 +13,7 @@ PATH = re.compile(r"`([\w./]+/[\w.]+)`")
 def test_every_path_is_there():
     paths = [path for path in PATH.findall(MAP) if "NAME" not in path]
     assert len(paths) > 50
-    missing = [path for path in paths if not any((at / path).exists() for at in (PACKAGE, ROOT))]
-    assert not missing
+    assert not [path for path in paths if not any((at / path).exists() for at in (PACKAGE, ROOT))]
 
 
 def test_every_folder_has_a_line():

@@ -44,8 +44,7 @@ print(len(names) > 300, [name for name in names if "diffusion" in name])
 
 
 def test_the_command_is_there_only_with_the_extra(said_without_extras, capsys):
-    help_ = "from headscope.cli import run\nrun(['--help'])"
-    assert "headvis" not in said_without_extras(help_)
+    assert "headvis" not in said_without_extras("from headscope.cli import run\nrun(['--help'])")
     from headscope.cli import run
 
     run(["--help"])

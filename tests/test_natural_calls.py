@@ -41,8 +41,7 @@ def test_tokens_are_chosen_by_their_word(record):
         hs.view(record, query="the")
     with pytest.raises(hs.PageError, match="key='dog': there is no such token; there are"):
         hs.view(record, key="dog")
-    figure = hs.figure(record, view="text", query="cat")
-    assert figure.matplotlib
+    assert hs.figure(record, view="text", query="cat").matplotlib
     with pytest.raises(hs.FigureError, match="query='the' stands at 1, 6"):
         hs.figure(record, view="text", query="the")
 

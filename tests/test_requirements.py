@@ -63,10 +63,9 @@ def test_every_version_of_the_constraints_is_pinned_with_hashes():
     pinned = pins("requirements-dev.txt")
     constraints = pins("constraints.txt")
     assert len(constraints) > 50
-    others = {
+    assert {
         name: versions for name, versions in constraints.items() if pinned.get(name) != versions
-    }
-    assert others == {}, "run `make requirements`"
+    } == {}, "run `make requirements`"
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,6 @@ NO_MODEL = "Expected a model .* give the model first and its tokenizer second"
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
-@pytest.fixture(scope="module")
 def model():
     return tiny_model("gpt2", writes=True)
 
@@ -98,8 +93,7 @@ def test_random_weights_that_are_neither_heads_nor_a_choice(model, tokenizer):
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("given", ["the tokenizer", {"a": 1}, 3])
 def test_what_is_no_model_is_named(name, given, model, tokenizer):
-    swapped = given == "the tokenizer"
-    pair = (tokenizer, model) if swapped else (given, tokenizer)
+    pair = (tokenizer, model) if (given == "the tokenizer") else (given, tokenizer)
     texts = TEXT if name in ("capture", "generate") else [TEXT]
     with pytest.raises(ModelError, match=NO_MODEL):
         CALLS[name](*pair, texts)

@@ -30,18 +30,7 @@ def test_a_decoder_needs_its_source(shared):
     folder = shared / "models" / "g2p-bart-us"
     model, tokenizer = load_model(folder)
     phonemes = load_tokenizer(folder / "phonemes")
-    words = [
-        "attention",
-        "language",
-        "model",
-        "puzzle",
-        "window",
-        "kitchen",
-        "banana",
-        "thunder",
-        "garden",
-        "silver",
-    ]
+    words = "attention language model puzzle window kitchen banana thunder garden silver".split()
     pairs = []
     for word in words:
         ids = model.generate(**tokenizer(word, return_tensors="pt"), max_new_tokens=24)[

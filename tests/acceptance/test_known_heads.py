@@ -99,10 +99,9 @@ def induction(shared):
 
 
 def test_layer_1_is_induction_and_layer_0_looks_back(induction):
-    told = {(label.layer, label.head, label.pattern) for label in induction.labels}
-    assert told == {(1, head, "induction") for head in range(4)} | {
-        (0, head, "previous-token") for head in (0, 1, 3)
-    }
+    assert {(label.layer, label.head, label.pattern) for label in induction.labels} == {
+        (1, head, "induction") for head in range(4)
+    } | {(0, head, "previous-token") for head in (0, 1, 3)}
     assert evidence(induction, 1, 0, "induction").low > 0.9
 
 

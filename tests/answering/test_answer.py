@@ -258,8 +258,7 @@ def test_heads_may_be_chosen(one, tmp_path):
 
 def test_sentences_are_compared(readers):
     answer = ask(*readers, documents=[LIBRARY, MILL], question=QUESTION, parts="sentence")
-    kinds = {answer.parts[at].kind for at in answer.candidates}
-    assert kinds == {"sentence"}
+    assert {answer.parts[at].kind for at in answer.candidates} == {"sentence"}
     (needed,) = answer.verdict.parts
     assert answer.parts[needed].name == "document 2, sentence 1"
     # Documents around them have the share of their sentences.
@@ -365,8 +364,7 @@ def test_it_is_drawn_and_shown(one, two, tmp_path):
         drawn = (tmp_path / "answer.svg").read_text(encoding="utf-8")
         assert "document 2" in drawn
         assert words.replace("<", "&lt;") in drawn
-    page = one.view().html
-    assert "needed document 2" in page
+    assert "needed document 2" in one.view().html
 
 
 def test_long_names_that_begin_alike_are_told_apart(one, tmp_path):
@@ -383,8 +381,7 @@ def test_a_part_has_what_its_length_gives_and_its_odds(one):
     without = np.repeat(
         one.whole[None] - np.log(1.5) / len(one.words[0].tokens + one.words[1].tokens), 3, axis=0
     )
-    some = replace(one, without=without).part_numbers()[0]
-    assert some.needed_in_words == "99 % → 66 %"
+    assert replace(one, without=without).part_numbers()[0].needed_in_words == "99 % → 66 %"
     assert one.part_numbers()[2].needed_in_words == "as probable"
 
 

@@ -92,10 +92,7 @@ def test_the_numbers_are_those_of_the_steps_under_eager(asked):
     single = ask(model, processor, max_new_tokens=6, heads=["1-2", (0, 5)])
     both = (own[:, 1, 2] + own[:, 0, 5]) / 2
     np.testing.assert_allclose(patches(single), both, atol=2e-6)
-    assert (chosen.mean_of, single.mean_of) == (
-        "heads 1-0, 1-2",
-        "heads 1-2, 0-5",
-    )
+    assert (chosen.mean_of, single.mean_of) == ("heads 1-0, 1-2", "heads 1-2, 0-5")
 
 
 def test_other_heads_of_an_answer_need_no_other_run(asked, tmp_path):
@@ -205,8 +202,7 @@ def test_sinks_get_ten_times_an_even_part_from_three_quarters_of_the_text():
     text[:, 7] = 1.0  # of every token
     text[:5, 21] = 1.0  # of five in eight tokens
     text[7, 30] = 4.0  # of one word, so much that its mean is large, too
-    times = sink_times(text)
-    assert list(np.flatnonzero(times >= 10)) == [7]
+    assert list(np.flatnonzero(sink_times(text) >= 10)) == [7]
     text[5, 21] = 1.0  # of six in eight
     assert list(np.flatnonzero(sink_times(text) >= 10)) == [7, 21]
     assert sink_times(np.zeros((3, 5))).tolist() == [0.0] * 5
@@ -236,8 +232,7 @@ def test_several_pictures_have_a_grid_each(llava):
     answer = ask(model, processor, image=[PIXELS, PIXELS[::-1].copy()], max_new_tokens=3)
     assert answer.grids == ((3, 3), (3, 3))
     assert answer.prompt.count("<image>") == 2
-    second = answer.heat(0, picture=1)
-    assert second[0, 0] == answer.word_attention[0, 9]
+    assert answer.heat(0, picture=1)[0, 0] == answer.word_attention[0, 9]
     assert "p1 r" in str(answer) or "p0 r" in str(answer)
     with pytest.raises(RecordError, match="There is no picture 2; the model read 2"):
         answer.heat(0, picture=2)
@@ -247,8 +242,7 @@ def test_a_processor_without_a_template_reads_the_marks_and_the_question():
     _, processor = tiny_llava()
     model, _ = tiny_chat_llava()
     assert processor.chat_template is None
-    answer = ask(model, processor, max_new_tokens=2)
-    assert answer.prompt == "<image>what is it"
+    assert ask(model, processor, max_new_tokens=2).prompt == "<image>what is it"
     assert ask(model, processor, question="a <image> cat", max_new_tokens=2).prompt == (
         "a <image> cat"
     )
@@ -369,7 +363,6 @@ def test_pictures_are_cut_off_like_documents(llava):
 
 
 def test_regions_that_are_given_are_compared_and_cut(llava):
-    halves = [("left", 0, 0, 0.5, 1), ("right", 0.5, 0, 1, 1)]
-    answer = ask(*llava, max_new_tokens=3, parts=halves)
+    answer = ask(*llava, max_new_tokens=3, parts=[("left", 0, 0, 0.5, 1), ("right", 0.5, 0, 1, 1)])
     assert [answer.parts[at].name for at in answer.candidates] == ["left", "right"]
     assert np.isfinite(answer.without).all()

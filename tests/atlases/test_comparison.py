@@ -71,8 +71,7 @@ def test_a_planted_permutation_is_recovered_under_noise(atlas, values):
     assert compared.mean_similarity > compared.different_heads
     assert compared.mean_similarity > compared.chance
     assert compared.caution == ""
-    told = str(compared)
-    assert "A is step 1, 8 heads; B is step 2, 8 heads: 8 heads are matched" in told
+    assert "A is step 1, 8 heads; B is step 2, 8 heads: 8 heads are matched" in str(compared)
     for pair in compared.pairs:
         assert pair.similarity > pair.next_best
         assert pair.parts["links"] > 0.5

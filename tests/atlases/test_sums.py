@@ -6,12 +6,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from headscope.atlases import (
-    ATLAS,
-    STEP,
-    atlas_of,
-    text_counts,
-)
+from headscope.atlases import ATLAS, STEP, atlas_of, text_counts
 from headscope.corpus import EXAMPLE, Sums
 from headscope.errors import RecordError
 from headscope.patterns import PATTERNS, Heads, Tally
@@ -50,10 +45,7 @@ def scores_of(number):
 
 def add(sums, number, text, times=1):
     counts = text_counts(
-        text.tokens,
-        weights=text.weights,
-        visible=text.visible,
-        scores=scores_of(number),
+        text.tokens, weights=text.weights, visible=text.visible, scores=scores_of(number)
     )
     facts = {"heads": [list(cell) for cell in CELLS], "scores": ["next", "confidence"]}
     for copy in range(times):
@@ -99,8 +91,7 @@ def test_pairs_are_at_least_what_they_are_and_hardly_more():
     for text in texts:
         for query, one in enumerate(text.tokens.pieces):
             for key, other in enumerate(text.tokens.pieces):
-                before = exact.get((one, other), 0.0)
-                exact[one, other] = before + text.weights[3, query, key]
+                exact[one, other] = exact.get((one, other), 0.0) + text.weights[3, query, key]
     queries = sum(len(text.tokens) for text in texts)
     tally = Tally.of_values(PATTERNS, CELLS, np.zeros((1, len(Tally().rows), 4)))
     told = atlas_of(Heads(tally), sums).pairs[3]

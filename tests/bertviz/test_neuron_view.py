@@ -62,10 +62,9 @@ def test_head_0_is_a_head_and_no_head_is_all(minilm):
 
 @pytest.mark.parametrize("name", ["gpt2", "roberta", "llama"])
 def test_any_model_that_can_be_captured_is_shown(name):
-    header = header_of(
+    assert header_of(
         show(tiny_model(name), name, tiny_tokenizer(), "the cat sat", html_action="return")
-    )
-    assert header["stacks"][0]["layers"][0]["scores"]
+    )["stacks"][0]["layers"][0]["scores"]
 
 
 def test_what_is_not_there_is_one_error(minilm):

@@ -37,8 +37,7 @@ SIGNATURES = {
 
 
 def signature(package, module, name):
-    function = getattr(importlib.import_module(package + module), name)
-    found = inspect.signature(function)
+    found = inspect.signature(getattr(importlib.import_module(package + module), name))
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
     return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 

@@ -61,8 +61,7 @@ def test_return_gives_one_html_and_view_displays_it(call, weights, monkeypatch):
 
 
 def test_the_weights_are_those_that_were_given(weights):
-    attention = weights()
-    header = header_of(head_view(attention, TOKENS, 4, html_action="return"))
+    header = header_of(head_view(weights(), TOKENS, 4, html_action="return"))
     (stack,) = header["stacks"]
     assert [layer["layer"] for layer in stack["layers"]] == [0, 1, 2]
     assert stack["query"]["pieces"] == TOKENS
@@ -166,11 +165,7 @@ def test_a_token_cannot_leave_the_frame(rng):
         ({"heads": [99]}, PageError, r"heads=\[99\]: stack 'self' has heads 0 to 3"),
         ({"heads": []}, PageError, r"heads=\[\]: .*choose at least one"),
         ({"layer": 9}, PageError, "layer=9: this view holds the layers 0 to 2"),
-        (
-            {"layer": 0, "include_layers": [1]},
-            PageError,
-            "layer=0: this view holds the",
-        ),
+        ({"layer": 0, "include_layers": [1]}, PageError, "layer=0: this view holds the"),
         ({"include_layers": []}, PageError, r"include_layers=\[\]: this record has the layers 0"),
         ({"include_layers": [99]}, PageError, r"include_layers=\[99\]"),
         ({"include_layers": [-1]}, PageError, r"include_layers=\[-1\]"),

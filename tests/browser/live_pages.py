@@ -29,8 +29,7 @@ def served_model(model, tokenizer, text="", **limits):
     live = LiveModel(model, tokenizer, limits={**LIMITS, **limits}, text=text)
     host = LiveHost("tiny", text, live.facts["limits"], live)
     with listening_on(0) as listening:
-        config = uvicorn.Config(live_application(host, TOKEN), log_level="warning")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(uvicorn.Config(live_application(host, TOKEN), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started and thread.is_alive():
@@ -62,8 +61,7 @@ def live_page(browser, port, *, fragment="", size=(1280, 860), scheme="light", r
 
 
 def wait_until_ready(page):
-    ready = page.locator('[data-headscope][data-ready="true"]')
-    ready.wait_for(state="attached", timeout=SLOW)
+    page.locator('[data-headscope][data-ready="true"]').wait_for(state="attached", timeout=SLOW)
 
 
 def open_more(page):

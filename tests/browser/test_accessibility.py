@@ -148,6 +148,5 @@ def test_axe_is_seen_to_fail(show, record):
 
 
 def test_the_map_is_a_grid_that_says_what_it_shows(show, record):
-    view = show(record, view="head")
-    cell = view.page.get_by_role("button", name="Head 1-2, key/value head 1")
+    cell = show(record, view="head").page.get_by_role("button", name="Head 1-2, key/value head 1")
     assert cell.count() == 1

@@ -75,8 +75,7 @@ def test_a_head_shows_what_it_looked_at(opened):
 
 
 def test_a_long_part_is_folded_to_its_strongest_sentences(opened):
-    view = opened("text")
-    text = view.page.locator('[data-part="0"] .answer-text')
+    text = opened("text").page.locator('[data-part="0"] .answer-text')
     assert len(text.inner_text()) < len(DOCUMENTS[0])
     text.locator("[data-fold]").first.click()
     assert " ".join(text.inner_text().split()) == DOCUMENTS[0]
@@ -85,8 +84,7 @@ def test_a_long_part_is_folded_to_its_strongest_sentences(opened):
 def test_of_many_parts_the_rest_is_folded_in_its_place(opened):
     view = opened("many")
     parts = view.page.locator("[data-part]")
-    few = parts.count()
-    assert few < 41
+    assert parts.count() < 41
     while view.page.locator(".answer-parts > li > [data-fold]").count():
         view.page.locator(".answer-parts > li > [data-fold]").first.click()
     expect(parts).to_have_count(41)

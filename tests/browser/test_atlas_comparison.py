@@ -38,8 +38,7 @@ def test_heads_are_joined_and_pairs_opened(browser, folder, scheme, width):
     compared, index = folder
     with folder_opened(browser, index, scheme, width) as opened:
         assert opened.text("h1") == "step 1 and step 2"
-        tiles = opened.page.locator("[data-side=a] [data-tile]")
-        assert tiles.count() == len(compared.a.cells)
+        assert opened.page.locator("[data-side=a] [data-tile]").count() == len(compared.a.cells)
         assert opened.page.locator("[data-alone]").count() == len(compared.only_in_a) > 0
         partners_are_marked(opened, compared)
         changes_are_listed(opened, compared)

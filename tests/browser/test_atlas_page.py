@@ -96,8 +96,7 @@ def test_the_map_is_coloured_by_a_metric_that_can_be_chosen(tree):
     tree.page.locator('[aria-label^="Head 1-2: pattern entropy"]').wait_for()
     assert tree.text('[data-tile="1-2"]') != before
     assert tree.page.evaluate("location.hash") == "#/metric/pattern_entropy"
-    first = tree.page.locator('[data-tile="0-0"]')
-    first.focus()
+    tree.page.locator('[data-tile="0-0"]').focus()
     tree.page.keyboard.press("ArrowDown")
     tree.page.keyboard.press("ArrowRight")
     tree.page.keyboard.press("Enter")

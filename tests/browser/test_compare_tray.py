@@ -53,8 +53,7 @@ def test_any_picture_is_kept_as_it_is(show, record):
 
 
 def test_several_heads_are_a_picture_each(show, record):
-    view = show(record, view="compare", tray=["1-0,2", "0-1"])
-    assert pictures(view) == ["1-0", "1-2", "0-1"]
+    assert pictures(show(record, view="compare", tray=["1-0,2", "0-1"])) == ["1-0", "1-2", "0-1"]
     assert show(record, heads=[0, 2], layer=1).state("view") == "compare"
 
 
@@ -84,10 +83,9 @@ def test_python_opens_the_same_row(compared):
     boxes = [each.bounding_box() for each in compared.page.locator("[data-picture]").all()]
     assert len({round(box["y"]) for box in boxes}) == 1
     assert all(one["x"] + one["width"] <= other["x"] for one, other in itertools.pairwise(boxes))
-    drawn = [
+    assert [
         each.get_attribute("data-heads") for each in compared.page.locator("[data-picture]").all()
-    ]
-    assert drawn == ["1", "0", "1", "2"]
+    ] == ["1", "0", "1", "2"]
 
 
 def test_a_row_is_ordered_and_emptied_by_keyboard_and_says_so(compared):

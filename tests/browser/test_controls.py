@@ -30,8 +30,7 @@ def record():
 
 @pytest.mark.parametrize("place", ["overview", "head", "matrix", "text", "neuron", "compare"])
 def test_no_place_has_more_than_twelve_controls(show, record, place):
-    chosen = {"tray": ["0-1", "1-2", "0-0"]} if place == "compare" else {}
-    view = show(record, view=place, **chosen)
+    view = show(record, view=place, **{"tray": ["0-1", "1-2", "0-0"]} if place == "compare" else {})
     controls = view.page.evaluate(CONTROLS)
     assert 5 <= len(controls) <= 12, controls
 

@@ -17,8 +17,7 @@ WORDS = ("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper")
 
 def record_of(rng, size):
     """Heads 0-1 and 1-3 look at the next token; all others at anything."""
-    pieces = ("[CLS]", *map(str, rng.choice(WORDS, size - 2)), "[SEP]")
-    tokens = Tokens(pieces=pieces)
+    tokens = Tokens(pieces=("[CLS]", *map(str, rng.choice(WORDS, size - 2)), "[SEP]"))
     layers = []
     for number in range(LAYERS):
         weights = random_weights(rng, (HEADS, size, size)) ** 0.5

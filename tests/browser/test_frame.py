@@ -32,8 +32,7 @@ def is_high_enough(page, number):
 
 
 def test_it_works_as_on_a_page(record, notebook):
-    page = notebook(hs.view(record, view="head"))
-    frame = frame_of(page, 0)
+    frame = frame_of(notebook(hs.view(record, view="head")), 0)
     frame.locator('[data-tile="0-1"]').click()
     frame.locator('[data-headscope][data-heads="1"]').wait_for(state="attached")
 

@@ -164,8 +164,7 @@ def page_and_twin(kept_pages, hostile):
 def test_tokens_are_text_in_every_view_of_a_page(view_name, page_and_twin, hostile):
     for page in page_and_twin:
         page.follow(view=view_name, query=0, key=3)
-        shown = f'[data-headscope][data-view="{view_name}"]'
-        page.page.locator(shown).wait_for(state="attached")
+        page.page.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
         page.settle()
     view, twin = page_and_twin
     check_same(view.page, twin.page)
@@ -363,20 +362,7 @@ def test_tokens_are_text_in_every_live_shell(shell, request, hostile):
         assert frames == len(page.frames)
 
 
-SMUGGLED = (
-    "img",
-    "object",
-    "base",
-    "video",
-    "source",
-    "math",
-    "template",
-    "a",
-    "foreignObject",
-    "image",
-    "use",
-    "set",
-)
+SMUGGLED = tuple("img object base video source math template a foreignObject image use set".split())
 """What no shell of ours has."""
 
 
@@ -401,8 +387,7 @@ def opened_in(shell, request, pieces, name):
 
 
 def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
-    record = record_of(hostile, np.random.default_rng(4), NAME)
-    hs.save(record, tmp_path / "run.safetensors")
+    hs.save(record_of(hostile, np.random.default_rng(4), NAME), tmp_path / "run.safetensors")
     assert (
         run(["view", str(tmp_path / "run.safetensors"), "--out", str(tmp_path / "page.html")]) == 0
     )

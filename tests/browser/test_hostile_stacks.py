@@ -10,8 +10,7 @@ from ..hostile import CODE, FOR_CODE, NAME
 
 def test_names_of_stacks_are_text_and_lead_to_their_data(show, rng, hostile):
     names = [name for name in hostile if name.isprintable()]
-    view = show(record_of_stacks(names, rng), view="head")
-    check_stacks(view, names)
+    check_stacks(show(record_of_stacks(names, rng), view="head"), names)
 
 
 def test_names_of_stacks_are_text_and_lead_to_their_data_on_a_server(served, rng):

@@ -77,8 +77,7 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     # What each layer would say of the question, the last one what the model says.
     output = opened.locator("[data-output]")
     output.locator("[data-by-layer]").first.click()
-    layers = output.locator("[data-lens-layers] li")
-    expect(layers.last).to_contain_text(
+    expect(output.locator("[data-lens-layers] li").last).to_contain_text(
         output.locator("[data-guess] .number").first.inner_text(), timeout=SLOW
     )
     answer(opened)

@@ -14,14 +14,7 @@ from playwright.sync_api import expect
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import square_pictures, tiny_clip, tiny_llava
-from .live_pages import (
-    SLOW,
-    live_page,
-    open_more,
-    served_model,
-    wait_for_address,
-    wait_until_ready,
-)
+from .live_pages import SLOW, live_page, open_more, served_model, wait_for_address, wait_until_ready
 
 TEXT = "a cat."
 FORM = "{% for turn in messages %}{{ turn['role'][0] }} {{ turn['content'] }} {% endfor %}"

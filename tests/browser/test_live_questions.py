@@ -60,8 +60,7 @@ def served():
     atlas = hs.atlas(live.model, tiny_tokenizer(), texts, battery=False, progress=False)
     host = LiveHost(name="tiny", text=TEXT, limits=LIMITS, live=live, second=other, atlas=atlas)
     with listening_on(0) as listening:
-        application = live_application(host, TOKEN)
-        server = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(live_application(host, TOKEN), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started and thread.is_alive():
@@ -81,8 +80,7 @@ def tab(browser, served):
     errors = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto(f"http://127.0.0.1:{served[0]}/?token={TOKEN}")
-    ready = tab.locator('[data-headscope][data-ready="true"]')
-    ready.wait_for(state="attached", timeout=SLOW)
+    tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached", timeout=SLOW)
     open_more(tab)
     yield tab
     context.close()
@@ -123,10 +121,9 @@ def test_every_head_is_coloured_by_what_it_matters(tab):
         first = opened.locator("[data-matters-head]").first
         head, said = first.get_attribute("data-matters-head"), first.locator(".number").inner_text()
         assert color_of(tab, head) != plain
-        on_tile = tab.locator(f'[data-tile="{head}"]').evaluate(
+        assert said in tab.locator(f'[data-tile="{head}"]').evaluate(
             "tile => getComputedStyle(tile, '::after').content"
         )
-        assert said in on_tile
         tab.locator("[data-off-grid]").click()
         assert color_of(tab, head) == plain
         opened.locator("[data-matters-on-grid]").check()
@@ -180,8 +177,7 @@ def test_two_texts_stand_beside_each_other_with_the_fewest_edits_marked(tab):
         opened.locator("[data-side-by-side]").click()
         shown = tab.locator('[data-headscope][data-view="compare"]')
         shown.wait_for(state="attached", timeout=SLOW)
-        marked = opened.locator('[data-both="1"] mark')
-        expect(marked).to_have_count(2, timeout=SLOW)
+        expect(opened.locator('[data-both="1"] mark')).to_have_count(2, timeout=SLOW)
         pictures = tab.locator("[data-picture]")
         expect(pictures).to_have_count(3)
         expect(pictures.last).to_contain_text("difference")
@@ -218,8 +214,7 @@ def test_a_guess_is_gone_on_from_and_each_layer_says_its_own(tab):
     second = output.locator("[data-guess]").nth(1)
     chosen = second.get_attribute("data-guess")
     second.locator("[data-branch]").click()
-    opened = tab.locator("[data-open-panel]")
-    expect(opened).to_have_attribute("data-open-panel", "write")
+    expect(tab.locator("[data-open-panel]")).to_have_attribute("data-open-panel", "write")
     written = tab.locator("[data-written-token]")
     expect(written.first).to_have_text(chosen.removeprefix("##"), timeout=SLOW)
     expect(written.nth(1)).to_be_visible(timeout=SLOW)

@@ -52,8 +52,7 @@ def test_a_long_text_opens_by_sentence_and_is_read_by_a_click(show, record):
     assert (read.count(), read.first.get_attribute("data-token")) == (30, "600")
     strip = page.locator("[data-minimap]").bounding_box()
     page.mouse.click(strip["x"] + 9, strip["y"] + strip["height"] * 465 / COUNT)
-    looked = page.locator('[data-token="450"]')
-    assert float(looked.get_attribute("title").split()[0]) > 5
+    assert float(page.locator('[data-token="450"]').get_attribute("title").split()[0]) > 5
     page.keyboard.press("Escape")
     page.locator('[data-option="overview"]').click()
     page.locator('[data-tile="0-1"]').click()

@@ -90,8 +90,7 @@ def overlaps(view, width):
 
 
 def random_heads(rng, layers, heads, tokens):
-    scores = rng.standard_normal((layers, heads, tokens, tokens)).astype(np.float32)
-    weights = np.exp(3 * scores)
+    weights = np.exp(3 * rng.standard_normal((layers, heads, tokens, tokens)).astype(np.float32))
     return hs.from_weights(
         list(weights / weights.sum(-1, keepdims=True)), Tokens(pieces=WORDS[:tokens])
     )

@@ -6,25 +6,7 @@ import pytest
 import headscope as hs
 from headscope import Tokens
 
-PIECES = [
-    "[CLS]",
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "the",
-    "mat",
-    "[SEP]",
-    "and",
-    "the",
-    "dog",
-    "ran",
-    "to",
-    "the",
-    "old",
-    "house",
-    "[SEP]",
-]
+PIECES = "[CLS] the cat sat on the mat [SEP] and the dog ran to the old house [SEP]".split()
 TOKENS = Tokens(pieces=tuple(PIECES), segments=(0,) * 8 + (1,) * (len(PIECES) - 8))
 
 
@@ -83,8 +65,7 @@ def test_a_page_opens_on_the_clearest_head_and_says_what_all_do(show_kept, recor
 
 
 def test_without_options_a_page_is_an_overview(open_file, record, tmp_path):
-    view = open_file(hs.view(record).save(tmp_path / "plain.html"))
-    assert view.state("view") == "overview"
+    assert open_file(hs.view(record).save(tmp_path / "plain.html")).state("view") == "overview"
 
 
 def test_of_heads_that_do_nothing_clear_there_is_none_to_compare(show_kept):

@@ -119,8 +119,7 @@ def test_a_served_page_asks_for_its_pictures(served, record):
 def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
     """On a picture without ink each end of the bar looks as the patches that have it."""
     row = np.array([0, 1, 0, -1, 1, 0, -1.0]) if signed else np.array([0, 1, 0, 0, 1, 0, 0.0])
-    greys = np.full((*SIZE, 3), 255)
-    seen = replace(record, pictures=(greys.astype(np.uint8),))
+    seen = replace(record, pictures=(np.full((*SIZE, 3), 255).astype(np.uint8),))
     numbers = np.tile(row, (4, 7, 1))
     view = show(
         seen,
@@ -142,8 +141,7 @@ def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
     ends = [(0.01, (3, 6) if signed else (2, 5)), (0.99, (1, 4))]
     for part, patches in ends:
         for token in patches:
-            patch = view.token("query", token).bounding_box()
-            found = at(patch, 0.5, 0.5)
+            found = at(view.token("query", token).bounding_box(), 0.5, 0.5)
             np.testing.assert_allclose(found, at(bar, part, 0.5), atol=12, err_msg=f"{token}")
     assert np.abs(at(bar, 0.02, 0.25) - at(bar, 0.98, 0.25)).max() > 40
 
@@ -296,8 +294,7 @@ def test_a_difference_is_seen_on_both_pictures_at_once(show_kept, compared):
 def test_a_patch_of_both_records_stands_beside_its_name(show_kept, compared):
     view = show_kept(compared).follow(view="head")
     view.settle()
-    patches = view.page.locator("[data-side=key][data-token='6'] .patch")
-    assert patches.count() == 2
+    assert view.page.locator("[data-side=key][data-token='6'] .patch").count() == 2
     for side in ("query", "key"):
         xs = [
             view.page.locator(f"[data-side={side}][data-token='6'] .patch")
@@ -329,10 +326,9 @@ def test_frames_of_a_video_stand_in_a_row_with_their_numbers(show, rng, width):
     frames = tuple(rng.integers(0, 256, (*SIZE, 3), np.uint8) for _ in range(3))
     view = show(hs.Record(stacks={"self": stack}, pictures=frames), view="text", size=(width, 844))
     pictures = view.page.locator(".pictured")
-    captions = pictures.evaluate_all(
+    assert pictures.evaluate_all(
         "all => all.map(each => getComputedStyle(each, '::after').content)"
-    )
-    assert captions == ['"frames 0-1"', '"frames 2-3"', '"frame 4"']
+    ) == ['"frames 0-1"', '"frames 2-3"', '"frame 4"']
     boxes = [picture.bounding_box() for picture in pictures.all()]
     # Two in a row even on a phone.
     assert boxes[0]["y"] == boxes[1]["y"]

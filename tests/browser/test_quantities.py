@@ -284,8 +284,7 @@ def test_agreement_is_that_of_an_independent_reckoning(quantity, opened, values,
 
 def test_value_norms_stand_under_numbers(opened, record):
     norms = record["cross"].layer(1).value_norms[3]
-    page = opened("head", "weight", layer=1, heads=[3])
-    numbers = page.page.locator("details[data-norms]")
+    numbers = opened("head", "weight", layer=1, heads=[3]).page.locator("details[data-norms]")
     assert f"up to {norms.max():.2f}" in numbers.locator("summary").inner_text()
     numbers.locator("summary").click()
     told = numbers.locator(".number").all_inner_texts()

@@ -57,8 +57,7 @@ def test_a_pinned_token_far_away_comes_into_sight(word, direction, show, long_re
 @pytest.mark.parametrize(("word", "sign"), [("سلام", -1), ("peace", 1)])
 def test_scrolling_moves_both_rows_with_it(word, sign, show, long_record):
     view = show(long_record(word), view="head", layout="rows", layer=0, heads=[0], size=(900, 700))
-    first = in_sight(view, "query")
-    assert 0 in first
+    assert 0 in in_sight(view, "query")
     view.page.locator(".scroller").evaluate("(root, by) => root.scrollBy(by, 0)", sign * 1500)
     view.settle()
     for side in ("query", "key"):

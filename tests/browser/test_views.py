@@ -180,8 +180,7 @@ def test_words_are_coloured_by_where_a_query_looks_and_who_looks_at_a_key(show_k
     view.token("query", 3).hover()
     view.settle()
     for key in range(len(KEYS)):
-        said = view.token("key", key).get_attribute("title")
-        assert printed(said) == near(weights[3, key])
+        assert printed(view.token("key", key).get_attribute("title")) == near(weights[3, key])
     view.token("key", 4).hover()
     view.settle()
     for query in range(len(QUERIES)):
@@ -267,8 +266,7 @@ def test_the_part_that_the_first_neurons_carry_is_printed(show_kept, scored):
 
 
 def test_a_page_without_queries_and_keys_says_so(show_kept, sinking):
-    view = show_kept(sinking)
-    assert view.page.locator('[data-option="neuron"]').count() == 0
+    assert show_kept(sinking).page.locator('[data-option="neuron"]').count() == 0
 
 
 @pytest.mark.parametrize("quantity", ["weight", "score"])
@@ -313,9 +311,7 @@ def test_the_call_that_the_page_shows_opens_the_same_picture(show_kept, scored):
     view.page.mouse.click(*cell_at(view, 1, 3))
     view.page.keyboard.press("]")
     wait(view, "layer", "1")
-    call = view.text("[data-call]")
-    again = eval(call, {"hs": hs, "record": scored})
-    selection = again.header["selection"]
+    selection = eval(view.text("[data-call]"), {"hs": hs, "record": scored}).header["selection"]
     assert selection.items() >= {"view": "matrix", "layer": 1, "heads": [2]}.items()
     assert (selection["query"], selection["key"]) == ([1], [3])
 
@@ -371,15 +367,8 @@ def test_nothing_moves_for_readers_who_want_that(view_name, page_in):
 
 
 def test_scripts_of_both_directions_keep_their_own(show, rng):
-    pieces = [
-        "\u0645\u0631\u062d\u0628\u0627",
-        "(",
-        "\u05e9\u05dc\u05d5\u05dd",
-        "\u4e2d\u6587",
-        "a)",
-    ]
-    weights = random_weights(rng, (1, 2, 5, 5))
-    view = show(hs.from_weights(weights, pieces))
+    pieces = "مرحبا ( שלום 中文 a)".split()
+    view = show(hs.from_weights(random_weights(rng, (1, 2, 5, 5)), pieces))
     assert view.page.locator('[data-side="key"] bdi').all_inner_texts() == pieces
     directions = "elements => elements.map(element => getComputedStyle(element).unicodeBidi)"
     assert set(view.page.locator('[data-side="key"] bdi').evaluate_all(directions)) == {"isolate"}

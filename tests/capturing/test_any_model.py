@@ -309,10 +309,7 @@ def test_tokens_that_fit_nowhere_or_twice_are_told(gpt2):
 def test_a_second_run_in_one_block_is_refused():
     """Not taken for more layers of the same model."""
     model, ids = tiny_model("gpt2"), torch.tensor([[1, 7, 8, 2]])
-    with (
-        pytest.raises(CaptureError, match="runs again in one block of hs.watch"),
-        hs.watch(model),
-    ):
+    with pytest.raises(CaptureError, match="runs again in one block of hs.watch"), hs.watch(model):
         model(input_ids=model(input_ids=ids).last_hidden_state.argmax(-1))
     with hs.watch(model) as seen:
         model(input_ids=ids)

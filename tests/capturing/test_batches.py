@@ -9,18 +9,13 @@ from headscope.capturing import capture_batches
 from headscope.capturing import equal_lengths as _batches
 from headscope.capturing.building import _build
 from headscope.record import Record, TextBatch
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 TEXTS = ["a", "the cat sat.", ("a dog", "ran"), "she", "the dog sat.", "an owl", "a cat sat by"]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def by_number(found):

@@ -46,8 +46,7 @@ def test_capture_says_that_it_fills_no_cache(tmp_path):
 
 def test_more_arguments_reach_the_model():
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
-    count = len(tokenizer("the cat")["input_ids"])
-    places = torch.arange(count)[None] * 3
+    places = torch.arange(len(tokenizer("the cat")["input_ids"]))[None] * 3
     record = hs.capture(
         model, tokenizer, "the cat", model_kwargs={"position_ids": places, "use_cache": True}
     )
@@ -118,8 +117,7 @@ def test_ids_are_taken_as_lists_arrays_or_tensors(of):
             for reader in (None, tokenizer):
                 records = capture_encoded(model, reader, given)
                 assert records[-1]["self"].query.ids in ((7, 8, 9), (9, 8, 7))
-    encoding = tokenizer("a cat sat")
-    (record,) = capture_encoded(model, tokenizer, encoding)
+    (record,) = capture_encoded(model, tokenizer, tokenizer("a cat sat"))
     wanted = hs.capture(model, tokenizer, "a cat sat")
     np.testing.assert_allclose(record["self"].weights(0), wanted["self"].weights(0), atol=1e-6)
 

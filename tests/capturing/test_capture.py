@@ -24,11 +24,6 @@ OWN = {
 TOLERANCE = {"eager": 1e-6, "sdpa": 2e-5}
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
 def own_weights(model, inputs):
     """The weights that the model itself returns, which it does under eager attention only."""
     before = model.config._attn_implementation

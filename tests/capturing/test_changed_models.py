@@ -19,8 +19,7 @@ ARRAYS = ("weights", "queries", "keys", "values", "bias", "queries_before", "key
 
 
 def encoded(model, texts=TEXTS[:2]):
-    tokenizer = tiny_tokenizer()
-    encoding = dict(tokenizer(texts, return_tensors="pt", padding=True))
+    encoding = dict(tiny_tokenizer()(texts, return_tensors="pt", padding=True))
     if model.config.is_encoder_decoder:
         encoding["decoder_input_ids"] = encoding["input_ids"]
         encoding["decoder_attention_mask"] = encoding["attention_mask"]
@@ -176,8 +175,7 @@ def test_an_array_keeps_no_more_alive_than_those_of_its_batch(texts):
                 most = len(arrays) * max((array.nbytes for array in arrays), default=0)
                 assert all(held_by(array) <= most for array in arrays)
             for layer in layers if keep == "statistics" else ():
-                held = held_by(layer.statistics.entropy)
-                assert held <= 64 * layer.statistics.entropy.nbytes
+                assert held_by(layer.statistics.entropy) <= 64 * layer.statistics.entropy.nbytes
 
 
 def held_by(array):

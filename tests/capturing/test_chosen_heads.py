@@ -10,7 +10,7 @@ from PIL import Image
 
 import headscope as hs
 from headscope.errors import CaptureError, FigureError, PageError, RecordError
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
@@ -26,11 +26,6 @@ PICKS = {
     "bart": [("cross", 1, 3), ("encoder", 1, 0), ("decoder", 1, 2), ("decoder", 1, 3)],
 }
 KEEP = ["auto", "weights", "qk", ("weights", "statistics", "values", "qk", "before")]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 @pytest.mark.parametrize("keep", KEEP)
@@ -93,8 +88,7 @@ def test_memory_is_that_of_the_chosen_heads(tokenizer):
     for name, share in (("weights", 3), ("queries", 3), ("keys", 2), ("values", 2)):
         assert getattr(small, name).nbytes * share == getattr(layer, name).nbytes
     assert len(part["self"]) == 1
-    told = hs.budget(model, tokenizer, TEXT, heads=[(1, 1), (1, 2)])
-    assert told.kept == sum(
+    assert hs.budget(model, tokenizer, TEXT, heads=[(1, 1), (1, 2)]).kept == sum(
         getattr(small, name).nbytes for name in ("weights", "queries", "keys", "values")
     )
 

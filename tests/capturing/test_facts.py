@@ -15,11 +15,6 @@ from ..close import assert_close
 TEXT = "the cat sat. a dog, it ran"
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
 @pytest.mark.parametrize(
     ("family", "style", "turned", "width"),
     [
@@ -46,8 +41,7 @@ def test_rotations_are_found(family, style, turned, width, tokenizer):
 def test_queries_before_positions_are_what_the_projection_gave(tokenizer):
     model, given = tiny_model("llama"), {}
     for name in ("q", "k"):
-        projection = getattr(model.layers[1].self_attn, f"{name}_proj")
-        projection.register_forward_hook(
+        getattr(model.layers[1].self_attn, f"{name}_proj").register_forward_hook(
             lambda _, __, output, name=name: given.update({name: output})
         )
     layer = hs.capture(model, tokenizer, TEXT)["self"].layer(1)
@@ -62,8 +56,7 @@ def test_rotations_are_those_of_each_padded_text(side, told):
     model, tokenizer, given = tiny_model("llama"), tiny_tokenizer(), {}
     tokenizer.padding_side = side
     for name in ("q", "k"):
-        projection = getattr(model.layers[1].self_attn, f"{name}_proj")
-        projection.register_forward_hook(
+        getattr(model.layers[1].self_attn, f"{name}_proj").register_forward_hook(
             lambda _, __, output, name=name: given.update({name: output})
         )
     inputs = tokenizer(["a bee", TEXT], padding=True, return_tensors="pt")
@@ -145,8 +138,7 @@ def test_queries_before_positions_are_those_of_the_projection_where_they_are_no_
         )
     layer = run_on(model, made_up(model), "qk", "before")[1]["self"].layer(1)
     for name, found in zip(given, layer.before_positions(), strict=True):
-        wanted = given[name][1].unflatten(-1, (layer.heads, -1)).transpose(0, 1)
-        assert_close(found, wanted.numpy())
+        assert_close(found, given[name][1].unflatten(-1, (layer.heads, -1)).transpose(0, 1).numpy())
 
 
 def test_a_norm_of_what_was_turned_is_not_taken_for_what_it_was_before(tokenizer):
@@ -228,8 +220,7 @@ def test_router_scores_are_kept_for_the_real_tokens(tokenizer):
         stack, kept = record["self"], inputs["attention_mask"][example].bool()
         assert list(stack.routers) == [0, 1]
         for number, scores in stack.routers.items():
-            wanted = own[number].reshape(2, -1, 4)[example][kept]
-            assert_close(scores, wanted.numpy())
+            assert_close(scores, own[number].reshape(2, -1, 4)[example][kept].numpy())
 
 
 def test_router_scores_of_a_hybrid_keep_their_numbers(tokenizer, tmp_path):

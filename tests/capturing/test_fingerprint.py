@@ -21,11 +21,6 @@ def model():
     return tiny_model("bert")
 
 
-@pytest.fixture
-def tokenizer():
-    return tiny_tokenizer()
-
-
 def test_the_same_weights_have_the_same_name_and_others_another(model, tmp_path):
     own = weights_name(model)
     model.save_pretrained(tmp_path)
@@ -81,8 +76,7 @@ def test_records_of_other_weights_are_not_counted_together(model, tokenizer, tmp
     with pytest.raises(RecordError, match="other weights"):
         hs.heads([first, kept])
     # records of bare arrays do not say it
-    unknown = replace(second, model=replace(second.model, weights=""))
-    tally.update("three", unknown)
+    tally.update("three", replace(second, model=replace(second.model, weights="")))
     assert tally.texts == 2
 
 

@@ -36,17 +36,12 @@ from headscope.tasks import (
     repeats,
     translation,
 )
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 IDS = [1, 9, 14, 23, 8, 2]
 TEXTS = ["the cat sat", "a dog ran off"]
 UNTRAINED = "has no trained head that predicts the next word"
 SEES = "sees the words after a word"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 @pytest.fixture(scope="module")

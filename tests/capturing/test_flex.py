@@ -146,8 +146,7 @@ def test_scores_that_are_no_numbers_are_refused():
 
 
 def test_heads_can_be_changed():
-    block_mask = create_block_mask(documents, None, None, 7, 7, device="cpu")
-    model = Direct(alibi, block_mask)
+    model = Direct(alibi, create_block_mask(documents, None, None, 7, 7, device="cpu"))
 
     def silenced(module, given):
         return (torch.cat([given[0][..., :4], torch.zeros(2, 7, 4), given[0][..., 8:]], dim=-1),)

@@ -46,13 +46,11 @@ def first_keys_last(q, k, v):
 
 
 def turned(q, k, v):
-    weights = (q @ k.mT / 2).softmax(-1)
-    return (v.mT @ weights.mT).mT
+    return (v.mT @ (q @ k.mT / 2).softmax(-1).mT).mT
 
 
 def turned_before(q, k, v):
-    weights = (k @ q.mT / 2).transpose(-1, -2).softmax(-1)
-    return weights @ v
+    return (k @ q.mT / 2).transpose(-1, -2).softmax(-1) @ v
 
 
 def ellipsis(q, k, v):
@@ -212,8 +210,7 @@ class Pooled(nn.Module):
         self.scale = nn.Parameter(torch.ones(1))
 
     def forward(self, states):
-        scores = states @ states.mT * self.scale
-        return functional.avg_pool1d(scores, 2).softmax(-1) @ states[:, :2]
+        return functional.avg_pool1d(states @ states.mT * self.scale, 2).softmax(-1) @ states[:, :2]
 
 
 @torch.no_grad()

@@ -6,14 +6,9 @@ import pytest
 import headscope as hs
 from headscope import RecordError
 from headscope.record import STATISTICS, statistics_of
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 TEXT, PAIR = "the cat sat. the cat", "a dog, it ran"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def assert_alike(found, wanted):

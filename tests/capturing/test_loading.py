@@ -7,11 +7,7 @@ import torch
 
 import headscope as hs
 from headscope import ModelError
-from headscope.capturing import (
-    LOADING,
-    load_bare_model,
-    load_model,
-)
+from headscope.capturing import LOADING, load_bare_model, load_model
 from headscope.capturing import options as _loading
 from headscope.capturing.inputs.parse import parse_input
 from headscope.capturing.loading import load_for
@@ -54,8 +50,7 @@ def test_a_head_that_nobody_asked_for_is_no_message(save, caplog, capfd, recwarn
     folder = save(torch.float32)
     with caplog.at_level("WARNING"):
         assert len(hs.capture(folder, text=TEXT)["self"]) > 0
-    said = "".join(capfd.readouterr()) + caplog.text
-    assert "UNEXPECTED" not in said
+    assert "UNEXPECTED" not in ("".join(capfd.readouterr()) + caplog.text)
     assert not recwarn.list
 
 
@@ -83,8 +78,7 @@ def test_half_precision_is_read_as_single_on_the_processor(half, stated, save):
 
 
 def test_a_precision_that_is_asked_for_is_taken(save):
-    record = hs.capture(save(torch.float32), text=TEXT, dtype="bfloat16")
-    assert record.model.dtype == "bfloat16"
+    assert hs.capture(save(torch.float32), text=TEXT, dtype="bfloat16").model.dtype == "bfloat16"
     assert (
         hs.capture(save(torch.bfloat16), text=TEXT, dtype=torch.bfloat16).model.dtype == "bfloat16"
     )
@@ -98,8 +92,7 @@ def test_what_was_used_is_in_the_record_and_its_file(save, tmp_path):
         "",
     )
     assert record.model.ran == "cpu, float32, eager attention"
-    loaded = hs.load(hs.save(record, tmp_path / "run.safetensors"))
-    assert loaded.model == record.model
+    assert hs.load(hs.save(record, tmp_path / "run.safetensors")).model == record.model
 
 
 def test_a_quantised_model_says_so_and_is_left_as_it_was_loaded():
@@ -208,8 +201,7 @@ def test_a_model_that_is_loaded_takes_no_options_of_loading(way):
 def test_every_loader_takes_the_options(load, save):
     folder = save(torch.float32)
     loaded = load(folder, dtype="bfloat16", device="cpu")
-    model = loaded[0] if isinstance(loaded, tuple) else loaded
-    assert model.dtype is torch.bfloat16
+    assert (loaded[0] if isinstance(loaded, tuple) else loaded).dtype is torch.bfloat16
     with pytest.raises(ModelError, match="Loading a model has no option 'devise'"):
         load(folder, devise="cpu")
 

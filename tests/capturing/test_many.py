@@ -12,11 +12,6 @@ from headscope.testing import tiny_model, tiny_tokenizer
 TEXTS = ["a", "the cat sat on it.", ("a dog", "ran"), "she", "b c d e f g h i j k l m", "an owl"]
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
 def same(ours, theirs):
     """Equal up to what the padding of a batch changes in the last digits."""
     assert list(ours.stacks) == list(theirs.stacks)
@@ -70,8 +65,7 @@ def test_texts_are_read_as_they_are_needed(monkeypatch):
             taken.append(number)
             yield "a cat"
 
-    stream = hs.capture_many(tiny_model("bert"), tiny_tokenizer(), texts())
-    next(stream)
+    next(hs.capture_many(tiny_model("bert"), tiny_tokenizer(), texts()))
     assert taken == [0, 1]
 
 

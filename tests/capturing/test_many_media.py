@@ -203,9 +203,6 @@ def test_heads_of_pictures(processor):
 
 
 def test_heads_of_pictures_by_name(processor, tmp_path):
-    model = tiny_model("vit")
-    model.save_pretrained(tmp_path)
+    tiny_model("vit").save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
-    inputs = [{"image": picture(seed)} for seed in range(2)]
-    found = hs.heads(str(tmp_path), texts=inputs)
-    assert found.texts == 2
+    assert hs.heads(str(tmp_path), texts=[{"image": picture(seed)} for seed in range(2)]).texts == 2

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
@@ -12,19 +12,13 @@ INTERFACE = ("bert", "gpt2", "llama", "bart")
 TEXT = "the cat sat."
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
 def state_of(model):
     """Everything about a model that a capture might leave changed."""
-    hooks = (
-        "_forward_hooks",
-        "_forward_pre_hooks",
-        "_backward_hooks",
-        "_forward_hooks_with_kwargs",
-        "_forward_hooks_always_called",
+    hooks = tuple(
+        (
+            "_forward_hooks _forward_pre_hooks _backward_hooks _forward_hooks_with_kwargs "
+            "_forward_hooks_always_called"
+        ).split()
     )
     return {
         "implementation": model.config._attn_implementation,

@@ -12,16 +12,11 @@ import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_encoded, capture_ids
 from headscope.cli import run
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
 
 TEXT = "the cat sat on a big mat"
 NUMBERED = "Some positions have no names and are numbered: .*"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def own_weights(model, inputs):

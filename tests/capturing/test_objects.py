@@ -97,8 +97,7 @@ def test_objects_look_at_the_patches_of_a_picture(kind, processor):
     inputs = processor(picture(), return_tensors="pt")
     for name, layers in own_weights(model, inputs).items():
         for number, weights in enumerate(layers):
-            apart = record[name].weights(number) - weights[0].numpy()
-            assert np.abs(apart).max() < 2e-5
+            assert np.abs(record[name].weights(number) - weights[0].numpy()).max() < 2e-5
     alone = hs.capture_encoded(model, None, {"pixel_values": inputs["pixel_values"]})[0]
     assert alone["cross"].query == cross.query
     np.testing.assert_allclose(alone["cross"].weights(1), cross.weights(1), atol=1e-6)
@@ -123,8 +122,7 @@ def test_chosen_patches_are_objects_and_no_picture(processor):
 def test_a_detector_is_loaded_by_name(processor, tmp_path):
     detector().save_pretrained(tmp_path)
     processor.save_pretrained(tmp_path)
-    record = hs.capture(tmp_path, image=picture())
-    assert record["cross"].query.labels == OBJECTS
+    assert hs.capture(tmp_path, image=picture())["cross"].query.labels == OBJECTS
 
 
 def test_heads_of_objects_are_changed(processor):
@@ -135,13 +133,11 @@ def test_heads_of_objects_are_changed(processor):
 
 
 def test_an_encoder_of_an_encoder_decoder_needs_no_target():
-    config = transformers.T5Config(
-        vocab_size=30, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3
-    )
-    model = transformers.T5ForTokenClassification(config).eval()
+    model = transformers.T5ForTokenClassification(
+        transformers.T5Config(vocab_size=30, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3)
+    ).eval()
     ids = {"input_ids": torch.tensor([[4, 5, 6, 7]])}
-    tokenizer = tiny_tokenizer()
-    assert "decoder" not in hs.capture_encoded(model, tokenizer, ids)[0].stacks
+    assert "decoder" not in hs.capture_encoded(model, tiny_tokenizer(), ids)[0].stacks
 
 
 def test_a_change_moves_the_classes_of_objects(processor):

@@ -81,8 +81,7 @@ def test_an_offloaded_model_gives_the_records_of_one_in_memory(family, way, tmp_
 
 
 def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
-    tokenizer = tiny_tokenizer()
-    inputs = tokenizer(["a bee", TEXT], return_tensors="pt", padding=True)
+    inputs = tiny_tokenizer()(["a bee", TEXT], return_tensors="pt", padding=True)
     states = []
     for model in (tiny_model("bert"), offloaded("bert", "cpu", tmp_path)):
         with (

@@ -9,7 +9,7 @@ import headscope as hs
 from headscope.capturing.building._build import Builder
 from headscope.errors import FileError
 from headscope.record import ARRAYS, STATISTICS
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
@@ -27,11 +27,6 @@ KEPT = {
 @pytest.fixture(scope="module")
 def model():
     return tiny_model("llama")
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def assert_same(one, other):

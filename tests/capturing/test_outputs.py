@@ -26,8 +26,7 @@ def test_longformer_is_captured_from_what_it_returns():
     inputs = tokenizer([TEXT], return_tensors="pt")
     with torch.no_grad():
         own = model(**inputs, output_attentions=True).attentions[0][0].numpy()
-    found = record["self"].weights(0)
-    assert_close(found[:, 7, 5:10], own[:, 7])
+    assert_close(record["self"].weights(0)[:, 7, 5:10], own[:, 7])
 
 
 def test_what_hooks_of_others_add_to_an_output_is_not_what_it_is_compared_with():

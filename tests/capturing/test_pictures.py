@@ -44,8 +44,7 @@ def picture_of(model, count=1, seed=0):
 @pytest.mark.parametrize("name", SPECIAL)
 def test_tokens_have_the_grid_and_learned_tokens_their_names(name):
     model = tiny_model(name)
-    record = capture_ids(model, pixel_values=picture_of(model))[0]
-    tokens = next(iter(record.stacks.values())).query
+    tokens = next(iter(capture_ids(model, pixel_values=picture_of(model))[0].stacks.values())).query
     assert tokens.grid == ((8, 16) if name == "swin" else (3, 5))
     assert [
         label for label, place in zip(tokens.labels, tokens.places, strict=True) if place is None
@@ -55,8 +54,7 @@ def test_tokens_have_the_grid_and_learned_tokens_their_names(name):
         for mask, place in zip(tokens.special, tokens.places, strict=True)
         if mask != (place is None)
     ] == []
-    places = [place for place in tokens.places if place is not None]
-    assert places == [
+    assert [place for place in tokens.places if place is not None] == [
         (row, column) for row in range(tokens.grid[0]) for column in range(tokens.grid[1])
     ]
     assert tokens.labels[tokens.places.index((1, 3))] == "r1c3"
@@ -180,8 +178,7 @@ def test_siglips_probe_looks_at_every_patch():
 
 
 def llava_ids(counts, token=63):
-    ids = [7, *[token] * counts[0], 8, 9, *[token] * sum(counts[1:]), 10]
-    return torch.tensor([ids])
+    return torch.tensor([[7, *[token] * counts[0], 8, 9, *[token] * sum(counts[1:]), 10]])
 
 
 def test_two_pictures_in_one_text():
@@ -247,10 +244,8 @@ def test_packed_patches_have_the_places_that_the_model_turns_them_by(together):
         "attention_mask": torch.ones_like(ids),
     }
     records = capture_ids(model, pixel_values=drawn(32, 96), image_grid_thw=grids, **inputs)
-    found = [place for record in records for place in record["vision"].query.places]
-    assert found == wanted
-    grids_found = [grid for record in records for grid in record["vision"].query.grids]
-    assert grids_found == [(4, 6), (2, 4)]
+    assert [place for record in records for place in record["vision"].query.places] == wanted
+    assert [grid for record in records for grid in record["vision"].query.grids] == [(4, 6), (2, 4)]
     assert [grid for record in records for grid in record["text"].query.grids] == [(2, 3), (1, 2)]
     assert {len(record["vision"]) for record in records} == {3}
     if together:
@@ -418,8 +413,7 @@ def test_what_does_not_fit_is_refused(name, options, error, message, processor):
 
 def test_digits_of_a_real_model(shared):
     folder = shared / "models" / "vit-mnist"
-    digits = np.load(folder / "digits.npz")["images"]
-    record = hs.capture(str(folder), image=digits[3][:, :, None])
+    record = hs.capture(str(folder), image=np.load(folder / "digits.npz")["images"][3][:, :, None])
     assert record["self"].query.grid == (7, 7)
     assert len(record["self"]) == 6
     assert record.verified < 1e-4
@@ -444,8 +438,7 @@ def test_windows_are_kept_in_every_form(keep):
 def test_a_page_shows_every_stack(name):
     model = tiny_model(name)
     inputs = clip_inputs(1, 1) if name == "clip" else {"pixel_values": picture_of(model)}
-    page = str(hs.page(capture_ids(model, **inputs)[0]).html)
-    assert "r2c1" in page
+    assert "r2c1" in str(hs.page(capture_ids(model, **inputs)[0]).html)
 
 
 class Patches(torch.nn.Module):

@@ -134,8 +134,7 @@ def flux():
 def ran(pipe, given, size, count=3):
     """The picture, before it is decoded."""
     pixels = {side: 8 * number for side, number in size.items()}
-    made = pipe(**given, **pixels, num_inference_steps=count, output_type="latent")
-    return made.images
+    return pipe(**given, **pixels, num_inference_steps=count, output_type="latent").images
 
 
 @contextmanager
@@ -234,8 +233,7 @@ def test_places_of_a_unet_follow_the_size_of_its_picture():
         stacks = [run.stack(f"{block}.transformer_blocks.0.attn1", 0) for run in (seen, moved)]
         before, after = (stack.layer(0).queries for stack in stacks)
         apart = np.square(after - before).sum(axis=(0, 2))
-        middle = apart @ np.array(stacks[0].query.places) / apart.sum()
-        assert np.abs(middle - (5, 9)).max() < 1.5
+        assert np.abs((apart @ np.array(stacks[0].query.places) / apart.sum()) - (5, 9)).max() < 1.5
 
 
 def test_words_are_those_of_the_pipelines_tokenizer():

@@ -122,8 +122,7 @@ def test_patches_that_are_no_equal_parts_of_the_picture_have_none():
     than half a patch.
     """
     model = tiny_model("vit", image_size=(12, 23))
-    processor = vit_processor(size={"height": 12, "width": 23})
-    record = hs.capture(model, processor, image=PICTURE)
+    record = hs.capture(model, vit_processor(size={"height": 12, "width": 23}), image=PICTURE)
     assert record["self"].key.grid == (3, 5)
     assert record.pictures == ()
 

@@ -99,8 +99,7 @@ def rounded_to(bits):
 
     def rounded(tensor):
         whole = tensor.view(torch.int32)
-        half = 1 << (22 - bits)
-        return ((whole + half) & -(1 << (23 - bits))).view(torch.float32)
+        return ((whole + (1 << (22 - bits))) & -(1 << (23 - bits))).view(torch.float32)
 
     return lambda *tensors, **options: sdpa(*map(rounded, tensors), **options)
 

@@ -50,8 +50,7 @@ def test_a_caption_that_is_too_long_is_cut_if_wanted(clip):
 
 
 def test_patches_stand_where_the_text_has_its_picture(llava):
-    record = hs.capture(*llava, "a <image> cat", image=IMAGE)
-    text = record["text"].query
+    text = hs.capture(*llava, "a <image> cat", image=IMAGE)["text"].query
     assert text.labels[:4] == ("[CLS]", "a", "r0c0", "r0c1")
     assert text.labels[-4:] == ("c", "a", "t", "[SEP]")
     assert text.pieces[2] == "<image>"
@@ -81,9 +80,8 @@ def test_whisper_hears_for_itself():
     extractor = WhisperFeatureExtractor(feature_size=8, hop_length=80, chunk_length=1)
     sound = np.sin(np.arange(900, dtype=np.float32))
     model = tiny_model("whisper", max_source_positions=100)
-    tokenizer = tiny_tokenizer()
     record = hs.capture(
-        model, extractor, sound=sound, sampling_rate=16000, target_tokenizer=tokenizer
+        model, extractor, sound=sound, sampling_rate=16000, target_tokenizer=tiny_tokenizer()
     )
     assert record["cross"].key.times[-1] == pytest.approx((0.99, 1.0))
     assert len(record["decoder"].query) > 1
@@ -93,8 +91,7 @@ def test_a_folder_brings_its_processor(tmp_path, clip):
     model, _ = clip
     model.vision_model.save_pretrained(tmp_path)
     square_pictures().save_pretrained(tmp_path)
-    record = hs.capture(str(tmp_path), image=IMAGE)
-    assert record["self"].query.grid == (3, 3)
+    assert hs.capture(str(tmp_path), image=IMAGE)["self"].query.grid == (3, 3)
     with pytest.raises(ModelError, match="The demo model reads text; name a model of pictures or"):
         hs.capture(None, image=IMAGE)
 

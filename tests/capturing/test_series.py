@@ -78,8 +78,7 @@ def test_timesfm_reads_each_channel_as_a_series_of_its_own(channels, version):
     if version == "1":
         inputs["freq"] = torch.zeros(channels, 1, dtype=torch.long)
     check_channels(record, own_weights(model, inputs), channels)
-    first = "t0-7" if channels == 1 else "c0 t0-7"
-    assert record["self"].query.labels[0] == first
+    assert record["self"].query.labels[0] == ("t0-7" if channels == 1 else "c0 t0-7")
     assert record["self"].query.grid == (channels, 5)
     assert not record.numbered
 

@@ -55,8 +55,7 @@ def test_a_louder_piece_changes_the_frames_of_its_time(samples, extractor):
     model = tiny_model("wav2vec2")
     louder = samples.copy()
     louder[200:210] += 0.5
-    inputs = torch.tensor(np.stack([samples, louder]))
-    frames = model.feature_extractor(inputs)
+    frames = model.feature_extractor(torch.tensor(np.stack([samples, louder])))
     changed = np.flatnonzero((frames[0] - frames[1]).abs().amax(0).detach() > 1e-6)
     tokens = hs.capture(model, extractor, sound=samples, sampling_rate=RATE)["self"].query
     times = [tokens.times[position] for position in changed]

@@ -181,7 +181,7 @@ def test_an_open_block_keeps_no_other_thread_waiting():
         changed = hs.capture(model, tokenizer, TEXTS[0])
         beside = pool.submit(hs.capture, model, tokenizer, TEXTS[0]).result(timeout=60)
     records = hs.capture_many(model, tokenizer, [TEXTS[0]] * 3)
-    next(records)
+    next(records)  # and the stream stays open
     with ThreadPoolExecutor(1) as pool:
         between = pool.submit(hs.capture, model, tokenizer, TEXTS[0]).result(timeout=60)
     assert same(beside, alone)

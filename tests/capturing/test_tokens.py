@@ -59,8 +59,7 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    pieces = [*alphabet, "\u00c3\u00a9"]
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "\u00c3\u00a9"]
     backend = Tokenizer(
         models.BPE({piece: n for n, piece in enumerate(pieces)}, [("\u00c3", "\u00a9")])
     )
@@ -133,9 +132,8 @@ def named(**names):
     vocabulary = {piece: number for number, piece in enumerate([*marks, "a", "b"])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=marks[-1]))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    first = [(marks[0], 0)]
     backend.post_processor = processors.TemplateProcessing(
-        single=f"{marks[0]} $A", special_tokens=first
+        single=f"{marks[0]} $A", special_tokens=[(marks[0], 0)]
     )
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
@@ -156,14 +154,12 @@ def test_delimiters_are_those_of_the_tokenizer_whatever_they_are_called(names, t
     assert tokens.roles == (next(iter(names)).removesuffix("_token"), None, None, None)
     assert token_class(tokens, "cls").tolist() == [True, False, False, False]
     assert tokens.special == (True, False, False, False)
-    kept = hs.load(hs.save(record, tmp_path / "a.safetensors"))
-    assert kept["self"].query == tokens
+    assert hs.load(hs.save(record, tmp_path / "a.safetensors"))["self"].query == tokens
 
 
 def test_pieces_that_only_look_like_delimiters_are_none():
     tokenizer = named(bos_token="<s>", unk_token="[UNK]", eos_token="</s>")
-    roles = tokens_from_ids(tokenizer, [0, 1, 2]).roles
-    assert roles == ("bos", None, "eos")
+    assert tokens_from_ids(tokenizer, [0, 1, 2]).roles == ("bos", None, "eos")
     bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
     assert bare.roles is None
     assert token_class(bare, "delimiter").tolist() == [True, False, True]
@@ -244,7 +240,7 @@ LETTERS = {
     "\uc548\ub155 a": ["\uc548\ub155", "a"],
     "u\u0308ber! x": ["u\u0308ber", "!", "x"],
     "\u4f60\uff1f\uff01 \U0001f600\u200d a_b\u00ad, \u200b": [
-        *("\u4f60", "\uff1f\uff01", "\U0001f600\u200d", "a_b\u00ad", ",", "\u200b"),
+        *("\u4f60", "\uff1f\uff01", "\U0001f600\u200d", "a_b\u00ad", ",", "\u200b")
     ],
     "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd": ["\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd"],
 }

@@ -6,17 +6,12 @@ import torch
 
 import headscope as hs
 from headscope.capturing import capture_encoded
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 from ..close import assert_close
 
 TEXTS = ["the cat sat.", "a dog, it ran to the store"]
 FAMILIES = ("bert", "gpt2", "llama", "bart", "t5", "bloom", "deberta-v2")
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def records_of(model, tokenizer, keep, **options):

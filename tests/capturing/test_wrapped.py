@@ -57,8 +57,7 @@ def test_copies_of_a_model_are_refused_in_one_line(act):
 
 
 def test_a_traced_model_is_refused_in_one_line():
-    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
-    traced = torch.jit.trace(model, torch.ones(2, 3))
+    traced = torch.jit.trace(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.ones(2, 3))
     with pytest.raises(hs.CaptureError, match="runs as a graph of TorchScript"), hs.watch(traced):
         pass
 
@@ -151,8 +150,7 @@ def test_joint_attention_is_no_cross_attention(joint, stack, size):
 
 
 def test_what_a_full_layer_shows_is_a_mask_of_everything():
-    record = hs.capture(tiny_model("bert"), tiny_tokenizer(), TEXT)
-    layer = record["self"].layers[0]
+    layer = hs.capture(tiny_model("bert"), tiny_tokenizer(), TEXT)["self"].layers[0]
     visible = np.asarray(layer.visible)
     assert visible.shape == layer.size
     assert visible.dtype == bool

@@ -25,8 +25,7 @@ def test_it_writes_a_run_and_its_page(texts, here, capsys):
     assert str(here / "run" / "page" / "index.html") in told
     atlas = hs.load("run")
     assert (atlas.texts, len(atlas.cells)) == (12, 6)
-    heads = sorted(path.name for path in (here / "run" / "page" / "data").glob("head-*"))
-    assert len(heads) == 6
+    assert len(sorted(path.name for path in (here / "run" / "page" / "data").glob("head-*"))) == 6
     assert run(command) == 0
 
 

@@ -64,8 +64,7 @@ def test_every_format_says_that_nothing_stands_against_the_weights(more, here):
 
 def test_whole_words(here):
     pieces = ["[CLS]", "straw", "##berries", "[SEP]"]
-    record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), pieces)
-    hs.save(record, "run.safetensors")
+    hs.save(hs.from_weights(np.full((1, 2, 4, 4), 0.25), pieces), "run.safetensors")
     assert run(["export", "run.safetensors", "--out", "w.npz", "--words"]) == 0
     made = np.load("w.npz")
     assert made["query_token"].tolist() == ["[CLS]", "strawberries", "[SEP]"]

@@ -75,8 +75,7 @@ def outcomes(commands, folder, **variables):
         cwd=folder,
         env=os.environ | variables,
     )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    pairs = zip(commands, lines, strict=True)
+    pairs = zip(commands, [json.loads(line) for line in done.stdout.splitlines()], strict=True)
     return {tuple(words): outcome for words, outcome in pairs}
 
 
@@ -154,10 +153,9 @@ def test_every_command_refuses_before_torch_is_imported(here):
         "file=sys.stderr)"
     )
     asked = json.dumps([shlex.split(words.format(here=here)) for words, _, _ in REFUSED_BY_COMMAND])
-    done = subprocess.run(
+    lines = subprocess.run(
         [sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True
-    )
-    lines = done.stderr.splitlines()
+    ).stderr.splitlines()
     assert len(lines) == 2 * len(REFUSED_BY_COMMAND)
     for (words, code, line), said, ended in zip(
         REFUSED_BY_COMMAND, lines[::2], lines[1::2], strict=True
@@ -261,10 +259,7 @@ def test_several_texts_are_viewed_with_one_model(folder, here, capsys, monkeypat
     ("arguments", "line"),
     [
         ("'a cat' --texts a.txt", "--texts replaces a text"),
-        (
-            "--texts a.txt --out a.txt",
-            "Expected a folder for --out, got a.txt",
-        ),
+        ("--texts a.txt --out a.txt", "Expected a folder for --out, got a.txt"),
         ("--texts gone.txt", "gone.txt does not exist"),
     ],
 )

@@ -63,8 +63,7 @@ def started(file):
 def get(address, token="", *, asks=None):
     headers = {"X-Headscope-Token": token}
     if asks is not None:
-        origin = "/".join(address.split("/")[:3])
-        headers |= {"Content-Type": "application/json", "Origin": origin}
+        headers |= {"Content-Type": "application/json", "Origin": "/".join(address.split("/")[:3])}
     body = None if asks is None else json.dumps(asks).encode()
     request = urllib.request.Request(address, body, headers)
     with urllib.request.urlopen(request, timeout=10) as answer:

@@ -95,10 +95,9 @@ def test_rows_of_replaced_words_are_seen_but_not_counted():
 
 def sides(text="abcd ef"):
     a = Tokens(pieces=("ab", "cd", "ef"), texts=(text,), offsets=((0, 2), (2, 4), (5, 7)))
-    b = Tokens(
+    return a, Tokens(
         pieces=("a", "bcd", " e", "f"), texts=(text,), offsets=((0, 1), (1, 4), (4, 6), (6, 7))
     )
-    return a, b
 
 
 def test_two_tokenizers_sum_over_keys_and_mean_over_queries():
@@ -288,8 +287,7 @@ def test_what_cannot_be_compared_is_refused(arguments, options, said):
 
 def test_stacks_that_only_one_has_are_named():
     a = random_record()
-    own = record_of("uvw")["self"]
-    both = Record(stacks={"cross": a["cross"], "self": own}, model=a.model)
+    both = Record(stacks={"cross": a["cross"], "self": record_of("uvw")["self"]}, model=a.model)
     found = hs.compare(a, both)
     assert found.left_out == ("self",)
     assert "Stack 'self' is only in one of them" in str(found)
@@ -304,10 +302,9 @@ def test_a_stack_may_be_called_otherwise():
     renamed = Stack(
         name="other", query=b["cross"].query, key=b["cross"].key, layers=b["cross"].layers
     )
-    found = hs.compare(
+    assert hs.compare(
         a, Record(stacks={"other": renamed}, model=b.model), stack=("cross", "other")
-    )
-    assert found["cross"].moved == pytest.approx(hs.compare(a, b)["cross"].moved)
+    )["cross"].moved == pytest.approx(hs.compare(a, b)["cross"].moved)
 
 
 def test_two_models_that_share_their_text_but_not_their_tokenizer(minilm, shared):

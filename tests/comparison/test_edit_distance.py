@@ -42,8 +42,7 @@ def test_spans_hold_every_token_once_and_in_order_and_equal_ones_are_equal(a, b)
     assert [i for span in spans for i in span.a] == list(range(len(a)))
     assert [j for span in spans for j in span.b] == list(range(len(b)))
     for span in spans:
-        same = bool(span.a and span.b and a[span.a[0]] == b[span.b[0]])
-        assert (span.kind == "both") == same
+        assert (span.kind == "both") == bool(span.a and span.b and a[span.a[0]] == b[span.b[0]])
     assert sum(span.kind == "both" for span in spans) == sum(
         i is not None and j is not None and a[i] == b[j] for i, j in edit_pairs(a, b)
     )

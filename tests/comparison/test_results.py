@@ -20,8 +20,7 @@ def heads_of(first, model=""):
     records = []
     for seed in range(first, first + 6):
         weights = np.random.default_rng(seed).dirichlet(np.ones(7), (2, 1, 3, 7))
-        record = hs.from_weights(weights, TOKENS)
-        records.append(replace(record, model=hs.ModelFacts(name=model)))
+        records.append(replace(hs.from_weights(weights, TOKENS), model=hs.ModelFacts(name=model)))
     return patterns.heads(records)
 
 

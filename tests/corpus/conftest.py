@@ -16,6 +16,5 @@ def corpus():
     texts = []
     for number in range(90):
         words = " ".join(f"w{number * 7 % 13}" for _ in range(number % 11 + 1))
-        group = f"d{number % 9}" if number % 3 else None
-        texts.append(CorpusText(f"{words} {number % 40}", group))
+        texts.append(CorpusText(f"{words} {number % 40}", f"d{number % 9}" if number % 3 else None))
     return texts

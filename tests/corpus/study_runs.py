@@ -10,12 +10,7 @@ import headscope as hs
 from headscope import tasks
 from headscope.linguistics import Mention, Passage, Sentence, Treebank
 from headscope.studies import AlignedPair, CounterfactualAttention
-from headscope.testing import (
-    cipher_pairs,
-    cipher_translator,
-    tiny_model,
-    tiny_tokenizer,
-)
+from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "by", "it", "us", "me", "all"]
 

@@ -171,8 +171,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, engine):
 
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     driver, out = begun(tmp_path)
-    workers = [child for child in children(driver) if "spawn_main" in " ".join(child.cmdline())]
-    workers[0].kill()
+    next(child for child in children(driver) if "spawn_main" in " ".join(child.cmdline())).kill()
     said = driver.communicate(timeout=120)
     assert "finished" in said[0], said[1]
     assert named(out) == []

@@ -28,8 +28,7 @@ def test_sums_are_those_of_all_texts(corpus):
 def test_order_and_part_size_change_no_bit(corpus, random, part_size):
     texts = list(corpus)
     random.shuffle(texts)
-    other = done(texts, part_size=part_size)
-    assert other == done(corpus)
+    assert done(texts, part_size=part_size) == done(corpus)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
@@ -124,8 +123,7 @@ def test_two_calls_do_not_drive_one_run(corpus, tmp_path):
 
 def test_texts_that_cannot_be_measured_are_named(corpus, tmp_path):
     bad = [CorpusText("please fail", "d1"), TextError("A text is a string"), CorpusText("fail")]
-    texts = [*corpus, *bad]
-    first = done(texts, out=tmp_path / "run", part_size=30)
+    first = done([*corpus, *bad], out=tmp_path / "run", part_size=30)
     failed = (tmp_path / "run" / "failed.jsonl").read_text().splitlines()
     lines = [json.loads(line) for line in failed]
     assert [line["input"] for line in lines if "input" in line] == [len(corpus) + 1]

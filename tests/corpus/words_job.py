@@ -77,8 +77,7 @@ class WordsJob:
                 continue
             time.sleep(self.takes)
             lengths = [len(word) for word in text.given.split()]
-            row = np.array([len(lengths), sum(lengths) / 7])
-            yield place, np.outer(row, [1.0, 0.1, 1 / 3])
+            yield place, np.outer(np.array([len(lengths), sum(lengths) / 7]), [1.0, 0.1, 1 / 3])
 
     def tally(self):
         return WordsTally()

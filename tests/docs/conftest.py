@@ -306,19 +306,7 @@ def _write_coreference(folder: Path) -> None:
             f"{name} met a friend .\n{pronoun} left early .\n",
         )
     text = "Ann met Sue because she was late."
-    fields = [
-        "ID",
-        "Text",
-        "Pronoun",
-        "Pronoun-offset",
-        "A",
-        "A-offset",
-        "A-coref",
-        "B",
-        "B-offset",
-        "B-coref",
-        "URL",
-    ]
+    fields = "ID Text Pronoun Pronoun-offset A A-offset A-coref B B-offset B-coref URL".split()
     answers = (("TRUE", "FALSE"), ("FALSE", "TRUE"))
     rows = [
         [f"development-{at}", text, "she", "20", "Ann", "0", first, "Sue", "8", second, "u"]

@@ -19,8 +19,7 @@ CAPTURED = int(COUNTED[1])
 @pytest.mark.parametrize("page", ["README.md", "docs/guides/llama.md"])
 def test_pages_name_as_many_model_types_as_are_captured(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    link = r"\[(\d+) model types\]\([a-z./]*support.md\)"
-    assert re.findall(link, text) == [str(CAPTURED)]
+    assert re.findall(r"\[(\d+) model types\]\([a-z./]*support.md\)", text) == [str(CAPTURED)]
 
 
 @pytest.mark.parametrize(
@@ -31,5 +30,4 @@ def test_pages_name_as_many_model_types_as_are_captured(page):
     ],
 )
 def test_pages_name_as_many_architectures_as_tests_know(page, tried):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert re.findall(tried, text) == [str(len(ARCHITECTURES))]
+    assert re.findall(tried, (ROOT / page).read_text(encoding="utf-8")) == [str(len(ARCHITECTURES))]

@@ -77,14 +77,7 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
 
 PHONE, DESKTOP = 390, 1280
 LOOKED_AT = (
-    "index",
-    "guides/llama",
-    "gallery",
-    "literature",
-    "terms",
-    "patterns",
-    "support",
-    "reference/capturing",
+    "index guides/llama gallery literature terms patterns support reference/capturing".split()
 )
 
 

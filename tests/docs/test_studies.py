@@ -4,16 +4,7 @@ import pytest
 
 from page_blocks import Reader
 
-PAGES = (
-    "ablation",
-    "alignment",
-    "atlas",
-    "coref",
-    "faithfulness",
-    "many_texts",
-    "probes",
-    "relations",
-)
+PAGES = "ablation alignment atlas coref faithfulness many_texts probes relations".split()
 
 
 @pytest.mark.parametrize("page", PAGES)

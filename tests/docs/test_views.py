@@ -4,16 +4,7 @@ import pytest
 
 from page_blocks import Reader
 
-PAGES = (
-    "bertviz",
-    "figures",
-    "figures_of_the_literature",
-    "live",
-    "measures",
-    "notebooks",
-    "patterns",
-    "views",
-)
+PAGES = "bertviz figures figures_of_the_literature live measures notebooks patterns views".split()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -28,8 +28,7 @@ def column(found, name):
 def test_where_nothing_is_above_its_rule_one_in_twenty_seems_to_be(margin, more):
     p, over, family = [], [], []
     for seed in range(60):
-        rng = np.random.default_rng(seed)
-        asked = table(rng)
+        asked = table(np.random.default_rng(seed))
         # Every head is as far above the rules as the margin.
         lifted = [
             Choices(wholes=q.wholes, scores=q.scores + more * q.wholes, baselines=q.baselines)
@@ -85,8 +84,7 @@ def one_of_many(wholes):
 
 
 def test_benjamini_and_hochberg_can_be_asked_for(rng):
-    asked = table(rng, questions=6)
-    found = chosen(asked, correction="benjamini-hochberg")
+    found = chosen(table(rng, questions=6), correction="benjamini-hochberg")
     assert (column(found, "p_corrected") >= column(found, "p")).all()
     assert column(found, "p_corrected").max() == pytest.approx(column(found, "p").max())
     assert chosen([]) == []

@@ -97,14 +97,12 @@ def test_shares_have_wilsons_interval(rng):
 
 def test_shares_of_documents_that_agree_are_as_sure_as_their_number():
     wanted = interval(np.ones((5, 1)), method="wilson")[0, 0]
-    found = interval(np.ones((40, 1)), groups=np.repeat(np.arange(5), 8))[0, 0]
-    assert found < wanted < 0.6
+    assert interval(np.ones((40, 1)), groups=np.repeat(np.arange(5), 8))[0, 0] < wanted < 0.6
 
 
 def test_rare_events_are_held_by_their_interval():
     # Bernoulli .05 of 20 texts: the percentile interval holds it in 63 % of cases
-    rng = np.random.default_rng(0)
-    values = (rng.random((20, 2000)) < 0.05).astype(float)
+    values = (np.random.default_rng(0).random((20, 2000)) < 0.05).astype(float)
     low, high = interval(values, resamples=200).T
     assert np.mean((low <= 0.05) & (high >= 0.05)) > 0.9
 

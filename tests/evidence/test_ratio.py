@@ -14,10 +14,9 @@ def test_ratios_are_those_of_the_same_draws(rng):
     for draw, counts in enumerate(times):
         texts = [text for text, count in enumerate(counts) for _ in range(count)]
         for head in range(HEADS):
-            wanted = sum(parts[text, head] for text in texts) / sum(
-                wholes[text, head] for text in texts
+            assert found[draw, head] == pytest.approx(
+                sum(parts[text, head] for text in texts) / sum(wholes[text, head] for text in texts)
             )
-            assert found[draw, head] == pytest.approx(wanted)
 
 
 def test_what_is_missing_is_not_counted():
@@ -57,8 +56,7 @@ def test_an_interval_of_what_was_redrawn_is_that_of_the_mean(rng):
 
 def test_questions_of_one_document_are_no_many_questions(rng):
     hits = (rng.random((10, 1)) < 0.5) * 20.0
-    counts = np.full((10, 1), 20.0)
-    low, high = share_interval(hits, counts)[0]
+    low, high = share_interval(hits, np.full((10, 1), 20.0))[0]
     # documents in which all or nothing is right say as much as ten questions
     few = interval((hits > 0).astype(float), groups=range(10))[0]
     assert (low, high) == pytest.approx(tuple(few), abs=0.02)

@@ -27,10 +27,8 @@ def test_the_scale_is_the_one_that_the_numbers_show(made, scale, cap):
     model = config(
         attn_scale=-1.0, use_attn_scale=True, attn_scores_soft_cap=-1.0 if cap is None else cap
     )
-    layer = hs.from_transformer_lens(made(scale=scale, cap=cap), TOKENS, model=model)["self"].layer(
-        1
-    )
-    assert layer.scale == pytest.approx(scale, rel=1e-6)
+    stack = hs.from_transformer_lens(made(scale=scale, cap=cap), TOKENS, model=model)["self"]
+    assert stack.layer(1).scale == pytest.approx(scale, rel=1e-6)
 
 
 def test_a_scale_that_hardly_matters_is_still_the_right_one(made):
@@ -111,8 +109,7 @@ def test_sinks_are_found_in_what_the_rows_lack(made):
     # A TransformerBridge (4.3.0) over gpt-oss: hook_attn_scores is without the sink, the pattern
     # with it.
     cache, sinks = made(sharp=1.0), np.linspace(-3, 2, 6)
-    scores = cache["blocks.1.attn.hook_attn_scores"][0].astype(np.float64)
-    pattern = softmax_of(scores, sinks)
+    pattern = softmax_of(cache["blocks.1.attn.hook_attn_scores"][0].astype(np.float64), sinks)
     values = np.repeat(cache["blocks.1.attn.hook_v"][0].swapaxes(0, 1), 3, 0)
     cache["blocks.1.attn.hook_pattern"] = pattern.astype(np.float32)[None]
     cache["blocks.1.attn.hook_z"] = (pattern @ values).swapaxes(0, 1).astype(np.float32)[None]

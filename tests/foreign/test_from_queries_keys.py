@@ -14,8 +14,7 @@ WORD = "unverified: of queries and keys that nothing stands against"
 def captured():
     """Six heads on two key/value heads, turned by their positions; a window of five tokens."""
     model = tiny_model("mistral", sliding_window=5, num_attention_heads=6, num_key_value_heads=2)
-    record = hs.capture(model, tiny_tokenizer(), "the cat sat on the mat today", keep="qk")
-    return record["self"]
+    return hs.capture(model, tiny_tokenizer(), "the cat sat on the mat today", keep="qk")["self"]
 
 
 def arrays(stack, layers=(0, 1)):
@@ -56,8 +55,7 @@ def test_queries_and_keys_are_turned_by_their_positions(captured):
 def test_chosen_heads_and_the_last_rows_keep_their_numbers(captured, whole_keys):
     queries, keys = arrays(captured, [1])
     own = keys[1] if whole_keys else keys[1][1:]
-    record = read(captured, {1: queries[1][[3, 4], -2:]}, {1: own}, heads=[3, 4], of=(6, 2))
-    stack = record["self"]
+    stack = read(captured, {1: queries[1][[3, 4], -2:]}, {1: own}, heads=[3, 4], of=(6, 2))["self"]
     assert stack.held_heads == ((1, 3), (1, 4))
     assert stack.query.pieces == captured.key.pieces[-2:]
     np.testing.assert_allclose(stack.weights(1, 4), captured.weights(1, 4)[-2:], atol=1e-6)

@@ -8,13 +8,11 @@ import math
 import numpy as np
 import pytest
 
-METRICS = (
-    "self_attention_score",
-    "prev_token_score",
-    "pattern_entropy",
-    "qk_distance",
-    "qk_distance_variance",
-    "induction_score",
+METRICS = tuple(
+    (
+        "self_attention_score prev_token_score pattern_entropy qk_distance qk_distance_variance "
+        "induction_score"
+    ).split()
 )
 SENTENCES = (
     ("<s>", "The", " cat", " sat", ".", " The", " cat"),
@@ -123,8 +121,7 @@ def check_sequence(each, intervals):
     assert each["max_activation"] == max(inner)
     for row in range(count):
         assert rows.count(row) <= 9  # the largest of all may be one more
-        total = sum(value for at, value in zip(rows, values, strict=True) if at == row)
-        assert total <= 1.001
+        assert sum(value for at, value in zip(rows, values, strict=True) if at == row) <= 1.001
 
 
 def check_tree(folder):

@@ -68,8 +68,7 @@ def test_metrics_are_those_of_a_loop_over_records(written):
             square / positions - mean**2,
             induction / repeats,
         )
-        told = [tree.metrics[name][place] for name in METRICS]
-        assert told == pytest.approx(wanted, abs=1e-4)
+        assert [tree.metrics[name][place] for name in METRICS] == pytest.approx(wanted, abs=1e-4)
     assert tree.texts == len(TEXTS)
 
 
@@ -151,17 +150,14 @@ def test_a_sample_that_is_cut_is_that_of_all():
     strong = [each.number for each in chosen[0] if each.strata.get(1) == 3]
     wanted = sorted(range(90), key=lambda row: (-maxima[row, 1], keys[row]))[:4]
     assert sorted(strong) == sorted(wanted)
-    weak = [keys[each.number] for each in chosen[0] if each.strata.get(1) in (1, 2)]
-    assert max(weak) < 20
+    assert max([keys[each.number] for each in chosen[0] if each.strata.get(1) in (1, 2)]) < 20
 
 
 def test_the_largest_entry_is_kept_though_it_is_small():
-    weights = np.array([[0.997, 0.001, 0.002]] * 3)
-    indices, values = strongest_of_rows(weights)
+    indices, values = strongest_of_rows(np.array([[0.997, 0.001, 0.002]] * 3))
     assert indices.tolist() == [0, 3, 5, 6]
     assert values.tolist() == [0.997, 0.997, 0.002, 0.997]
-    many = np.full((2, 12), 1 / 12)
-    assert len(strongest_of_rows(many)[0]) == 16
+    assert len(strongest_of_rows(np.full((2, 12), 1 / 12))[0]) == 16
 
 
 def test_a_text_that_fails_costs_one_text(tmp_path):

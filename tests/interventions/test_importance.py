@@ -152,8 +152,7 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads(tokenizer):
 
 
 def test_pruning_in_order_ends_with_no_head_at_all(writer, objective):
-    order = gradient_importance(writer, objective).order
-    curve = pruning_curve(writer, objective, order, steps=4)
+    curve = pruning_curve(writer, objective, gradient_importance(writer, objective).order, steps=4)
     assert curve.counts == (0, 4, 8, 11, 15)
     with torch.no_grad(), hs.intervene(writer, Zero()):
         bare = torch.cat(list(objective.losses(writer)))
@@ -200,8 +199,7 @@ def test_a_text_that_cannot_be_read_costs_itself(bad, writer, tokenizer):
         pytest.skip("one token is enough of this tokenizer")
     with pytest.warns(UserWarning, match="text 1 .from 0. was left out"):
         found = next_word(tokenizer, [TEXTS[0], bad, TEXTS[2]])
-    good = next_word(tokenizer, [TEXTS[0], TEXTS[2]])
-    torch.testing.assert_close(found.batches, good.batches)
+    torch.testing.assert_close(found.batches, next_word(tokenizer, [TEXTS[0], TEXTS[2]]).batches)
     with pytest.warns(UserWarning, match="text 1 .from 0. was left out"):
         labelled = classification(tokenizer, [TEXTS[0], bad, TEXTS[2]], [0, 1, 2])
     assert labelled.batches[0]["labels"].tolist() == [0, 2]

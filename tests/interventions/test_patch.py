@@ -63,8 +63,7 @@ def test_positions_of_the_record_go_where_they_are_put(tokenizer):
     patch = hs.Patch(record=other, what="values", layer=0, heads=1, positions=[3, 1], source=[9, 5])
     own = hs.capture(model, tokenizer, TEXT)["self"].layer(0).values
     found = hs.capture(model, tokenizer, TEXT, interventions=[patch])["self"].layer(0).values
-    theirs = other["self"].layer(0).values
-    assert_close(found[1, [3, 1]], theirs[1, [9, 5]])
+    assert_close(found[1, [3, 1]], other["self"].layer(0).values[1, [9, 5]])
     rest = [at for at in range(own.shape[1]) if at not in (1, 3)]
     assert_close(found[1, rest], own[1, rest])
     assert_close(found[[0, 2]], own[[0, 2]])

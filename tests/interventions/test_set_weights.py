@@ -208,5 +208,4 @@ def test_other_heads_hand_on_the_same_to_the_last_bit(tokenizer):
             model(**inputs)
     hook.remove()
     intact, changed = (given.unflatten(-1, (layer.heads, -1))[0] for given in (seen[0], seen[-1]))
-    moved = (intact != changed).any(-1)
-    assert moved.nonzero().tolist() == [[2, 1], [4, 1]]
+    assert (intact != changed).any(-1).nonzero().tolist() == [[2, 1], [4, 1]]

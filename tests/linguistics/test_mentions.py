@@ -155,8 +155,7 @@ def test_litbank_has_the_known_baselines(shared):
     [("development", 1799, 52.20), ("validation", 392, 56.63), ("test", 1773, 50.08)],
 )
 def test_gap_has_the_known_baselines(shared, part, count, share):
-    found = read_coreference(shared / "gap" / f"gap-{part}.tsv")
-    assert shares(found)["all"][:2] == [count, share]
+    assert shares(read_coreference(shared / "gap" / f"gap-{part}.tsv"))["all"][:2] == [count, share]
 
 
 def test_schemas_ask_for_one_of_two(shared):

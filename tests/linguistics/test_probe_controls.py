@@ -96,8 +96,7 @@ def test_the_layers_of_a_mix():
 
 
 def test_vectors_are_read_from_text():
-    lines = ["3 2", "the 1 2\n", "cat 0.5 -1\n", ". 0 0\n"]
-    found = read_vectors(lines, {"cat", "."})
+    found = read_vectors(["3 2", "the 1 2\n", "cat 0.5 -1\n", ". 0 0\n"], {"cat", "."})
     assert {word: vector.tolist() for word, vector in found.items()} == {
         "cat": [0.5, -1],
         ".": [0, 0],

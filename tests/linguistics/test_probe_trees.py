@@ -40,8 +40,7 @@ def test_distances_are_shortest_paths(heads):
 @given(trees())
 def test_squared_distances_of_the_power_2_embedding_are_those_of_the_tree(heads):
     points = power2_embedding(heads)
-    apart = ((points[:, None] - points) ** 2).sum(-1)
-    assert apart.tolist() == tree_distances(heads).tolist()
+    assert ((points[:, None] - points) ** 2).sum(-1).tolist() == tree_distances(heads).tolist()
     assert (points**2).sum(-1).tolist() == tree_depths(heads).tolist()
 
 

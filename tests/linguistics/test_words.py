@@ -69,10 +69,9 @@ def test_max_keeps_what_a_sink_took(rng):
     maps = rng.random((2, 3, 4)) / 8
     found = word_maps(maps, [[0, 1], [2]], [[0], [1, 2, 3]], rows="max")
     np.testing.assert_allclose(found.sum(axis=-1)[:, 0], maps[:, :2].sum(axis=-1).mean(axis=-1))
-    largest = np.stack(
+    ratio = found[:, 0] / np.stack(
         [maps[:, :2, 0].max(axis=1), maps[:, :2, 1:].sum(axis=-1).max(axis=1)], axis=-1
     )
-    ratio = found[:, 0] / largest
     np.testing.assert_allclose(ratio[:, 0], ratio[:, 1])
 
 

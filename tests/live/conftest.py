@@ -36,8 +36,7 @@ class Page:
         return self.client.get(path, headers=self.headers, **options)
 
     def post(self, path, message, **headers):
-        kind = {"Content-Type": "application/json"}
-        given = self.headers | kind | headers
+        given = self.headers | {"Content-Type": "application/json"} | headers
         content = message if isinstance(message, bytes) else json.dumps(message)
         return self.client.post(path, content=content, headers=given)
 
@@ -73,8 +72,7 @@ def page_of(model, tokenizer, **options):
     if beside is not None:
         host.second = LiveModel(beside, tokenizer, records=live.records, **options)
     queue = ModelQueue(host.limits["queue"], host.limits["seconds"])
-    client = TestClient(live_application(host, TOKEN, queue), base_url="http://localhost")
-    page = Page(client)
+    page = Page(TestClient(live_application(host, TOKEN, queue), base_url="http://localhost"))
     page.live, page.queue = live, queue
     return page
 

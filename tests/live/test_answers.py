@@ -45,8 +45,7 @@ def llava():
 
 
 def asked(page, text=QUESTION, **more):
-    given = {"text": text, "image": PICTURE}
-    return page.lines("/answer", {"input": given, "tokens": 5} | more)
+    return page.lines("/answer", {"input": {"text": text, "image": PICTURE}, "tokens": 5} | more)
 
 
 def own(page, *interventions, **options):
@@ -69,8 +68,7 @@ def test_it_answers_as_python_does(seeing):
     assert (status, end["question"], end["text"]) == (200, QUESTION, wanted.text)
     assert [line["probability"] for line in tokens] == pytest.approx(wanted.probabilities, abs=1e-5)
     assert end["picture"] == hs.view(wanted).picture
-    header = seeing.get(f"/record/{end['id']}/header.json").json()
-    assert header["generation"]["stack"] == "text"
+    assert seeing.get(f"/record/{end['id']}/header.json").json()["generation"]["stack"] == "text"
 
 
 def test_other_heads_need_no_other_run(seeing):
@@ -95,8 +93,7 @@ def test_each_layer_says_its_own_and_the_last_one_what_the_model_says(seeing):
     given = {"text": QUESTION, "image": PICTURE}
     head, _ = seeing.ask(input=given)
     place = head["output"]["places"][-1]
-    message = {"page": "one", "input": given, "changes": [], "at": place["at"]}
-    answer = seeing.post("/lens", message)
+    answer = seeing.post("/lens", {"page": "one", "input": given, "changes": [], "at": place["at"]})
     assert answer.status_code == 200, answer.text
     layers = [each["predictions"] for each in answer.json()["layers"]]
     assert len(layers) == len(seeing.live.facts["stacks"][-1]["layers"]) > 1
@@ -112,8 +109,7 @@ def test_a_conversation_is_answered_in_its_form(llava):
         {"role": "assistant", "content": "no"},
         {"role": "user", "content": QUESTION},
     ]
-    given = {"messages": turns, "image": PICTURE}
-    lines = llava.lines("/answer", {"input": given, "tokens": 3})[1]
+    lines = llava.lines("/answer", {"input": {"messages": turns, "image": PICTURE}, "tokens": 3})[1]
     prompt = "user : <image> a cat assistant : no user : what is it assistant :"
     wanted = hs.answer(
         llava.live.model,

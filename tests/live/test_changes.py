@@ -36,8 +36,7 @@ def test_python_is_what_runs():
 
 
 def test_python_of_other_texts_captures_them():
-    mean = {"do": "mean", "layer": 0, "from": "a\nb"}
-    line = python_of([PATCH | {"queries": [1]}, mean])
+    line = python_of([PATCH | {"queries": [1]}, {"do": "mean", "layer": 0, "from": "a\nb"}])
     assert line == (
         "interventions=[hs.Patch(record=hs.capture(model, tokenizer, 'a dog; ~ sat'), "
         "what='output', layer=1, heads=[2], positions=[1]), "

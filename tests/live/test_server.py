@@ -108,15 +108,13 @@ def test_downloads_are_the_record_and_its_page(page, tmp_path):
     name = page.ask()[0]["id"]
     answer = page.get(f"/record/{name}/download")
     (tmp_path / "a.safetensors").write_bytes(answer.content)
-    record = hs.load(tmp_path / "a.safetensors")
-    assert record.texts == (TEXT,)
+    assert hs.load(tmp_path / "a.safetensors").texts == (TEXT,)
     assert "attachment" in answer.headers["content-disposition"]
     assert page.get(f"/record/{name}/page").text.startswith("<!doctype html>")
     chosen = page.get(f"/record/{name}/page", params={"selection": '{"layer": 2, "view": "text"}'})
     assert '"view":"text"' in chosen.text.replace(" ", "")
     for wrong in ("[1]", "{", '{"layer": 99}', '{"no": 1}'):
-        refused = page.get(f"/record/{name}/page", params={"selection": wrong})
-        assert refused.status_code == 400
+        assert page.get(f"/record/{name}/page", params={"selection": wrong}).status_code == 400
 
 
 def test_a_record_that_is_gone_is_410_and_comes_back_when_asked_again(monkeypatch):
@@ -198,14 +196,12 @@ def test_a_post_without_an_origin_is_refused(page):
 
 def test_bodies_are_counted_while_they_come(page):
     headers = page.headers | {"Content-Type": "application/json"}
-    parts = (b" " * 10_000 for _ in range(8))
-    answer = page.client.post("/ask", content=parts, headers=headers)
+    answer = page.client.post("/ask", content=(b" " * 10_000 for _ in range(8)), headers=headers)
     assert (answer.status_code, "65,536" in answer.json()["error"]) == (413, True)
 
 
 def test_answers_are_closed(page):
-    headers = page.get("/model.json").headers
-    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "default-src 'none'" in page.get("/model.json").headers["content-security-policy"]
     assert page.client.get("/").status_code == 200
     assert "model.js" in page.client.get("/").text
 
@@ -363,8 +359,7 @@ def test_a_page_that_goes_away_stops_its_run(page):
         "root_path": "",
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
     }
-    first = next(iter(page.live.model.modules()))
-    handle = first.register_forward_pre_hook(wait_for_stop)
+    handle = next(iter(page.live.model.modules())).register_forward_pre_hook(wait_for_stop)
     try:
         # In a thread of its own: a browser of other tests may hold this one's event loop.
         with ThreadPoolExecutor(1) as thread:

@@ -33,8 +33,7 @@ def test_it_writes_what_generate_writes(page):
 
 
 def test_changes_hold_while_it_writes(page):
-    message = {"input": {"text": TEXT}, "tokens": 3, "changes": [ZERO]}
-    _, lines = page.lines("/write", message)
+    _, lines = page.lines("/write", {"input": {"text": TEXT}, "tokens": 3, "changes": [ZERO]})
     with hs.intervene(page.live.model, hs.Zero(layer=0, heads=[1])):
         wanted = hs.generate(
             page.live.model, tiny_tokenizer(), TEXT, max_new_tokens=3, do_sample=False
@@ -152,8 +151,7 @@ def loss(model, at, number, *interventions):
 
 def test_every_head_in_turn(page):
     model = page.live.model
-    target = {"at": 3, "id": 7}
-    message = {"input": {"text": TEXT}, "target": target, "method": "exact"}
+    message = {"input": {"text": TEXT}, "target": {"at": 3, "id": 7}, "method": "exact"}
     _, lines = page.lines("/matters", message)
     *done, values = lines
     assert done == [{"done": number, "of": 15} for number in range(16)]

@@ -26,8 +26,7 @@ def unlike():
 
 
 def beside(page, a, b, **looking):
-    message = {"page": "one-beside", "a": a, "b": b, "looking": looking}
-    answer = page.post("/compare", message)
+    answer = page.post("/compare", {"page": "one-beside", "a": a, "b": b, "looking": looking})
     assert answer.status_code == 200, answer.text
     return unpacked(answer.content)
 
@@ -59,18 +58,16 @@ def test_the_second_model_reads_the_same(two):
     assert first["output"]["places"] != second["output"]["places"]
     model = tiny_model("gpt2", writes=True, seed=1)
     head, _ = beside(two, first["id"], second["id"])
-    comparison = compared(two, TEXT, TEXT, models=(two.live.model, model))
-    assert_moved(head["header"], comparison)
+    assert_moved(head["header"], compared(two, TEXT, TEXT, models=(two.live.model, model)))
     assert two.get("/model.json").json()["beside"] == "GPT2LMHeadModel"
 
 
 def test_of_other_heads_the_partners_are_told(unlike):
     first, second = unlike.ask()[0], unlike.ask(second=True)[0]
     head, _ = beside(unlike, first["id"], second["id"])
-    comparison = compared(
+    stack = compared(
         unlike, TEXT, TEXT, models=(unlike.live.model, tiny_model("llama", writes=True))
-    )
-    stack = comparison["self"]
+    )["self"]
     wanted = [[*own, *other] for own, other in zip(stack.cells, stack.partners, strict=True)]
     assert head["partners"]["self"] == wanted
     assert any(row[:2] != row[2:] for row in wanted)
@@ -81,8 +78,7 @@ def test_the_chunks_of_what_is_looked_at_come_with_it(two):
     looking = {"layer": 1, "heads": [3], "quantity": "difference"}
     head, chunks = beside(two, first["id"], second["id"], **looking)
     assert any("difference" in name for name in chunks)
-    header = two.get(f"/record/{head['id']}/header.json").json()
-    assert header["note"] == head["header"]["note"]
+    assert two.get(f"/record/{head['id']}/header.json").json()["note"] == head["header"]["note"]
 
 
 def test_two_models_share_what_may_be_kept(two):

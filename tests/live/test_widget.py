@@ -32,8 +32,7 @@ class Kernel:
     def ask(self, path, body=None):
         name = f"{path}{len(self.parts)}"
         more = {} if body is None else {"body": json.dumps(body)}
-        message = {"type": "ask", "id": name, "path": path} | more
-        self.widget._handle_custom_msg(message, [])
+        self.widget._handle_custom_msg({"type": "ask", "id": name, "path": path} | more, [])
         with self.ended:
             assert self.ended.wait_for(lambda: self.is_whole(name), 30)
         parts = self.parts[name]
@@ -84,8 +83,7 @@ def test_what_cannot_be_is_an_answer_and_it_goes_on(kernel):
 
 def test_lines_come_one_by_one(kernel):
     status, data = kernel.ask("write", question(tokens=3))
-    lines = [json.loads(line) for line in data.splitlines()]
-    assert (status, len(lines)) == (200, 4)
+    assert (status, len([json.loads(line) for line in data.splitlines()])) == (200, 4)
     # A part for each line, and an empty one that ends the answer.
     (parts,) = [parts for name, parts in kernel.parts.items() if name.startswith("write")]
     assert len(parts) == 5

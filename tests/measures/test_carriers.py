@@ -67,8 +67,7 @@ def test_chance_is_the_mean_over_all_sets(first, second, units):
 def test_overlap_of_sets_is_the_mean_over_pairs(rng):
     sets = rng.random((6, 9)) < 0.4
     sets[2] = False
-    members = [set(np.flatnonzero(row)) for row in sets if row.any()]
-    pairs = list(combinations(members, 2))
+    pairs = list(combinations([set(np.flatnonzero(row)) for row in sets if row.any()], 2))
     found, chance = set_overlap(sets)
     assert found == pytest.approx(np.mean([len(a & b) / len(a | b) for a, b in pairs]), abs=1e-12)
     assert chance == pytest.approx(

@@ -16,8 +16,7 @@ def test_effective_attention_gives_the_same_output_and_is_shortest(weights, rng)
 def test_it_follows_the_definition_with_the_null_space(weights, rng):
     vectors = rng.standard_normal((3, 7, 4))
     for head in range(3):
-        left = np.linalg.svd(vectors[head])[0]
-        null = left[:, 4:]
+        null = np.linalg.svd(vectors[head])[0][:, 4:]
         wanted = weights[head] - weights[head] @ null @ null.T
         np.testing.assert_allclose(effective_attention(weights, vectors)[head], wanted, atol=1e-9)
 

@@ -64,8 +64,7 @@ def test_after_the_first_layer_flow_is_rollout_is_the_layer(maps):
 
 def test_flow_of_a_network_drawn_by_hand():
     # two layers without residual; the middle lets through 0.25 and 0.75
-    maps = np.array([[[0.25, 0.75], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]])
-    found = flow(maps, residual=False)
+    found = flow(np.array([[[0.25, 0.75], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]]), residual=False)
     np.testing.assert_allclose(found, [[0.25, 0.75], [0.75 / 1.25, 0.5 / 1.25]], **EXACT)
 
 
@@ -74,8 +73,7 @@ def test_networkx_gives_the_same_flow_by_another_algorithm(maps):
 
     network = _flow._network(np.array(rolled(maps.tolist())[1]))
     for key in range(5):
-        ours = _flow._most(network, (3, 1), (0, key))
-        assert ours == networkx.maximum_flow_value(
+        assert _flow._most(network, (3, 1), (0, key)) == networkx.maximum_flow_value(
             network, (3, 1), (0, key), flow_func=networkx.algorithms.flow.dinitz
         )
 
@@ -116,8 +114,7 @@ def test_layers_without_attention_break_the_way_back():
 
 
 def test_a_stack_of_several_is_named():
-    model = tiny_model("bart")
-    record = hs.capture(model, tiny_tokenizer(), "a cat", target="the dog")
+    record = hs.capture(tiny_model("bart"), tiny_tokenizer(), "a cat", target="the dog")
     with pytest.raises(RecordError, match="'encoder', 'decoder', 'cross'; give one with stack="):
         rollout(record)
     np.testing.assert_array_equal(rollout(record, stack="encoder"), rollout(record["encoder"]))

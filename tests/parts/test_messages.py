@@ -20,15 +20,13 @@ def model():
 def said(message):
     """What templates leave of a message at least."""
     words = message["content"]
-    kept = words.rpartition("</think>")[2] if message["role"] == "assistant" else words
-    return kept.strip()
+    return (words.rpartition("</think>")[2] if message["role"] == "assistant" else words).strip()
 
 
 def owner_of(text, span, parts):
     """The part that has most of the characters of a token, by counting; None for the template."""
     at = [place for place in range(*span) if not text[place].isspace()] or list(range(*span))
-    names = [None, *[part.name for part in parts]]
-    counts = dict.fromkeys(names, 0)
+    counts = dict.fromkeys([None, *[part.name for part in parts]], 0)
     for place in at:
         own = [part.name for part in parts if any(a <= place < b for a, b in part.spans)]
         counts[own[0] if own else None] += 1
@@ -201,10 +199,7 @@ def test_messages_may_be_documents(model):
         ({"documents": ["a dog"]}, "question must be a string"),
         ({"documents": [], "question": "x"}, "No document was given; give one at least"),
         (DOCUMENTS | {"sytem": "Be short."}, r"\['sytem'\] was given beside"),
-        (
-            DOCUMENTS | {"image": "a.png"},
-            r"\['image'\] was given beside .* as an argument",
-        ),
+        (DOCUMENTS | {"image": "a.png"}, r"\['image'\] was given beside .* as an argument"),
         (DOCUMENTS | {"system": 3}, "system must be a string"),
         ({"documents": ["a dog"], "question": TALK[:1]}, "end with a question of the user"),
     ],
@@ -220,8 +215,7 @@ def test_a_turn_that_was_cut_off_is_named(model):
     tokenizer = tokenizer_of("bytes")
     tokenizer.chat_template = TEMPLATES["Phi"]
     whole = hs.capture(model, tokenizer, TALK)["self"].key
-    second = whole.parts[1].tokens[2]
-    short = tiny_model("gpt2", vocab_size=700, n_positions=second)
+    short = tiny_model("gpt2", vocab_size=700, n_positions=whole.parts[1].tokens[2])
     with pytest.warns(UserWarning, match="No token stands for assistant; user 2, so left out"):
         side = hs.capture(short, tokenizer, TALK, truncate=True)["self"].key
     assert [part.name for part in side.parts] == ["system", "user 1"]

@@ -24,8 +24,7 @@ TEXT = 'The code is 3.5. "Is it?" A dog\nsat... It ran\n\nX\n\n\n' + "".join(CHI
 
 def read(text, *cuts):
     """Tokens of a text that is cut after these characters."""
-    ends = [0, *cuts, len(text)]
-    spans = tuple(pairwise(ends))
+    spans = tuple(pairwise([0, *cuts, len(text)]))
     pieces = tuple(text[a:b] for a, b in spans)
     return Tokens(pieces=pieces, texts=(text,), offsets=spans, special=(False,) * len(spans))
 
@@ -129,8 +128,7 @@ def test_a_token_in_two_parts_is_of_the_one_with_most_of_it(cuts, wanted):
 def test_marks_and_special_tokens_are_of_no_part():
     text = "<s>a bc<s>"
     spans = ((0, 3), (3, 4), (4, 5), (5, 7), (7, 10))
-    pieces = tuple(text[a:b] for a, b in spans)
-    tokens = Tokens(pieces=pieces, texts=(text,), offsets=spans)
+    tokens = Tokens(pieces=tuple(text[a:b] for a, b in spans), texts=(text,), offsets=spans)
     assert [part.tokens for part in parts_of(tokens, [("all", 0, 10)])] == [(1, 2, 3)]
     assert [part.tokens for part in parts_of(tokens, [("half", 4, 6)])] == [(2, 3)]
     with pytest.warns(UserWarning, match="No token stands for less"):

@@ -7,18 +7,7 @@ from headscope import Layer, ModelFacts, Record, Stack, Tokens
 
 VOCABULARY = (
     *("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper", "green", "window"),
-    *(
-        "garden",
-        "bread",
-        "letter",
-        "silver",
-        "market",
-        "winter",
-        "castle",
-        "butter",
-        "finger",
-        "forest",
-    ),
+    *"garden bread letter silver market winter castle butter finger forest".split(),
 )
 
 
@@ -73,17 +62,7 @@ def record_of(maps, tokens):
     return Record(stacks={"self": stack}, model=ModelFacts(name="planted"))
 
 
-NAMES = (
-    "next",
-    "previous",
-    "same",
-    "same-other",
-    "delimiter",
-    "bag",
-    "first-token",
-    "induction",
-    "uniform",
-)
+NAMES = "next previous same same-other delimiter bag first-token induction uniform".split()
 
 
 @pytest.fixture(scope="session")

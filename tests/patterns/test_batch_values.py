@@ -119,8 +119,7 @@ def one_by_one(stack, patterns=PATTERNS, mean=None):
 def test_rows_of_a_batch_are_those_of_each_text(seed, count, length, kind, placed):
     length = max(length, 5) if kind == "sliding" else length
     made = records(seed, count, max(length, 4), kind=kind)
-    rng = np.random.default_rng(seed)
-    mean = rng.random((6, 70, 70)) if placed else None
+    mean = np.random.default_rng(seed).random((6, 70, 70)) if placed else None
     values = Tally(position_mean=mean).measured(TextBatch.of(made))[1]
     for own, record in zip(values, made, strict=True):
         wanted = one_by_one(record["self"], mean=mean)
@@ -147,8 +146,7 @@ def test_cross_attention_and_patterns_of_ones_own_are_measured_text_by_text():
     patterns = (*PATTERNS, *own)
     values = Tally(patterns).measured(TextBatch.of(made))[1]
     for at, record in enumerate(made):
-        wanted = one_by_one(record["cross"], patterns)
-        np.testing.assert_allclose(values[at], wanted, rtol=1e-12)
+        np.testing.assert_allclose(values[at], one_by_one(record["cross"], patterns), rtol=1e-12)
 
 
 def _called(sides, piece):

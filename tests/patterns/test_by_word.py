@@ -80,8 +80,7 @@ def evidence(found, head, pattern):
 
 
 def baseline(found, name, pattern):
-    values = found.values[found.tally.rows.index(f"{pattern}:{name}")]
-    return dict(enumerate(values.tolist()))
+    return dict(enumerate(found.values[found.tally.rows.index(f"{pattern}:{name}")].tolist()))
 
 
 def test_heads_of_parts_of_speech_do_not_heed_words(found):

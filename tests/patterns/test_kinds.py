@@ -143,8 +143,7 @@ def test_a_causal_text_rests_on_its_first_token_and_has_no_next(rng):
     mask = Mask.causal(8, 8)
     onto_first = np.zeros((8, 8))
     onto_first[:, 0] = 1
-    facts = text_facts(stack_of(onto_first[None], tokens, visible=mask))
-    assert facts.causal
+    assert text_facts(stack_of(onto_first[None], tokens, visible=mask)).causal
     numbers = numbers_of(onto_first, tokens, mask)
     assert KINDS[int(numbers["kind"])] == "resting"
     assert np.isnan(numbers["next"])
@@ -240,8 +239,7 @@ def test_a_row_that_sees_one_word_alone_does_not_count():
 
 
 def test_heads_are_measured_together_as_alone(rng, monkeypatch):
-    weights = random_weights(rng, (3, 10, 10))
-    of_pair = stack_of(weights)
+    of_pair = stack_of(random_weights(rng, (3, 10, 10)))
     together = head_kinds(of_pair).values
     monkeypatch.setattr(_kinds, "MOST_AT_ONCE", 0)
     np.testing.assert_allclose(head_kinds(of_pair).values, together, rtol=1e-12)

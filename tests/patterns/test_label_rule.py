@@ -98,8 +98,7 @@ def test_same_leaves_the_word_itself_out():
     for number in range(24):
         tokens = Tokens(pieces=("[CLS]", *(f"{each}{number}" for each in words), "[SEP]"))
         itself, elsewhere = np.eye(22), np.eye(22)[np.where(np.arange(22) % 21, other, 0)]
-        even = np.full((22, 22), 1 / 22)
-        made.append(record_of([itself, (elsewhere + even) / 2], tokens))
+        made.append(record_of([itself, (elsewhere + np.full((22, 22), 1 / 22)) / 2], tokens))
     found = {label.head: label for label in heads(made).all_labels if label.pattern == "same"}
     assert found[0].score == 0
     assert found[1].score > 0.5
@@ -119,16 +118,14 @@ def test_a_label_needs_its_p_corrected(planted_records):
 
 def test_too_few_texts_give_candidates(planted_records):
     few, enough = heads(planted_records[:8]), heads(planted_records)
-    told = {(label.pattern, label.head) for label in few.candidates}
-    assert told >= {(label.pattern, label.head) for label in enough.labels} - {
-        ("same-other", NAMES.index("same"))
-    }
+    assert {(label.pattern, label.head) for label in few.candidates} >= {
+        (label.pattern, label.head) for label in enough.labels
+    } - {("same-other", NAMES.index("same"))}
     assert not enough.candidates
     lines = few.table().splitlines()
     assert lines[0].split()[-1] == "labels"
     assert re.split(r"\s{2,}", lines[1])[-1] == "-"
-    below = lines.index("head  candidates")
-    assert lines[below + 1].startswith("0-0   next 0.90 [0.90, 0.90],")
+    assert lines[lines.index("head  candidates") + 1].startswith("0-0   next 0.90 [0.90, 0.90],")
     assert max(map(len, lines)) <= 100
     assert "8 texts are too few" in str(few)
     assert "(candidate: too few texts to tell)" in str(few.head(0, 0))
@@ -253,8 +250,7 @@ def test_heads_of_chance_score_what_even_rows_do():
     """
     pieces = ("[CLS]", "a", "b", "a", ".", "c", "\n", "[SEP]", "a", "d", "c", "e", "b", "[SEP]")
     tokens = Tokens(pieces=pieces, segments=(0,) * 8 + (1,) * 6)
-    rng = np.random.default_rng(7)
-    raised = np.exp(2 * rng.standard_normal((4000, len(pieces), len(pieces))))
+    raised = np.exp(2 * np.random.default_rng(7).standard_normal((4000, len(pieces), len(pieces))))
     visible = np.ones((len(pieces), len(pieces)), bool)
     maps = AttentionMaps(
         raised / raised.sum(axis=2, keepdims=True), QueryKeyTokens(tokens, tokens), visible

@@ -24,8 +24,7 @@ def results(planted_records):
     live = hs.mechanism(
         hs.capture_many(tiny_model("bert"), tiny_tokenizer(), ["the cat", "it sat on me"])
     )
-    once = heads(planted_records[0])
-    return {"heads": found, "one text": once, "mechanism": live}
+    return {"heads": found, "one text": heads(planted_records[0]), "mechanism": live}
 
 
 @pytest.mark.parametrize("name", ["heads", "one text", "mechanism"])
@@ -89,8 +88,7 @@ def test_types_are_those_of_numbers_truths_and_words(results):
     ]
     frame = results["heads"].to_pandas()
     assert frame["score"].dtype == np.float64
-    best = frame[frame["holds"]].groupby("pattern", sort=False)["score"].max()
-    assert best["next"] == max(
+    assert frame[frame["holds"]].groupby("pattern", sort=False)["score"].max()["next"] == max(
         label.score for label in results["heads"].labels if label.pattern == "next"
     )
     import polars

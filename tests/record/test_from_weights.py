@@ -93,10 +93,7 @@ def test_the_users_array_is_not_kept(weights):
         ),
         (lambda w: {"weights": [[[[1, 2], [3]]]], "tokens": TOKENS}, "not an array of numbers"),
         (lambda w: {"weights": np.log(w), "tokens": TOKENS}, "are these scores before softmax"),
-        (
-            lambda w: {"weights": np.float32(1), "tokens": TOKENS},
-            "attention is .*1.0.*; give one",
-        ),
+        (lambda w: {"weights": np.float32(1), "tokens": TOKENS}, "attention is .*1.0.*; give one"),
     ],
 )
 def test_what_does_not_fit_is_refused(weights, arguments, message):

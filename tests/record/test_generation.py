@@ -69,8 +69,7 @@ def test_what_does_not_fit_is_said(changes, message):
 
 
 def record_of(found, ids=None):
-    plain = random_record(queries=6, keys=7)
-    stack = plain["cross"]
+    stack = random_record(queries=6, keys=7)["cross"]
     query = dataclasses.replace(stack.query, ids=ids)
     return Record(stacks={"cross": dataclasses.replace(stack, query=query)}, generation=found)
 

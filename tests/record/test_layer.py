@@ -85,8 +85,7 @@ def test_rows_that_see_nothing_are_zero_and_said_to_be_dead(qk):
 
 
 def test_huge_scores_do_not_overflow(qk):
-    layer = Layer(layer=0, **qk | {"scale": 1e4})
-    np.testing.assert_allclose(layer.weights_of().sum(-1), 1)
+    np.testing.assert_allclose(Layer(layer=0, **qk | {"scale": 1e4}).weights_of().sum(-1), 1)
 
 
 def test_a_layer_is_frozen(weights):

@@ -33,8 +33,7 @@ def band(queries, keys, before, after):
 
 
 def chunks(size, length, phase=0):
-    places = np.arange(size)
-    number = (places + phase) // length
+    number = (np.arange(size) + phase) // length
     return (number[:, None] == number) & np.tri(size, dtype=bool)
 
 

@@ -61,8 +61,7 @@ def test_a_layer_gives_queries_and_keys_before_positions(rng):
     layer = Layer(layer=0, queries=rotary.turned(queries), keys=rotary.turned(keys), rotary=rotary)
     for found, wanted in zip(layer.before_positions(), (queries, keys), strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-12)
-    plain = Layer(layer=0, queries=queries, keys=keys)
-    assert_close(plain.before_positions()[0], queries)
+    assert_close(Layer(layer=0, queries=queries, keys=keys).before_positions()[0], queries)
 
 
 @given(

@@ -15,10 +15,9 @@ def test_bare_pieces_get_labels_marks_and_segments():
 
 
 def test_continues_follows_words_within_a_segment():
-    tokens = Tokens(
+    assert Tokens(
         pieces=("a", "b", "c", "d", "e"), words=(0, 0, None, 1, 1), segments=(0, 0, 0, 0, 1)
-    )
-    assert tokens.continues == (False, True, False, False, False)
+    ).continues == (False, True, False, False, False)
 
 
 def test_take_keeps_everything_of_the_kept():
@@ -140,8 +139,7 @@ def test_bare_pieces_of_bytes_are_shown_as_the_text():
     ],
 )
 def test_bare_pieces_make_words_by_the_marks_of_their_vocabulary(pieces, words):
-    tokens = Tokens(pieces=tuple(pieces.split()))
-    assert tokens.whole_words.names == tuple(words.split())
+    assert Tokens(pieces=tuple(pieces.split())).whole_words.names == tuple(words.split())
 
 
 @pytest.mark.parametrize(

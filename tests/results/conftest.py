@@ -12,9 +12,7 @@ from headscope.linguistics import Mention, Passage, Sentence
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.faithfulness import counts_of
 from headscope.studies.probe._result import CONTROL, PROBE, Score
-from headscope.testing import (
-    random_record,
-)
+from headscope.testing import random_record
 
 KEPT = Path(__file__).parent / "kept"
 TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
@@ -22,8 +20,7 @@ TOKENS = ("a", "bee", "on", "a", "rock", "in", "rain")
 
 def planted(seed, *, follows):
     """Two layers of three heads; head 1-2 looks at the token before where it follows."""
-    rng = np.random.default_rng(seed)
-    weights = rng.dirichlet(np.ones(len(TOKENS)), (2, 3, len(TOKENS)))
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(TOKENS)), (2, 3, len(TOKENS)))
     if follows:
         before = np.maximum(np.arange(len(TOKENS)) - 1, 0)
         weights[1, 2] = 0.02 / len(TOKENS)
@@ -132,11 +129,7 @@ def sentence(number):
     heads = (0, *(1 + at // 2 for at in range(len(words) - 1)))
     relations = ("root", *(("det", "obj")[at % 2] for at in range(len(words) - 1)))
     return Sentence(
-        name=f"s{number}",
-        words=words,
-        heads=heads,
-        relations=relations,
-        document=f"d{number // 3}",
+        name=f"s{number}", words=words, heads=heads, relations=relations, document=f"d{number // 3}"
     )
 
 

@@ -38,8 +38,7 @@ def test_documents_and_null_distances_are_kept(tmp_path):
 
 def test_nearest_heads_of_another_text_are_kept(tmp_path):
     a = random_record(layers=2, heads=3, seed=1)
-    b = random_record(layers=3, heads=2, seed=2)
-    result = hs.compare(a, b, heads="best")
+    result = hs.compare(a, random_record(layers=3, heads=2, seed=2), heads="best")
     again = hs.load(hs.save(result, tmp_path / "c.safetensors"))
     assert again["cross"].partners == result["cross"].partners
     assert again["cross"].candidates == 6

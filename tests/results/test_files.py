@@ -11,11 +11,7 @@ import headscope as hs
 from headscope.patterns import Pattern
 from headscope.results import Result
 from headscope.storage import RecordFile
-from headscope.studies import (
-    AlignmentStudy,
-    Coreference,
-    Relations,
-)
+from headscope.studies import AlignmentStudy, Coreference, Relations
 from headscope.testing import random_record
 
 KEPT = Path(__file__).parent / "kept"

@@ -29,8 +29,7 @@ def entered(monkeypatch):
 
 
 def test_every_kind_that_is_drawn_is_that_of_a_result():
-    heads = hs.heads([random_record(seed=seed) for seed in range(2)])
-    assert drawing_of(heads) is not None
+    assert drawing_of(hs.heads([random_record(seed=seed) for seed in range(2)])) is not None
     assert view_of(hs.compare(random_record(seed=1), random_record(seed=2))) is not None
 
 
@@ -66,8 +65,7 @@ def test_a_page_of_a_result_holds_words_figure_and_tables_and_no_script():
     assert "&lt;script&gt;" in page.html
     assert heads.summary in html.unescape(page.html)
     assert page.html.count("<table>") == heads._repr_html_().count("<table>")
-    picture = page.html.partition("base64,")[2].partition('"')[0]
-    assert base64.b64decode(picture) == heads.figure(
+    assert base64.b64decode(page.html.partition("base64,")[2].partition('"')[0]) == heads.figure(
         theme="dark", title="<script>alert(1)</script>"
     ).to_bytes("svg")
     assert page._repr_html_().endswith(page.body)
@@ -82,8 +80,7 @@ def test_a_page_of_a_result_holds_words_figure_and_tables_and_no_script():
 
 
 def test_a_page_says_why_there_is_no_figure():
-    page = hs.view(Relations())
-    assert "No figure: No sentence was counted" in page.html
+    assert "No figure: No sentence was counted" in hs.view(Relations()).html
 
 
 def test_what_is_missing_is_said_in_one_sentence():

@@ -49,8 +49,7 @@ class Tags(HTMLParser):
 
 def test_no_line_of_any_result_is_longer_than_100():
     for found in results():
-        lines = str(found).splitlines()
-        assert max(map(len, lines)) <= 100, type(found).__name__
+        assert max(map(len, str(found).splitlines())) <= 100, type(found).__name__
         assert len(repr(found).splitlines()) == 1
 
 
@@ -88,18 +87,9 @@ def test_strings_of_strangers_are_escaped():
     study.sums.facts["model"] = HOSTILE
     study.left_out = {HOSTILE: HOSTILE}
     assert "<script>" not in study._repr_html_()
-    assert Tags(study._repr_html_()).seen == {
-        "p",
-        "div",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "small",
-    }
+    assert Tags(study._repr_html_()).seen == set(
+        "p div table caption thead tbody tr th td small".split()
+    )
     table = TextTable((Column(HOSTILE, (HOSTILE,), HOSTILE),), title=HOSTILE)
     assert "<script>" not in table.html()
 
@@ -130,10 +120,9 @@ def test_long_cells_are_wrapped_in_their_column():
     assert max(map(len, lines)) <= 100
     assert [line[:3] for line in lines] == ["hea", "0-0", "   ", "0-1"]
     assert " ".join(text.replace("0-0", "").split()).startswith(f"head labels {words} 0-1")
-    squeezed = str(
+    assert str(
         TextTable.of_rows([("head", "a", "labels"), ("0-0", "x" * 60, words)], wraps=("labels",))
-    )
-    assert squeezed.splitlines()[0].split() == ["head", "a", "labels"]
+    ).splitlines()[0].split() == ["head", "a", "labels"]
 
 
 def test_numbers_stand_on_the_right_where_that_is_wanted():
@@ -145,8 +134,7 @@ def test_numbers_stand_on_the_right_where_that_is_wanted():
 
 @pytest.mark.parametrize("inset", ["", "  "])
 def test_text_is_wrapped_between_words_and_keeps_its_inset(inset):
-    text = wrapped(f"{inset}{'word ' * 40}\nshort\n\nlast")
-    lines = text.splitlines()
+    lines = wrapped(f"{inset}{'word ' * 40}\nshort\n\nlast").splitlines()
     assert max(map(len, lines)) <= 100
     assert lines[1].startswith(f"{inset}word")
     assert lines[-3:] == ["short", "", "last"]

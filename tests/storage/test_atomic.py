@@ -193,8 +193,7 @@ def test_file_and_folder_are_on_the_disk_when_a_save_returns(tmp_path, monkeypat
     synced, path = [], tmp_path / "file.safetensors"
 
     def sync(handle):
-        there = os.fstat(handle)
-        synced.append((there.st_ino, path.exists()))
+        synced.append((os.fstat(handle).st_ino, path.exists()))
 
     monkeypatch.setattr(os, "fsync", sync)
     save(path)

@@ -15,9 +15,7 @@ import headscope as hs
 from headscope.linguistics import read_coreference, read_treebank
 from headscope.patterns import load_tally
 from headscope.storage import given_labels, given_pairs, read_rows
-from headscope.studies import (
-    read_aligned_pairs,
-)
+from headscope.studies import read_aligned_pairs
 
 from ..full_record import full_record
 from ..mutants import mutants

@@ -82,9 +82,8 @@ def test_a_small_file_does_not_unpack_to_much(tmp_path):
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, said=np.full(250 * 2**20, 32, np.uint8))
     assert path.stat().st_size < 300_000
-    run = subprocess.run(
+    said, grown = subprocess.run(
         [sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, check=True
-    )
-    said, grown = run.stdout.splitlines()
+    ).stdout.splitlines()
     assert "and would unpack to 262,144,128" in said
     assert int(grown) < 40_000  # kB

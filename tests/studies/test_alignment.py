@@ -45,8 +45,7 @@ def spread(tokens, word_row, rng):
     row = np.zeros(len(tokens))
     words = words_of(tokens)
     for number, positions in enumerate(words.tokens):
-        shares = rng.dirichlet(np.ones(len(positions)))
-        row[list(positions)] = word_row[number] * shares
+        row[list(positions)] = word_row[number] * rng.dirichlet(np.ones(len(positions)))
     row[-1] = max(0.0, 1 - sum(word_row))
     return row
 
@@ -124,13 +123,11 @@ def test_planted_maps_align_every_word(pairs, state):
     study = study_of(pairs, state=state)
     assert study.error_rates("weight", state)[0, 1] == 0
     assert study.intervals("weight", state)[0, 1].tolist() == [0, 0]
-    other = "output" if state == "input" else "input"
-    assert study.error_rates("weight", other)[0, 1] > 0.25
+    assert study.error_rates("weight", "output" if state == "input" else "input")[0, 1] > 0.25
 
 
 def test_shifted_maps_have_the_known_rate(pairs):
-    study = study_of(pairs, move=1)
-    assert study.error_rates("weight")[0, 1] == 1
+    assert study_of(pairs, move=1).error_rates("weight")[0, 1] == 1
     possible = [
         AlignedPair(
             pair.source, pair.target, pair.sure, frozenset({((place + 1) % len(pair.sure), target)})

@@ -9,12 +9,7 @@ import pytest
 import headscope as hs
 from headscope import FileError, ModelError, RecordError
 from headscope.capturing import random_twin
-from headscope.studies import (
-    AlignedPair,
-    AlignmentStudy,
-    Relations,
-    read_aligned_pairs,
-)
+from headscope.studies import AlignedPair, AlignmentStudy, Relations, read_aligned_pairs
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -42,8 +37,7 @@ def test_random_weights_stand_beside(translator, tmp_path):
     wanted = hs.alignment_study(random_twin(model), tokenizer, PAIRS)
     assert_close(found.control.columns(), wanted.columns())
     assert found.columns()["random_aer"] == wanted.columns()["aer"] != found.columns()["aer"]
-    again = AlignmentStudy.load(found.save(tmp_path / "a.safetensors"))
-    assert again.columns() == found.columns()
+    assert AlignmentStudy.load(found.save(tmp_path / "a.safetensors")).columns() == found.columns()
     named = [dataclasses.replace(pair, name=f"pair {number}") for number, pair in enumerate(PAIRS)]
     parts = [
         hs.alignment_study(model, tokenizer, part, random_weights=True)

@@ -50,8 +50,7 @@ def test_shares_are_of_the_prompts(found):
 
 def test_the_planted_heads_are_found(found):
     assert found.best_heads(1) == [(2, 0)]
-    table = found.to_pandas().set_index(["layer", "head"])
-    head = table.loc[(2, 0)]
+    head = found.to_pandas().set_index(["layer", "head"]).loc[(2, 0)]
     assert head["share"] > 0.7
     assert (head["agrees"], head["copies"]) == (1, pytest.approx(1, abs=0.3))
     assert head["share_low"] <= head["share"] <= head["share_high"]

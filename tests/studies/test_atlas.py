@@ -104,8 +104,7 @@ def test_it_is_kept_and_loaded_and_goes_on(folder, wanted, tmp_path):
     result = over(folder, texts, groups, out=out)
     assert_close(kept_of(result), kept_of(wanted))
     (out / "parts" / "000001.safetensors").unlink()
-    again = over(folder, texts, groups, out=out)
-    assert_close(kept_of(again), kept_of(wanted))
+    assert_close(kept_of(over(folder, texts, groups, out=out)), kept_of(wanted))
     for path in (out, out / "result.safetensors", result.save(tmp_path / "atlas.safetensors")):
         loaded = hs.load(path)
         assert_close(kept_of(loaded), kept_of(wanted))

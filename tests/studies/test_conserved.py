@@ -102,7 +102,6 @@ def test_a_notebook_a_run_and_an_ablation_tell_it_too(given, tmp_path):
     assert "<p>Left out: 1 of 3 texts</p>" in hs.norm_study(*given, texts, **quiet)._repr_html_()
     run = hs.heads(*given, texts, out=tmp_path / "run", progress=False, battery=False, **quiet)
     assert "Left out: 1 of 3 texts" in str(run)
-    task = next_word(given[1], [*TEXTS[:2], ""], **quiet)
-    found = hs.ablate(given[0], task, random_weights=True)
+    found = hs.ablate(given[0], next_word(given[1], [*TEXTS[:2], ""], **quiet), random_weights=True)
     assert "Left out: 1 of 3 examples" in str(found)
     assert "Left out" not in str(hs.ablate(given[0], next_word(given[1], texts[:2])))

@@ -51,16 +51,14 @@ def record_of(passage, *planted):
     for place, looked_at in enumerate(planted):
         weights[1, place] = 0
         for row, word in enumerate(word_of):
-            target = word_of.index(looked_at[word]) if word in looked_at else 0
-            weights[1, place, row, target] = 1
+            weights[1, place, row, (word_of.index(looked_at[word]) if word in looked_at else 0)] = 1
     return hs.from_weights(list(weights), tokens, model="planted")
 
 
 def by_rule(passage, rule):
     answers = {}
     for question in passage.questions:
-        found = rule(passage, question)
-        answers[question.mention.head] = question.candidates[found].head
+        answers[question.mention.head] = question.candidates[rule(passage, question)].head
     return answers
 
 
@@ -137,8 +135,7 @@ def test_kinds_and_groups_make_up_all(study):
 
 
 def test_tables_and_pictures_hold_every_kind(study, tmp_path):
-    columns = study.columns()
-    assert columns["candidates"] == ["mentions"] * 6 + ["words"] * 6
+    assert study.columns()["candidates"] == ["mentions"] * 6 + ["words"] * 6
     assert study.to_arrow().num_rows == 12
     assert "among the heads of the candidate mentions:" in str(study)
     assert "among all other words:" in str(study)

@@ -89,10 +89,7 @@ def test_a_classifier_moves_over_its_classes(reader):
     found = hs.effect(model, reader[1], ("the cat", "it sat"), interventions=[change])
     p, q = (
         model_logits.softmax(-1)[0]
-        for model_logits in (
-            _pair_logits(model, reader[1]),
-            _pair_logits(model, reader[1], change),
-        )
+        for model_logits in (_pair_logits(model, reader[1]), _pair_logits(model, reader[1], change))
     )
     assert found.output.kind == "classes"
     assert found.output.values == pytest.approx([float((p * (p / q).log()).sum())], rel=1e-6)

@@ -8,13 +8,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import (
-    InterventionError,
-    ModelError,
-    RecordError,
-    TextError,
-    faithfulness,
-)
+from headscope import InterventionError, ModelError, RecordError, TextError, faithfulness
 from headscope.capturing import random_twin
 from headscope.cli import run
 from headscope.studies import CounterfactualAttention
@@ -27,11 +21,6 @@ from ..close import assert_same_numbers, numbers_before
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
 QUIET = CounterfactualAttention(permutations=0)
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 @pytest.fixture(scope="module")

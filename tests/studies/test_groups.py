@@ -34,8 +34,7 @@ def test_labels_are_told_over_documents():
     rows = found.tally.rows
     label = next(each for each in found.all_labels if each.texts == 6)
     cell = found.cells.index((label.layer, label.head))
-    batches = [found.tally.measured(each)[1] for each in records]
-    values = np.concatenate(batches)[:, :, cell]
+    values = np.concatenate([found.tally.measured(each)[1] for each in records])[:, :, cell]
     scores = values[:, [rows.index(label.pattern)]]
     low, high = interval(scores, groups=GROUPS)[0]
     # Documents are drawn in another order.

@@ -19,11 +19,6 @@ def model():
     return tiny_model("bert")
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
-
 def same(found, wanted):
     assert_close(found.tally.sums["sums"], wanted.tally.sums["sums"])
     assert [label.against for label in found.all_labels] == [
@@ -118,8 +113,7 @@ def test_runs_of_repeated_tokens_decide_induction(model, tokenizer, tmp_path):
 def test_bad_input_is_refused(model, tokenizer):
     record = hs.capture(model, tokenizer, "a cat")
     with pytest.raises(
-        RecordError,
-        match=r"random_weights, position_mean, related=True needs a model to",
+        RecordError, match=r"random_weights, position_mean, related=True needs a model to"
     ):
         hs.heads(record, random_weights=True, position_mean=True, related=True)
     with pytest.raises(RecordError, match=r"tokenizer, truncate belong to a model and texts"):
@@ -151,13 +145,11 @@ def test_the_map_of_heads_is_that_of_their_distances(model, tokenizer):
 
 
 def test_copies_of_a_text_are_one_document(model, tokenizer):
-    text = "the cat sat on the mat"
-    copies = hs.heads(model, tokenizer, [text] * 24, battery=False)
+    copies = hs.heads(model, tokenizer, ["the cat sat on the mat"] * 24, battery=False)
     assert not copies.labels
     assert copies.documents == 1
     assert "24 texts, 1 different" in copies.summary
-    mixed = hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], battery=False)
-    assert mixed.documents == len(TEXTS)
+    assert hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], battery=False).documents == len(TEXTS)
     documents = ["a", "a", "b", "b", "c"]
     grouped = hs.heads(model, tokenizer, [*TEXTS, TEXTS[0]], groups=documents, battery=False)
     assert grouped.documents == 2

@@ -65,8 +65,7 @@ def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
     result = over(folder, texts, groups, out=out, position_mean=True, battery=False)
     maps = MapSum(len(result.cells), 30)
     for number, record in enumerate(hs.capture_many(folder, texts=texts)):
-        weights = [layer.weights_of() for layer in record["self"]]
-        maps.update(str(number), np.concatenate(weights))
+        maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
     given = over(folder, texts, groups, position_mean=maps.mean, battery=False)
     without = over(folder, texts, groups, battery=False)
     higher = 0

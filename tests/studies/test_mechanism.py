@@ -122,8 +122,7 @@ def test_the_score_reading_sums_to_the_score_met_on_average(records):
 def test_neurons_by_position(found):
     shares = found.carried_at(3, NEXT)
     assert shares.shape == (64, FEATURES)
-    inside = shares[1:5]
-    assert (inside.argmax(axis=1) == np.arange(1, 5)).all()
+    assert (shares[1:5].argmax(axis=1) == np.arange(1, 5)).all()
     assert np.isnan(shares[40:]).all()
     assert (found.carried_at(3, SEP)[1:5, 5] == 1).all()
 

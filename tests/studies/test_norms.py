@@ -8,10 +8,7 @@ from headscope import RecordError
 from headscope.cli import run
 from headscope.record import Contributions
 from headscope.studies import NormStudy
-from headscope.studies.norm_study import (
-    CLASSES,
-    classes_of,
-)
+from headscope.studies.norm_study import CLASSES, classes_of
 from headscope.testing import random_weights
 
 from ..close import assert_close, assert_same_numbers, numbers_before

@@ -6,13 +6,6 @@ import torch
 
 from headscope import faithfulness
 from headscope.studies import CounterfactualAttention
-from headscope.testing import tiny_tokenizer
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
-
 
 PLANTED = "c"
 

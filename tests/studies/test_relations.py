@@ -5,13 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope import RecordError
-from headscope.linguistics import (
-    OFFSETS,
-    Sentence,
-    Treebank,
-    offset_heads,
-    read_treebank,
-)
+from headscope.linguistics import OFFSETS, Sentence, Treebank, offset_heads, read_treebank
 from headscope.studies import Relations
 from headscope.testing import random_weights
 
@@ -158,8 +152,7 @@ def test_an_offset_that_leaves_the_sentence_is_right_by_chance(bank):
 
 
 def test_a_few_sentences_are_too_few(bank):
-    few = study_of(bank.sentences[:2], gold)
-    assert "Too few to judge any head: 2 documents" in few.summary
+    assert "Too few to judge any head: 2 documents" in study_of(bank.sentences[:2], gold).summary
     assert "Too few" not in study_of(bank, gold).summary
 
 
@@ -234,8 +227,7 @@ def test_studies_add_up_and_are_kept(bank, tmp_path):
             sentence, hs.from_weights(list(weights), tokens, model="planted")
         )
     assert str(left + right) == str(whole)
-    kept = Relations.load(left.save(tmp_path / "left.safetensors"))
-    assert str(kept + right) == str(whole)
+    assert str(Relations.load(left.save(tmp_path / "left.safetensors")) + right) == str(whole)
     assert Relations.load(Relations().save(tmp_path / "none.safetensors")).sentences == 0
     for other in ({"rows": "max"}, {"trees": False}, {"universal": True}, {"stack": "encoder"}):
         with pytest.raises(RecordError, match="One was counted with"):

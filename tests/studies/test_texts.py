@@ -44,8 +44,7 @@ def test_a_study_of_texts(name, given, tmp_path):
     assert not any(key.startswith("random_") for key in same.columns())
     for key in beside:
         assert_close(found.columns()[key], twin.columns()[key.removeprefix("random_")])
-    again = hs.load(found.save(tmp_path / "a.safetensors"))
-    assert str(again) == str(found)
+    assert str(hs.load(found.save(tmp_path / "a.safetensors"))) == str(found)
     with pytest.raises(RecordError, match="random_weights=True needs a model to run"):
         study(records, random_weights=True)
     with pytest.raises(RecordError, match=f"{name} has no option 'patterns'"):
@@ -55,10 +54,8 @@ def test_a_study_of_texts(name, given, tmp_path):
 def test_heads_and_ablation_say_how_long_texts_are(given, tmp_path):
     from transformers import AutoModelForCausalLM
 
-    told = str(hs.heads(*given, battery=False))
-    assert told.splitlines()[0].endswith(f"{SAID}, 3 texts")
+    assert str(hs.heads(*given, battery=False)).splitlines()[0].endswith(f"{SAID}, 3 texts")
     model = AutoModelForCausalLM.from_config(tiny_model("gpt2").config).eval()
-    task = tasks.next_word(given[1], TEXTS)
-    found = hs.ablate(model, task, layers=False, allow_unfit=True)
+    found = hs.ablate(model, tasks.next_word(given[1], TEXTS), layers=False, allow_unfit=True)
     assert f"3 examples, {SAID}; disabled" in str(found)
     assert SAID in str(hs.load(found.save(tmp_path / "a.safetensors")))

@@ -31,10 +31,8 @@ def test_scores_are_those_of_single_pairs(metric, classifier, tokenizer, scored)
     assert 0 < np.mean(right) < 1
     told = [int(one.argmax()) for one in own]
     assert task.totals["F1"](values) == pytest.approx(f1_score(LABELS, told))
-    other = "log likelihood" if metric == "accuracy" else "accuracy"
-    assert task.totals[other](values) == pytest.approx(
-        np.mean(likely if metric == "accuracy" else right), abs=1e-5
-    )
+    other, wanted = ("log likelihood", likely) if metric == "accuracy" else ("accuracy", right)
+    assert task.totals[other](values) == pytest.approx(np.mean(wanted), abs=1e-5)
 
 
 def test_three_classes_have_no_f1(tokenizer):

@@ -91,8 +91,7 @@ def test_bad_examples_are_named_and_cost_themselves(name, tokenizer):
 @pytest.mark.filterwarnings("error")
 def test_without_a_listener_it_is_a_warning(tokenizer):
     with pytest.warns(
-        UserWarning,
-        match="text 1 .from 0. was left out: The text holds half of a character",
+        UserWarning, match="text 1 .from 0. was left out: The text holds half of a character"
     ):
         next_word(tokenizer, [GOOD[0], BAD[1]])
 
@@ -153,9 +152,8 @@ def test_a_bad_label_of_a_file_costs_its_row(tokenizer, tmp_path):
     rows = zip([*GOOD, "a dog sat."], ["No", "perhaps", "7", "yes"], strict=True)
     lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    told = {}
     task = named_task(
-        "classification", model, tokenizer, tmp_path / "a.jsonl", on_error=told.__setitem__
+        "classification", model, tokenizer, tmp_path / "a.jsonl", on_error={}.__setitem__
     )
     assert list(task.left_out) == [1, 2]
     assert "line 2 has 'perhaps' (str) for 'label'; expected one of no, yes" in task.left_out[1]

@@ -85,8 +85,7 @@ def test_repeats_count_what_is_said_again(writer, scored):
     assert all(len(set(row)) == 5 for row in ids[:, 1:6].tolist())
     with torch.no_grad():
         logits = writer(input_ids=ids).logits[:, 5:-1].log_softmax(-1)
-    wanted = logits.gather(2, ids[:, 6:, None])[..., 0].mean(1)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    np.testing.assert_allclose(found, logits.gather(2, ids[:, 6:, None])[..., 0].mean(1), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,7 @@ def test_pairs_that_are_alike_or_not_give_accuracy(model, tokenizer, scored):
 @given(st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=12))
 def test_no_threshold_is_better(rows):
     cosines, alike = (np.array(column, float) for column in zip(*rows, strict=True))
-    cut = threshold(cosines, alike)
-    right = ((cosines >= cut) == (alike == 1)).mean()
-    assert right == max(
+    assert ((cosines >= threshold(cosines, alike)) == (alike == 1)).mean() == max(
         ((cosines >= other) == (alike == 1)).mean() for other in [*cosines, cosines.max() + 1]
     )
 

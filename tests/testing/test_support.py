@@ -51,45 +51,22 @@ REMARKS = {
     "vjepa2": "2 of 5 layers",
 }
 ROLES = {
-    "encoder": {
-        "whisper",
-        "speech_to_text",
-        "encoder-decoder",
-        "vision-encoder-decoder",
-        "speech-encoder-decoder",
-    },
-    "vision": {
-        "clip",
-        "siglip",
-        "llava",
-        "qwen2_vl",
-        "qwen2_5_vl",
-        "internvl",
-        "blip",
-        "git",
-        "paligemma",
-    },
+    "encoder": set(
+        (
+            "whisper speech_to_text encoder-decoder vision-encoder-decoder speech-encoder-decoder"
+        ).split()
+    ),
+    "vision": set("clip siglip llava qwen2_vl qwen2_5_vl internvl blip git paligemma".split()),
     "stage1": {"swin", "swinv2", "segformer", "pvt_v2", "glpn"},
     "encoder.layer": {"vjepa2"},
 }
 """Models with several stacks, by the name of the first."""
-OPERATORS = {
-    "deberta",
-    "mpnet",
-    "xlnet",
-    "big_bird",
-    "roformer",
-    "gpt_neo",
-    "gptj",
-    "bloom",
-    "mpt",
-    "falcon",
-    "codegen",
-    "blip",
-    "pvt_v2",
-    "swinv2",
-    "wavlm",
-}
+OPERATORS = set(
+    (
+        "deberta mpnet xlnet big_bird roformer gpt_neo gptj bloom mpt falcon codegen blip pvt_v2 "
+        "swinv2 wavlm"
+    ).split()
+)
 UNSTEADY = {"mobilebert"}
 """Its values grow by orders of magnitude without a norm, and with them what float32 rounds away."""
 

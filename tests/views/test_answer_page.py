@@ -95,8 +95,7 @@ def test_a_prompt_without_parts_is_one_part():
 
 
 def test_of_many_heads_those_that_look_at_what_was_needed_have_tiles(asked):
-    rng = np.random.default_rng(3)
-    shares = rng.random((len(asked.tokens), 9, 8, len(asked.parts) + 3))
+    shares = np.random.default_rng(3).random((len(asked.tokens), 9, 8, len(asked.parts) + 3))
     shares[:, 7, 5, 1] = 2.0
     chosen = tuple((layer, head) for layer in range(9) for head in range(8))
     even = np.repeat(asked.even[:, :1], 9, axis=1)
@@ -115,8 +114,7 @@ def test_patches_of_pictures_have_their_places_and_sinks():
     assert (shown["grid"], len(shown["keys"])) == ([4, 6], 24)
     assert picture["sinks"] == [shown["keys"][5]]
     ink = np.frombuffer(base64.b64decode(picture["ink"]), np.uint8).reshape(5, -1)
-    tops = floats(picture["tops"], 5, 1)
-    heat = (tops * (ink / 255.0) ** 2)[:, shown["keys"]]
+    heat = (floats(picture["tops"], 5, 1) * (ink / 255.0) ** 2)[:, shown["keys"]]
     np.testing.assert_allclose(heat, answer.word_attention, atol=0.004 * answer.attention.max())
     bare = made_answer(words=1, pictures=()).view().picture["pictures"][0]
     assert (bare["address"], bare["size"]) == ("", [4, 6])

@@ -58,8 +58,7 @@ def test_every_head_and_text_is_there(atlas, tmp_path):
     assert [(each["layer"], each["head"]) for each in index["heads"]] == CELLS
     assert (page.parent / "atlas.js").read_text() == "viewer('atlas.js')"
     maps = np.frombuffer(base64.b64decode(index["maps"]), np.uint8).reshape(3, 24, 24)
-    wanted = np.nan_to_num(atlas.maps)
-    assert np.abs((maps / 255.0) ** 2 - wanted).max() < 0.005
+    assert np.abs((maps / 255.0) ** 2 - np.nan_to_num(atlas.maps)).max() < 0.005
     texts = said(page.parent, "texts")
     assert HOSTILE in {word for text in texts for word in text["words"]}
     assert texts[0]["special"] == [0, len(texts[0]["words"]) - 1]

@@ -89,8 +89,7 @@ def test_a_served_page_sends_the_signs_that_its_header_tells():
     answers = OnDemand(view.record, view.options)
     header = json.loads(answers.chunk("layer/cross/1"))["quantities"]["difference"]
     assert header["encoding"] == "signed"
-    sent = np.frombuffer(answers.chunk(header["chunk"]), np.uint8)
-    assert (sent == 128).all()
+    assert (np.frombuffer(answers.chunk(header["chunk"]), np.uint8) == 128).all()
     assert answers.header["note"] == view.header["note"]
 
 
@@ -198,8 +197,7 @@ def test_the_figure_of_the_first_record_is_over_its_picture():
 
 def test_a_page_of_some_heads_says_how_far_these_moved():
     found = hs.compare(random_record(seed=1), random_record(seed=2))
-    page = hs.view(found, include_layers=[1], include_heads=[0, 2])
-    (stack,) = page.header["stacks"]
+    (stack,) = hs.view(found, include_layers=[1], include_heads=[0, 2]).header["stacks"]
     wanted = found["cross"].map()[[1]][:, [0, 2]]
     assert np.array(stack["moved"]["values"]) == pytest.approx(wanted, rel=1e-3)
 
@@ -214,8 +212,7 @@ def test_an_effect_shows_the_changed_model_and_leaves_the_changed_heads_out():
     assert stack["moved"]["values"][0][1] is None
     assert stack["moved"]["changed"][0][:3] == [False, True, False]
     assert (quantities(page, "effect")[0][1] == 0).all()
-    before = quantities(page, "other")[0]
-    assert np.abs(before - found.intact["self"].weights(0)).max() < 2 / 255
+    assert np.abs(quantities(page, "other")[0] - found.intact["self"].weights(0)).max() < 2 / 255
     assert page.header["note"].startswith(
         "Changed: layer 0: output set to zero (heads 1). Output: KL(intact || changed)"
     )
@@ -225,10 +222,9 @@ def test_an_effect_shows_the_changed_model_and_leaves_the_changed_heads_out():
 def test_what_a_caller_gives_stands_beside_it():
     found = hs.compare(random_record(seed=1), random_record(seed=2))
     mine = [np.ones((HEADS, 5, 7))] * LAYERS
-    names = [
+    assert [
         each["name"] for each in hs.view(found, quantities={"mine": mine}).header["quantities"]
-    ]
-    assert names == ["weight", "difference", "effect", "other", "mine"]
+    ] == ["weight", "difference", "effect", "other", "mine"]
     with pytest.raises(
         PageError, match=re.escape("quantity='score': this record has 'weight', 'difference'")
     ):

@@ -145,10 +145,9 @@ def test_too_few_texts_are_told_as_such(records):
     evidence = view.header["evidence"]
     assert evidence["caution"].startswith("4 texts are too few to tell")
     assert set(array(view, evidence["status"]).ravel().tolist()) == {0, 1}
-    shown = {
+    assert {
         (each["layer"], each["head"], PATTERNS[each["pattern"]].name) for each in evidence["shown"]
-    }
-    assert shown >= {(0, 1, "next"), (1, 2, "delimiter")}
+    } >= {(0, 1, "next"), (1, 2, "delimiter")}
 
 
 def test_a_page_of_some_heads_has_their_evidence(records, found):
@@ -208,8 +207,7 @@ def test_examples_are_the_best_texts_each_kept_once(records, found):
     evidence = hs.view(records[0], evidence=found).header["evidence"]
     assert len(set(evidence["examples"])) == len(evidence["examples"])
     for shown in evidence["shown"]:
-        card = found.head(shown["layer"], shown["head"])
-        best = card.examples(PATTERNS[shown["pattern"]].name)
+        best = found.head(shown["layer"], shown["head"]).examples(PATTERNS[shown["pattern"]].name)
         texts = [evidence["examples"][text] for text in shown["texts"]]
         assert list(zip(texts, shown["scores"], strict=True)) == best
 

@@ -42,11 +42,7 @@ def holes(rng):
     return visible
 
 
-MASKS = {
-    "causal": lambda rng: Mask.causal(QUERIES, KEYS),
-    "full": lambda rng: None,
-    "holes": holes,
-}
+MASKS = {"causal": lambda rng: Mask.causal(QUERIES, KEYS), "full": lambda rng: None, "holes": holes}
 
 
 def made(rng, visible=None, **more):
@@ -96,8 +92,7 @@ def test_a_page_in_groups_says_so_and_has_their_text(rng):
     assert stack["key"]["labels"][1].endswith(" k59.")
     assert (stack["query"]["count"], stack["key"]["count"]) == (QUERIES, KEYS)
     assert stack["sentences"] == {"query": [0, 1, 2, 3], "key": [0, 1, 2, 3, 4]}
-    header = json.loads(given.chunk("layer/cross/0"))
-    assert header["weights"]["shape"] == [HEADS, 4, 5]
+    assert json.loads(given.chunk("layer/cross/0"))["weights"]["shape"] == [HEADS, 4, 5]
     assert len(given.chunk("weights/cross/0/2")) == 4 * 5
     page, chunks = page_parts(made(rng, MASKS["causal"](rng)), {})
     assert page["stacks"][0]["layers"][0]["weights"]["shape"] == [HEADS, 4, 5]
@@ -212,8 +207,7 @@ def test_a_long_text_is_told_by_sentences_and_an_even_head_is_even_there(monkeyp
     count = 1002
     pieces = tuple("." if at % 30 == 29 else f"w{at}" for at in range(count))
     even = np.tril(np.ones((count, count), np.float32)) / np.arange(1, count + 1)[:, None]
-    record = hs.from_weights(even[None, None], tokens=list(pieces))
-    page, chunks = page_parts(record, {})
+    page, chunks = page_parts(hs.from_weights(even[None, None], tokens=list(pieces)), {})
     (stack,) = page["stacks"]
     assert stack["sentences"]["query"][:3] == [0, 30, 60]
     assert stack["thumbs"]["shape"] == [1, 1, 34, 34]

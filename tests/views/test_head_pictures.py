@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.patterns import COLUMNS, _kinds, numbers_of_heads, text_facts
-from headscope.record import (
-    Layer,
-    Mask,
-    ModelFacts,
-    Record,
-    Stack,
-    Tokens,
-    recompute,
-)
+from headscope.record import Layer, Mask, ModelFacts, Record, Stack, Tokens, recompute
 from headscope.views import _grouped, _head_pictures, _payload
 from headscope.views._head_pictures import head_pictures
 from headscope.views._on_demand import OnDemand
@@ -84,8 +76,7 @@ def test_samples_are_of_rows_all_over_the_text(long, rng):
     # No row of the picture is empty.
     assert (pictures.thumbs.max(axis=2) > 0).all()
     assert 0.2 < (pictures.thumbs == whole).mean() < 1
-    seen = pictures.kinds[:, COLUMNS.index("seen")]
-    assert np.allclose(seen, TOKENS / 2, rtol=0.2)
+    assert np.allclose(pictures.kinds[:, COLUMNS.index("seen")], TOKENS / 2, rtol=0.2)
 
 
 def test_a_page_says_what_is_sampled(long, rng):

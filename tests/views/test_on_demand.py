@@ -53,8 +53,7 @@ VARIANTS = {
 def read(given, array, dtype, part):
     """One entry of a split array as the page reads it."""
     assert array["split"]
-    data = given.chunk(f"{array['chunk']}/{part}")
-    return np.frombuffer(data, dtype).reshape(array["shape"][1:])
+    return np.frombuffer(given.chunk(f"{array['chunk']}/{part}"), dtype).reshape(array["shape"][1:])
 
 
 def weights_in_page(given, stack, number, head):

@@ -149,16 +149,14 @@ def test_bytes_come_back_as_weights_within_the_stated_error():
         stored = np.frombuffer(
             gzip.decompress(base64.b64decode(chunks[array["chunk"]])), np.uint8
         ).reshape(array["shape"])
-        wanted = record["cross"].weights(layer["layer"])
-        assert np.abs((stored / 255.0) ** 2 - wanted).max() == pytest.approx(
-            layer["error"], abs=1e-7
-        )
+        assert np.abs(
+            (stored / 255.0) ** 2 - record["cross"].weights(layer["layer"])
+        ).max() == pytest.approx(layer["error"], abs=1e-7)
     assert set(chunks) == {"weights/cross/0", "weights/cross/1", "thumbs/cross", "kinds/cross"}
 
 
 def test_no_number_of_an_array_stands_in_the_page_as_text():
-    record = random_record(queries=40, keys=50)
-    assert len(json.dumps(header_of(hs.page(record).html))) < 12_000
+    assert len(json.dumps(header_of(hs.page(random_record(queries=40, keys=50)).html))) < 12_000
 
 
 def test_a_long_text_is_no_title():
@@ -183,8 +181,7 @@ def test_hostile_names_stay_inert(where, hostile):
     for name in hostile:
         called = name if "stack" in where and name.isprintable() else "cross"
         model = name if "model" in where else "m"
-        texts = {"texts": (name,)} if "text" in where else {}
-        query = dataclasses.replace(whole.query, **texts)
+        query = dataclasses.replace(whole.query, **{"texts": (name,)} if "text" in where else {})
         stack = dataclasses.replace(whole, query=query, name=called)
         record = Record(stacks={called: stack}, model=ModelFacts(name=model))
         text = hs.page(record, **({"title": name} if "title" in where else {})).html
@@ -400,8 +397,7 @@ def test_a_page_may_hold_some_heads_which_keep_their_numbers():
 
 
 def test_one_layer_and_one_head_are_numbers():
-    header = hs.page(random_record(), include_layers=1, include_heads=2).header
-    (stack,) = header["stacks"]
+    (stack,) = hs.page(random_record(), include_layers=1, include_heads=2).header["stacks"]
     assert [layer["layer"] for layer in stack["layers"]] == [1]
     assert stack["head_numbers"] == [2]
 
@@ -415,11 +411,7 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
     ("options", "error", "message"),
     [
         ({"layer": 7}, PageError, "layer=7: this view holds the layers 0 to 1"),
-        (
-            {"layer": 0, "include_layers": [1]},
-            PageError,
-            "layer=0: this view holds the layers 1",
-        ),
+        ({"layer": 0, "include_layers": [1]}, PageError, "layer=0: this view holds the layers 1"),
         (
             {"include_layers": [1, 9]},
             PageError,

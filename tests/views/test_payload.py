@@ -41,8 +41,7 @@ def band(rng):
 
 def offsets(rng, heads):
     line = rng.normal(size=(heads, QUERIES + KEYS - 1)).astype(np.float32)
-    where = np.arange(KEYS)[None, :] - np.arange(QUERIES)[:, None] + QUERIES - 1
-    return line[:, where]
+    return line[:, (np.arange(KEYS)[None, :] - np.arange(QUERIES)[:, None] + QUERIES - 1)]
 
 
 CASES = {

@@ -37,20 +37,15 @@ def sent(monkeypatch):
 
 
 def test_only_header_selection_and_script_travel_at_first(shown):
-    widget = shown.widget()
-    state = widget.get_state()
+    state = shown.widget().get_state()
     header = OnDemand(shown.record, shown.options).header
     assert state["_header"] == header
     assert state["selection"] == header["selection"]
     assert state["_esm"] == "export default 'live.js'"
     assert not [name for name, value in state.items() if isinstance(value, bytes)]
-    assert set(state) - {"_header", "selection"} <= {
-        "_esm",
-        "_anywidget_id",
-        "layout",
-        "tabbable",
-        "tooltip",
-    } | {name for name in state if name.startswith(("_model", "_view", "_dom"))}
+    assert set(state) - {"_header", "selection"} <= set(
+        "_esm _anywidget_id layout tabbable tooltip".split()
+    ) | {name for name in state if name.startswith(("_model", "_view", "_dom"))}
 
 
 def test_a_chunk_comes_as_one_binary_buffer(shown, sent):

@@ -1,7 +1,6 @@
 """Texts that tiny models write, and one full pass over each."""
 
 import numpy as np
-import pytest
 import torch
 
 import headscope as hs
@@ -32,11 +31,6 @@ FAMILIES = {
     "switch_transformers": {},
     "bart": {},
 }
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def model_of(family, **changes):

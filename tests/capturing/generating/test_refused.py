@@ -8,15 +8,7 @@ import headscope as hs
 from headscope import CaptureError, TextError
 from headscope.testing import tiny_model
 
-from .conftest import (
-    COUNT,
-    NEVER,
-    PROMPT,
-    assert_equal_to_one_pass,
-    full_pass,
-    model_of,
-    written,
-)
+from .conftest import COUNT, NEVER, PROMPT, assert_equal_to_one_pass, full_pass, model_of, written
 
 OTHERWISE = "computes something else where it writes a text step by step than where it reads"
 

@@ -1,17 +1,10 @@
 """Models, and records of them with norms."""
 
-import pytest
 import torch
 
 from headscope.capturing.entry import capture_ids
-from headscope.testing import tiny_tokenizer
 
 TEXT = "the cat sat. the cat"
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 def captured(model, inputs):

@@ -34,18 +34,9 @@ WITHOUT_NORM = {"olmo2", "exaone4", "swinv2", "patchtst"}
 """
 NO_ATTENTION = {"big_bird (sparse)", "yoso", "fnet", "mamba", "rwkv", "mobilevitv2", "convnext"}
 PARALLEL = {"gptj", "gpt_neox", "codegen", "falcon", "falcon (alibi)", "phi", "cohere"}
-POST_NORM = {
-    "bert",
-    "roberta",
-    "distilbert",
-    "albert",
-    "electra",
-    "deberta",
-    "deberta-v2",
-    "xlm",
-    "openai-gpt",
-    "bart",
-}
+POST_NORM = set(
+    "bert roberta distilbert albert electra deberta deberta-v2 xlm openai-gpt bart".split()
+)
 
 
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name not in NO_ATTENTION])

@@ -145,8 +145,7 @@ def test_a_second_attention_later_is_seen(monkeypatch):
         return (second, *rest)
 
     monkeypatch.setattr(block, "forward", twice)
-    known = records_of(model)[0]
-    assert len(known["self"].layers) == model.config.num_hidden_layers + 1
+    assert len(records_of(model)[0]["self"].layers) == model.config.num_hidden_layers + 1
 
 
 def test_an_error_inside_the_pass_leaves_no_hooks(monkeypatch):

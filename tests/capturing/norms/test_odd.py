@@ -47,8 +47,7 @@ class Odd(nn.Module):
             return self.fig(self.plum(self.fig(x) + out + x))
         if self.kind == "in place":
             out += x
-            made = self.plum(out)
-            out += self.fig(made)
+            out += self.fig(self.plum(out))
             return out
         return self.fig(self.plum(x + out))
 

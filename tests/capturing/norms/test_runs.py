@@ -18,10 +18,7 @@ from .conftest import TEXT
 def test_padding_changes_nothing(tokenizer):
     model = tiny_model("bert")
     batch = capture_encoded(
-        model,
-        tokenizer,
-        tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"),
-        keep="alti",
+        model, tokenizer, tokenizer([TEXT, "a bee"], padding=True, return_tensors="pt"), keep="alti"
     )
     alone = capture_encoded(
         model, tokenizer, tokenizer(["a bee"], return_tensors="pt"), keep="alti"

@@ -188,8 +188,7 @@ def masks(kind, generator, heads, queries, keys):
 def test_statistics_equal_those_of_dense_weights(case, rows):
     for example, found in enumerate(case.statistics(top=TOP, rows=rows)):
         covered = sampled(len(case.queries[example]), KeepChoice(rows=rows))
-        wanted = case.reference(example, covered, top=TOP)
-        assert_equal(found, wanted)
+        assert_equal(found, case.reference(example, covered, top=TOP))
         weights = dense_weights(case.call)[example][:, case.queries[example]][
             :, :, case.keys[example]
         ]
@@ -263,8 +262,7 @@ def test_a_mean_key_far_from_zero_does_not_spoil_the_entropy():
     shifted = replace(
         case, call=replace(case.call, query=case.call.query * 0 + 3, key=case.call.key * 1e-3 + 30)
     )
-    found = shifted.statistics()[0]
-    assert_equal(found, shifted.reference(0), tolerance=2e-5)
+    assert_equal(shifted.statistics()[0], shifted.reference(0), tolerance=2e-5)
 
 
 def test_a_bias_of_the_least_number_hides_keys():
@@ -290,8 +288,7 @@ def test_rows_of_given_weights_that_may_look_at_nothing_are_zero():
     mask = torch.ones(1, 1, 13, 17, dtype=torch.bool)
     mask[:, :, 4] = False
     weights = torch.full((1, 6, 13, 17), 1 / 17)
-    case = plain_case(13, 17, query=None, key=None, weights=weights, mask=mask)
-    found = case.statistics()[0]
+    found = plain_case(13, 17, query=None, key=None, weights=weights, mask=mask).statistics()[0]
     assert (found.entropy[:, 4] == 0).all()
     assert (found.segments[:, 4] == 0).all()
     np.testing.assert_allclose(found.received, 12 / 13 / 17, rtol=1e-6)

@@ -10,19 +10,7 @@ from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["a bee", "the cat sat."]
-FAMILIES = (
-    "bert",
-    "gpt2",
-    "llama",
-    "mistral",
-    "gemma2",
-    "gpt_oss",
-    "t5",
-    "bart",
-    "gptj",
-    "deberta-v2",
-    "xlnet",
-)
+FAMILIES = "bert gpt2 llama mistral gemma2 gpt_oss t5 bart gptj deberta-v2 xlnet".split()
 SENTENCE = "the cat sat on the mat and a dog ran home while she read her book by the open window"
 TOLERANCE = 5e-6
 

@@ -5,14 +5,9 @@ import torch
 
 from headscope import ablate
 from headscope.tasks import Task, translation
-from headscope.testing import tiny_model, tiny_tokenizer
+from headscope.testing import tiny_model
 
 TEXTS = ["the cat sat on it.", "a bee", "on it she ran", "he, too", "so far so good, no"]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return tiny_tokenizer()
 
 
 @pytest.fixture(scope="module")

@@ -54,8 +54,7 @@ def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
     own = {"tokenizer": tokenizer, "texts": rows, "part_size": 1000, "out": tmp_path / "run"}
     parts = hs.ablate(model, "classification", **own, **given)
     texts, labels = zip(*((row["sentence"], row["label"]) for row in rows[:-1]), strict=True)
-    task = tasks.classification(tokenizer, texts, labels, batch=64)
-    held = hs.ablate(model, task, **given)
+    held = hs.ablate(model, tasks.classification(tokenizer, texts, labels, batch=64), **given)
     assert (parts.examples, held.examples) == (2100, 2100)
     # Nearly every one of the 512 rows has some.
     assert 480 < len(held.scores) <= 512
@@ -64,8 +63,7 @@ def test_an_ablation_of_more_documents_than_rows_adds_up(tokenizer, tmp_path):
     assert parts.totals["log likelihood"] == pytest.approx(held.totals["log likelihood"])
     assert parts.baseline == pytest.approx(held.baseline)
     assert "Left out: 1 of 2101 examples" in str(parts)
-    again = hs.load(tmp_path / "run")
-    assert again.columns() == parts.columns()
+    assert hs.load(tmp_path / "run").columns() == parts.columns()
 
 
 def test_hidden_words_are_drawn_by_what_a_text_says(masked, tokenizer):
@@ -116,8 +114,7 @@ def test_a_causal_model_whose_tokenizer_has_a_mask_token_is_loaded_as_it_is_said
     tokenizer.save_pretrained(tmp_path / "model")
     rows = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
     given = {"texts": rows, "part_size": 1, **FEW}
-    found = hs.ablate(tmp_path / "model", "minimal-pairs", masked=False, **given)
-    assert found.examples == 2
+    assert hs.ablate(tmp_path / "model", "minimal-pairs", masked=False, **given).examples == 2
     with pytest.raises(hs.ModelError, match="for this kind of AutoModel: AutoModelForMaskedLM"):
         hs.ablate(tmp_path / "model", "minimal-pairs", masked=True, **given)
 

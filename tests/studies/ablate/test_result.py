@@ -141,15 +141,13 @@ def test_copies_in_batches_of_ones_own_are_found(name, tokenizer):
     if name == "loss":
         model = tiny_model("gpt2", writes=True)
         task = interventions.next_word(tokenizer, texts, batch=4)
-    found = ablate(model, task, heads=False)
-    assert "6 examples, 2 different" in found.summary
+    assert "6 examples, 2 different" in ablate(model, task, heads=False).summary
 
 
 def test_texts_with_other_labels_are_other_examples(tokenizer):
     model = AutoModelForSequenceClassification.from_config(tiny_model("bert").config).eval()
     task = classification(tokenizer, TEXTS[:1] * 4, [0, 0, 1, 1])
-    found = ablate(model, task, heads=False, allow_unfit=True)
-    assert "4 examples, 2 different" in found.summary
+    assert "4 examples, 2 different" in ablate(model, task, heads=False, allow_unfit=True).summary
 
 
 def test_a_changed_model_is_said_in_words(tokenizer):

@@ -122,10 +122,7 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     told = {}
     kept = [number for number in range(count) if number not in (0, 2)]
     part = ablate(
-        bert,
-        holed,
-        **options,
-        on_error=lambda number, error: told.update({number: str(error)}),
+        bert, holed, **options, on_error=lambda number, error: told.update({number: str(error)})
     )
     assert told == {
         0: "The score of 'holed' is not finite",
@@ -137,8 +134,7 @@ def test_an_example_without_a_finite_score_is_left_out(bert, tokenizer, tmp_path
     assert part.sums.rows == tuple("abcdefgh"[number] for number in kept)
     with (
         pytest.warns(
-            UserWarning,
-            match="example 0 .from 0. was left out: The score of 'holed' is not finite",
+            UserWarning, match="example 0 .from 0. was left out: The score of 'holed' is not finite"
         ),
         pytest.warns(UserWarning, match="example 2 .from 0. was left out"),
     ):

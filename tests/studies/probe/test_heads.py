@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from headscope.studies.probe._data import Training
-from headscope.studies.probe._heads import (
-    head_scores,
-)
+from headscope.studies.probe._heads import head_scores
 
 HOW = Training(epochs=12, rate=0.1)
 PLANTED = 3

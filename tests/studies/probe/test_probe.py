@@ -89,8 +89,7 @@ def test_maps_are_those_of_words_with_special_tokens_apart(tiny):
 
 def test_states_are_those_that_the_model_returns(tiny, sentences):
     model, tokenizer = tiny
-    given = sentences[:5]
-    items = items_of(STATES, tiny, given)
+    items = items_of(STATES, tiny, sentences[:5])
     for number, item in items.items():
         encoding = tokenizer(sentences[number].text, return_tensors="pt")
         with torch.no_grad():

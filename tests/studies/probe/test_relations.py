@@ -6,11 +6,7 @@ import pytest
 
 from headscope.errors import TextError
 from headscope.studies.probe._data import Training
-from headscope.studies.probe._spans import (
-    BINARY,
-    WHICH,
-    relation_scores,
-)
+from headscope.studies.probe._spans import BINARY, WHICH, relation_scores
 
 HOW = Training(epochs=20, rate=0.05)
 
@@ -55,8 +51,7 @@ def test_random_maps_say_nothing(sentences, data_of, random_item):
 
 
 def test_classes_of_the_binary_probe_are_balanced(sentences, data_of, random_item):
-    data = data_of(sentences, random_item)
-    found, facts = values(data)
+    found, facts = values(data_of(sentences, random_item))
     assert facts[f"pairs, {BINARY}"] > 1.8 * facts[f"pairs, {WHICH}"]
     assert found[BINARY, "majority"].value == pytest.approx(0.5, abs=0.05)
 

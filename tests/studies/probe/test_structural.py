@@ -5,9 +5,7 @@ import pytest
 
 from headscope.linguistics import power2_embedding
 from headscope.studies.probe._data import ProbeItem, Training
-from headscope.studies.probe._structural import (
-    structural_scores,
-)
+from headscope.studies.probe._structural import structural_scores
 
 FEATURES, WORDS = 14, 10
 HOW = Training(epochs=200, rate=0.03, drop=0.5, patience=8)
@@ -29,8 +27,7 @@ def planted(sentences, data_of, rng):
 
     def made(sentence):
         states = rng.standard_normal((3, len(sentence), FEATURES))
-        points = power2_embedding(np.array(sentence.heads) - 1)
-        states[1] = points @ turned[: len(sentence)]
+        states[1] = power2_embedding(np.array(sentence.heads) - 1) @ turned[: len(sentence)]
         return item_of(sentence, states.astype(np.float32))
 
     return data_of(sentences, made)

@@ -6,10 +6,7 @@ from matplotlib import font_manager
 
 import headscope as hs
 from headscope.testing import random_weights
-from headscope.views.figures.fonts import (
-    missing_words,
-    readable,
-)
+from headscope.views.figures.fonts import missing_words, readable
 
 
 @pytest.mark.parametrize(
