@@ -95,17 +95,6 @@ def notebook(path, *cells):
     return path
 
 
-PAIR = """
-def show_pair(first, second):
-    inputs = tokenizer.encode_plus(first, second, return_tensors="pt", return_token_type_ids=True)
-    ids, types = inputs["input_ids"], inputs["token_type_ids"]
-    attention = model(ids, token_type_ids=types)[-1]
-    start = types[0].tolist().index(1)
-    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
-    return model_view(attention, tokens, start, html_action="return")
-"""
-
-
 def test_models_of_one_cell_are_eager_where_another_asks_for_weights(tmp_path):
     old = notebook(
         tmp_path / "two.ipynb",

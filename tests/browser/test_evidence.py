@@ -2,8 +2,6 @@
 disk, offline.
 """
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -38,19 +36,6 @@ def records():
 @pytest.fixture(scope="module")
 def found(records):
     return hs.heads(records)
-
-
-@pytest.fixture(scope="module")
-def page_of(records, found, kept_pages):
-    """A page with what heads do over one text or all; it stays open for all views."""
-
-    @cache
-    def page_of(texts, width=1280, scheme="light"):
-        evidence = found if texts == "all" else hs.heads(records[0])
-        window = {"scheme": scheme, "size": (width, 800)}
-        return kept_pages("file", records[0], evidence=evidence, layer=1, head=3, **window)
-
-    return page_of
 
 
 def test_what_holds_over_many_texts_owns_the_sentence_and_the_colours(show_kept, records, found):

@@ -83,12 +83,6 @@ def harmless(pieces):
     return ["w" * len(piece) for piece in pieces]
 
 
-def cut(token, shown, most):
-    """What stands for a token where there is room for some of its characters."""
-    grown = 0 if len(token) > 200 else len(shown.page) - len(token)
-    return shown.page if len(token) <= most else shown.page[: most + grown] + "…"
-
-
 ALL = {
     "head": ("[data-column=query] .label", "[data-column=key] .label"),
     "text": (".word .label",),

@@ -12,7 +12,6 @@ from .live_pages import SLOW, live_page, open_more, served_model, wait_for_addre
 
 TEXT = "a cat sat."
 AS_LONG = "a dog sat."
-HEADS = 5
 
 
 @pytest.fixture(scope="module")

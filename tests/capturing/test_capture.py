@@ -216,9 +216,7 @@ def test_a_value_that_float16_cannot_hold_is_said(tokenizer):
     model = tiny_model("bert")
     with torch.no_grad():
         model.encoder.layer[1].attention.self.value.weight.mul_(1e7)
-    with pytest.raises(
-        CaptureError, match="does not fit in float16; capture with precision='float32'"
-    ):
+    with pytest.raises(CaptureError, match="does not fit in float16; capture"):
         hs.capture(model, tokenizer, TEXT, precision="float16")
 
 
@@ -373,39 +371,19 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
         ({"text": " \n"}, TextError, "The text is empty"),
         ({"text": "a", "text_pair": ""}, TextError, "The second text is empty"),
         ({}, CaptureError, "capture needs a text"),
-        (
-            {"text": "a", "tokenizer": None},
-            CaptureError,
-            "capture needs the tokenizer of BertModel",
-        ),
-        (
-            {"text": "a", "keep": "all"},
-            CaptureError,
-            "keep must be 'auto', or one or several of weights, qk.*not 'all'",
-        ),
-        (
-            {"text": "a", "keep": ("qk", 3)},
-            CaptureError,
-            r"keep must be 'auto', .*; not \('qk', 3\)",
-        ),
+        ({"text": "a", "tokenizer": None}, CaptureError, "capture needs the tokenizer"),
+        ({"text": "a", "keep": "all"}, CaptureError, "keep must be 'auto', or one or several"),
+        ({"text": "a", "keep": ("qk", 3)}, CaptureError, r"keep must be 'auto', .*; not"),
         ({"text": "a", "keep": ()}, CaptureError, r"keep must be 'auto', .*; not \(\)"),
         ({"text": "a", "keep": "values"}, CaptureError, "values alone have no attention in them"),
-        (
-            {"text": "a", "precision": "int8"},
-            CaptureError,
-            "precision must be 'float32' or 'float16', not 'int8'",
-        ),
+        ({"text": "a", "precision": "int8"}, CaptureError, "precision must be 'float32' or"),
         ({"text": "a", "rows": 5}, CaptureError, "rows and top belong to the statistics"),
         (
             {"text": "a", "keep": "statistics", "rows": 0},
             CaptureError,
             "rows must be a whole number from 2 on, not 0",
         ),
-        (
-            {"text": "a", "layers": [1]},
-            CaptureError,
-            "capture has no option 'layers'; there are keep, ",
-        ),
+        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are"),
     ],
 )
 def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):
@@ -423,9 +401,7 @@ def test_a_model_without_attention_is_refused(tokenizer):
         def forward(self, input_ids, **_):
             return self.inner(input_ids)
 
-    with pytest.raises(
-        CaptureError, match="Plain computed no softmax attention that could be seen"
-    ):
+    with pytest.raises(CaptureError, match="Plain computed no softmax attention that could be"):
         hs.capture(Plain(), tokenizer, TEXT)
 
 

@@ -10,11 +10,9 @@ from headscope.capturing import capture_encoded
 from headscope.capturing.entry import capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_close
 from .growing_model import Attention, hand_written
 
 TEXTS = ["the cat sat.", "a bee sat on the cat.", "a"]
-FAMILIES = ("bert", "gpt2", "llama", "qwen3", "bloom", "gptj", "t5", "mixtral", "deberta-v2")
 ARRAYS = ("weights", "queries", "keys", "values", "bias", "queries_before", "keys_before")
 
 
@@ -29,23 +27,6 @@ def encoded(model, texts=TEXTS[:2]):
 def records_of(model, texts=TEXTS[:2], **options):
     options.setdefault("keep", ["weights", "qk", "values", "before", "statistics"])
     return capture_encoded(model, tiny_tokenizer(), encoded(model, texts), **options)
-
-
-def assert_same(first, second):
-    assert len(first) == len(second)
-    for ours, theirs in zip(first, second, strict=True):
-        assert list(ours.stacks) == list(theirs.stacks)
-        for name in ours.stacks:
-            for one, other in zip(ours[name], theirs[name], strict=True):
-                for fact in ("layer", "module", "projection", "route", "scale", "norm", "turned"):
-                    assert getattr(one, fact) == getattr(other, fact), (name, fact)
-                assert one.visible == other.visible
-                assert str(one.rotary) == str(other.rotary)
-                for array in ARRAYS:
-                    assert one.has(array) == other.has(array), (name, array)
-                    if one.has(array):
-                        assert_close(getattr(one, array), getattr(other, array))
-                assert_close(one.statistics.entropy, other.statistics.entropy)
 
 
 def modules_in(model):

@@ -74,16 +74,10 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         ("", "Expected a file of sentences with --pairs"),
         ("--pairs none.jsonl", "none.jsonl does not exist"),
         ("--pairs a.jsonl", "a.jsonl, line 1: The link"),
-        (
-            "--pairs a.jsonl --from-one",
-            "Expected an encoder-decoder with --model; the demo model does not translate",
-        ),
+        ("--pairs a.jsonl --from-one", "Expected an encoder-decoder with --model; the demo model"),
         ("--pairs a.jsonl --from-one --model m --truncate", "--truncate would cut words off"),
         ("--pairs a.jsonl --from-one --model BERT", "tiny is not an encoder-decoder"),
-        (
-            "--pairs a.jsonl --save a.csv",
-            "Expected a .safetensors file for --save, got a.csv; use a.saf",
-        ),
+        ("--pairs a.jsonl --save a.csv", "Expected a .safetensors file for --save, got a.csv;"),
         ("--pairs a.jsonl --confidence 2", "confidence is a number between 0 and 1, not 2"),
         ("--add a.jsonl", "a.jsonl is cut or no .safetensors file"),
         ("--pairs a.jsonl --out a.txt", "for --out, got a.txt"),

@@ -116,14 +116,8 @@ def broken_record():
         ("view ''", "headscope: The text is empty; give at least one word"),
         ("generate a --model m --out a.txt", "headscope: Expected a .safetensors file for --out"),
         ("view a ' '", "headscope: The second text is empty; give at least one word"),
-        (
-            "view a --model headscope-no/model",
-            "headscope: Cannot load the model 'headscope-no/model'",
-        ),
-        (
-            f"view '{LONG}' --model FOLDER",
-            "headscope: The text has 101 tokens and the model has positions for 32",
-        ),
+        ("view a --model headscope-no/model", "headscope: Cannot load the model"),
+        (f"view '{LONG}' --model FOLDER", "headscope: The text has 101 tokens and the model has"),
         (
             "view a --model FOLDER --layer 5",
             "headscope: layer=5: this view holds the layers 0 to 1 of stack 'self'; choose one of "
@@ -133,14 +127,8 @@ def broken_record():
         ("view a --out .", "headscope: Expected a file for --out, got the folder ."),
         ("view gone.safetensors", "headscope: gone.safetensors does not exist"),
         ("view broken.safetensors", "headscope: broken.safetensors is cut or no .safetensors file"),
-        (
-            "view broken.safetensors b",
-            "headscope: broken.safetensors is a record file, which already holds its input",
-        ),
-        (
-            "capture a --out run.bin",
-            "headscope: Expected a .safetensors file for --out, got run.bin",
-        ),
+        ("view broken.safetensors b", "headscope: broken.safetensors is a record file, which"),
+        ("capture a --out run.bin", "headscope: Expected a .safetensors file for --out, got"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, line, here, folder, capsys):

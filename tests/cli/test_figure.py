@@ -76,17 +76,11 @@ def test_pictures_stand_in_a_row(here, tray):
     ("arguments", "line"),
     [
         ("--at 2_0 --out f.svg", "headscope: Expected layer and heads for --at, such as 2-0"),
-        (
-            "--at 1-2 --layer 0 --out f.svg",
-            "headscope: --at and --layer both say where to look; give one of them",
-        ),
+        ("--at 1-2 --layer 0 --out f.svg", "headscope: --at and --layer both say where to look;"),
         ("--at 5 --out f.svg", "headscope: Stack 'cross' has layers 0, 1, not 5"),
         ("--at 1-7 --out f.svg", "headscope: heads=[7]: layer 1 has heads 0 to 2"),
         ("--out f.jpg", "headscope: Expected .svg, .pdf, .png for --out, got f.jpg"),
-        (
-            "--view pair --out f.svg",
-            "headscope: View 'pair' shows one query; give its position with query=",
-        ),
+        ("--view pair --out f.svg", "headscope: View 'pair' shows one query; give its position"),
         ("--view neuron --query 1 --out f.svg", "headscope: Layer 0 holds weights but no queries"),
     ],
 )

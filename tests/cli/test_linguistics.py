@@ -92,10 +92,7 @@ def test_coreference_of_schemas(folder, here, capsys):
     ("given", "said"),
     [
         ("relations --treebank none.conllu", "none.conllu does not exist"),
-        (
-            "relations --treebank bad.conllu",
-            "bad.conllu, line 1: the head is 9; expected a number from 0 to 1",
-        ),
+        ("relations --treebank bad.conllu", "bad.conllu, line 1: the head is 9; expected"),
         ("relations --treebank bank.conllu --out found.txt", "for --out, got found.txt"),
         ("coref --data bank.conllu", "bank.conllu is none of LitBank"),
     ],
@@ -134,16 +131,10 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            "--treebank bank.conllu --sentence five",
-            "bank.conllu has no sentence 'five'; give a sent_id, such as",
-        ),
+        ("--treebank bank.conllu --sentence five", "bank.conllu has no sentence 'five'; give"),
         ("--treebank bank.conllu --sentence 4", "or a number from 0 to 3"),
         ("--treebank none.conllu", "none.conllu does not exist"),
-        (
-            "'it sat' --sentence two",
-            "--sentence two is of no treebank; name its file with --treebank",
-        ),
+        ("'it sat' --sentence two", "--sentence two is of no treebank; name its file"),
         ("", "Expected a text, or a picture, video or sound with --image, --video or"),
     ],
 )

@@ -114,21 +114,12 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
     ("given", "line"),
     [
         (["--image", "gone.png", "--model", "vit"], "The picture gone.png does not exist"),
-        (
-            ["--image", "notes.png", "--model", "vit"],
-            "Cannot read the picture notes.png: cannot identify",
-        ),
+        (["--image", "notes.png", "--model", "vit"], "Cannot read the picture notes.png: cannot"),
         (["--sound", "cat.png", "--model", "wav2vec2"], "The sound cat.png cannot be read"),
         (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures; give it a text"),
-        (
-            ["--sound", "speech.wav", "--model", "vit"],
-            "ViTModel reads no sound; give it a picture with image=",
-        ),
+        (["--sound", "speech.wav", "--model", "vit"], "ViTModel reads no sound; give it"),
         (["--image", "cat.png", "--model", "clip"], "CLIPModel reads a text too; give one with it"),
-        (
-            ["a cat", "--model", "vit"],
-            "ViTModel reads no text; give it a picture with image= (--image)",
-        ),
+        (["a cat", "--model", "vit"], "ViTModel reads no text; give it a picture with image="),
         (
             ["--image", "cat.png", "--image", "dog.png", "--model", "vit"],
             "ViTModel reads one picture at a time, and 2 were given",
@@ -137,10 +128,7 @@ def test_effect_changes_a_model_of_pictures(here, models, capsys):
             ["a <image> cat", "--image", "cat.png", "--image", "dog.png", "--model", "llava"],
             "The text has 1 place for pictures, and 2 were given; put <image> where each belongs",
         ),
-        (
-            ["a", "b", "--image", "cat.png", "--model", "clip"],
-            "A picture, video or sound goes with one text only; remove 'b'",
-        ),
+        (["a", "b", "--image", "cat.png", "--model", "clip"], "A picture, video or sound goes"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -140,11 +140,7 @@ def test_the_page_of_a_comparison_is_that_of_python(record, here):
         (None, "--links links.json", "--links is links.json: No such file"),
         ("[", "--links links.json", "--links is links.json, which is not JSON"),
         ("{}", "--links links.json", "give a list of [tokens of a dependent"),
-        (
-            "[]",
-            "--links links.json --treebank b.conllu",
-            "--links and --treebank both give gold links",
-        ),
+        ("[]", "--links links.json --treebank b.conllu", "--links and --treebank both give gold"),
         (None, "--comparison a.html", "a.html does not exist"),
         (None, "--quantities flat.npz", "'flat' has the shape (4,); give the axes layer"),
         (None, "--quantities gone.npz", "gone.npz"),

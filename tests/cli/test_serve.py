@@ -111,20 +111,11 @@ def test_a_port_that_is_taken_is_one_line(file, capsys):
     ("arguments", "line"),
     [
         ("gone.safetensors", "headscope: gone.safetensors does not exist"),
-        (
-            "FILE --include-layers 1 9",
-            "headscope: include_layers=[1, 9]: this record has the layers 0 to 1",
-        ),
+        ("FILE --include-layers 1 9", "headscope: include_layers=[1, 9]: this record has"),
         ("FILE --quantity alti", "headscope: quantity='alti': this record has 'weight'"),
         ("FILE --evidence-of a.docx", "headscope: Expected .txt, .jsonl, .csv"),
-        (
-            "FILE --port 99999",
-            "headscope: Cannot listen on port 99999: a port is a number from 0 to 65535",
-        ),
-        (
-            "FILE --port -1",
-            "headscope: Cannot listen on port -1: a port is a number from 0 to 65535",
-        ),
+        ("FILE --port 99999", "headscope: Cannot listen on port 99999: a port is a number from 0"),
+        ("FILE --port -1", "headscope: Cannot listen on port -1: a port is a number from 0"),
     ],
     ids=["no file", "no layer", "no quantity", "no texts", "no port", "negative"],
 )

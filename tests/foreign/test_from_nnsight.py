@@ -244,10 +244,7 @@ def test_encoder_and_decoder_have_their_stacks(rng):
         (lambda w: [np.log(w[0])], "are these scores before softmax"),
         (lambda w: [w[0][..., :4]], "rows must sum to 1 over the keys"),
         (lambda w: [w[0][:, :, :4]], "4 queries and 5 keys, but 5 query tokens and 5 key"),
-        (
-            lambda w: ["no"],
-            "weights of layer 0 is not an array of numbers with equally long rows but str",
-        ),
+        (lambda w: ["no"], "weights of layer 0 is not an array of numbers with equally long rows"),
     ],
 )
 def test_what_is_no_attention_is_refused(weights, saved, message):

@@ -9,7 +9,6 @@ from headscope.record import word_maps
 from headscope.testing import random_weights
 
 HEADS, QUERIES, KEYS = 2, 6, 7
-QUERY_WORDS, KEY_WORDS = [[0], [1, 2, 3], [], [5]], [[0, 1], [3], [4, 5, 6]]
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 3)))
 
 

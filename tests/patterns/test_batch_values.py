@@ -23,7 +23,6 @@ from headscope.testing import random_record
 from ..close import assert_close
 
 WORDS = ("the", "cat", "cats", "saw", "##berry", "a", ".", ",", "river")
-BASELINES = ("uniform", "shuffled", "position", "like words")
 
 
 def sentence(rng, length, *, pair, words):

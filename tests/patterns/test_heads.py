@@ -203,13 +203,9 @@ def test_bad_input_is_refused(planted_records, rng):
     with pytest.raises(RecordError, match="no record; capture at least one text"):
         heads([])
     for wrong in ("a text", 3, ["a text"]):
-        with pytest.raises(
-            RecordError, match="heads (was given|got) an? (str|int).*give records, such"
-        ):
+        with pytest.raises(RecordError, match="heads (was given|got) an? (str|int).*give records,"):
             heads(wrong)
-    with pytest.raises(
-        RecordError, match="no option 'alpa'; it has confidence, alpha, correction, margin"
-    ):
+    with pytest.raises(RecordError, match="no option 'alpa'; it has confidence, alpha,"):
         heads(planted_records, alpa=0.1)
     with pytest.raises(RecordError, match="give one of holm, benjamini-hochberg"):
         heads(planted_records, correction="bonferroni")

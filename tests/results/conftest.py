@@ -8,7 +8,6 @@ import pytest
 
 import headscope as hs
 from headscope.comparison import Effect, OutputChange
-from headscope.linguistics import Mention, Passage, Sentence
 from headscope.studies import ExplainedText, Faithfulness, Probing
 from headscope.studies.faithfulness import counts_of
 from headscope.studies.probe._result import CONTROL, PROBE, Score
@@ -117,38 +116,6 @@ def effect():
             )
         )
     return Effect(comparison=comparison(), outputs=tuple(outputs), done=("head 1-0 disabled",))
-
-
-def words_of(number):
-    rng = np.random.default_rng(number)
-    return tuple(rng.choice(["the", "cat", "dog", "sat", "on", "us"], 3 + number % 4).tolist())
-
-
-def sentence(number):
-    words = words_of(number)
-    heads = (0, *(1 + at // 2 for at in range(len(words) - 1)))
-    relations = ("root", *(("det", "obj")[at % 2] for at in range(len(words) - 1)))
-    return Sentence(
-        name=f"s{number}", words=words, heads=heads, relations=relations, document=f"d{number // 3}"
-    )
-
-
-def passage(number):
-    words, spans, start = words_of(number), [], 0
-    for word in words:
-        spans.append((start, start + len(word)))
-        start += len(word) + 1
-    mentions = tuple(
-        Mention(start=at, stop=at + 1, entity="one", kind=("proper", "pronoun")[at % 2])
-        for at in range(3)
-    )
-    return Passage(
-        name=f"p{number}",
-        text=" ".join(words),
-        spans=tuple(spans),
-        mentions=mentions,
-        document=f"d{number // 3}",
-    )
 
 
 EVERY = {

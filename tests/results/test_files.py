@@ -22,10 +22,7 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[-3] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(
-        hs.FileError,
-        match=r"a\.safetensors is damaged: \w+ is not what was written; delete it and run",
-    ):
+    with pytest.raises(hs.FileError, match=r"a\.safetensors is damaged: \w+ is not what was"):
         hs.load(path)
     path.write_bytes(raw[:-8])
     with pytest.raises(
@@ -40,9 +37,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     path = hs.load(KEPT / "relations.safetensors").save(tmp_path / "a.safetensors")
     with pytest.raises(hs.FileError, match="holds no coreference"):
         Coreference.load(path)
-    with pytest.raises(
-        hs.FileError, match=r"holds a result \(relations\) and no record; headscope.load reads both"
-    ):
+    with pytest.raises(hs.FileError, match=r"holds a result \(relations\) and no record;"):
         hs.storage.load(path)
     record = hs.save(random_record(), tmp_path / "r.safetensors")
     with pytest.raises(hs.FileError, match="holds no relations"):
@@ -50,9 +45,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     assert "kind" not in RecordFile(record).document
     with pytest.raises(hs.FileError, match=r"gone\.safetensors does not exist"):
         hs.load(tmp_path / "gone.safetensors")
-    with pytest.raises(
-        hs.FileError, match="holds 'lengths', which this headscope does not know; update"
-    ):
+    with pytest.raises(hs.FileError, match="holds 'lengths', which this headscope does not know;"):
         hs.load(hs.storage.save_kept(tmp_path / "l.safetensors", "lengths", {}, {}))
 
 

@@ -66,25 +66,15 @@ def test_links_may_count_from_one(tmp_path):
     (tmp_path / "a.txt").write_text("das Haus ||| house the ||| 1-2 2p1", encoding="utf-8")
     found = read_aligned_pairs(tmp_path / "a.txt", first=1)[0]
     assert (found.sure, found.possible) == ({(0, 1)}, {(1, 0)})
-    with pytest.raises(
-        FileError, match=r"a\.txt, line 1: The link 1-2 leaves the 2 source and 2 target words"
-    ):
+    with pytest.raises(FileError, match=r"a\.txt, line 1: The link 1-2 leaves the 2 source and 2"):
         read_aligned_pairs(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        (
-            "a.txt",
-            "das Haus ||| the house",
-            r"a\.txt, line 1 has 2 parts; expected: source \|\|\| target \|\|\| links",
-        ),
-        (
-            "a.csv",
-            "source,target\na,b\n",
-            "line 2 has no 'links'; expected the fields source, target, links",
-        ),
+        ("a.txt", "das Haus ||| the house", r"a\.txt, line 1 has 2 parts; expected: source"),
+        ("a.csv", "source,target\na,b\n", "line 2 has no 'links'; expected the fields source,"),
         ("a.csv", "source,target,links\n , ,0-0\n", "line 2 has ' ' \\(str\\) for 'source'"),
         (
             "a.jsonl",
@@ -139,9 +129,7 @@ def test_what_cannot_be_studied_is_refused(translator, tmp_path):
     assert hs.alignment_study(*translator, str(tmp_path / "pairs.txt")).sentences == 1
     with pytest.raises(RecordError, match="Two sentences are called 'a'"):
         hs.alignment_study(*translator, [AlignedPair("ba", "BA", frozenset(), name="a")] * 2)
-    with pytest.raises(
-        ModelError, match="is not an encoder-decoder; words are aligned by a model that reads"
-    ):
+    with pytest.raises(ModelError, match="is not an encoder-decoder; words are aligned by a model"):
         hs.alignment_study(tiny_model("bert"), tiny_tokenizer(), PAIRS)
 
 

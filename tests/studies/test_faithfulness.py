@@ -237,19 +237,13 @@ def test_what_cannot_be_is_said(model, tokenizer):
         faithfulness(model, tokenizer, [TEXT], layer=2)
     with pytest.raises(RecordError, match="confidence is a number between 0 and 1, not 1.5"):
         faithfulness(model, tokenizer, [TEXT], confidence=1.5)
-    with pytest.raises(
-        RecordError, match="faithfulness has no option 'steps'; it has layer, query, counterfactual"
-    ):
+    with pytest.raises(RecordError, match="faithfulness has no option 'steps'; it has layer,"):
         faithfulness(model, tokenizer, [TEXT], steps=3)
     with pytest.raises(ModelError, match="BertModel gives no logits; expected a classifier's"):
         faithfulness(model.base_model, tokenizer, [TEXT])
-    with pytest.raises(
-        ModelError, match="is an encoder-decoder; expected a classifier with one stack"
-    ):
+    with pytest.raises(ModelError, match="is an encoder-decoder; expected a classifier with one"):
         faithfulness(tiny_model("bart"), tokenizer, [TEXT])
-    with pytest.raises(
-        ModelError, match="has no trained classifier: its files lack classifier.bias and 1 more"
-    ):
+    with pytest.raises(ModelError, match="has no trained classifier: its files lack"):
         faithfulness(None, None, [TEXT])
 
 

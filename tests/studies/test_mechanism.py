@@ -15,8 +15,6 @@ from headscope.testing import tiny_model, tiny_tokenizer
 from ..close import assert_close, assert_same_numbers, numbers_before
 from ..patterns.conftest import sentences
 
-TEXTS = ["the cat sat on it", ("a dog ran", "it ran"), "she saw us all"]
-
 FEATURES = 24
 SEP, NEXT, BOTH = 0, 1, 2
 """The planted heads: one neuron knows [SEP]; one neuron a position knows the next word; two neurons

@@ -226,16 +226,12 @@ def test_evidence_of_a_second_stack(rng):
     assert (
         hs.view(record, evidence=first, include_layers=[1]).header["evidence"]["stack"] == "encoder"
     )
-    with pytest.raises(
-        PageError, match="evidence is of stack 'encoder', and include_layers= leaves it out"
-    ):
+    with pytest.raises(PageError, match="evidence is of stack 'encoder', and include_layers="):
         hs.view(record, evidence=first, include_layers=[2])
 
 
 def test_evidence_of_other_heads_is_refused(records, found, rng):
-    with pytest.raises(
-        PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has 8, 0-0 to 1-3"
-    ):
+    with pytest.raises(PageError, match="6 heads, 0-0 to 1-2, and stack 'self' of this record has"):
         hs.view(record_of(rng, 9, heads=4), evidence=found)
     with pytest.raises(PageError, match="evidence must be what headscope.heads found, not a list"):
         hs.view(records[0], evidence=[found])

@@ -49,9 +49,7 @@ def test_a_view_of_print_opens_the_place_that_took_over(name, place):
 
 
 def test_a_named_view_shows_no_other():
-    with pytest.raises(
-        PageError, match=r"head_view cannot show view='matrix'; call view\(record, view='matrix'\)"
-    ):
+    with pytest.raises(PageError, match=r"head_view cannot show view='matrix'; call"):
         hs.head_view(random_record(), view="matrix")
 
 
@@ -99,8 +97,6 @@ def test_open_writes_a_page_and_hands_it_to_the_browser(monkeypatch):
 def test_open_without_a_browser_says_where_the_page_is(monkeypatch, tmp_path):
     monkeypatch.setattr(file_page.webbrowser, "open", lambda _: False)
     monkeypatch.setattr(file_page.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
-    with pytest.raises(
-        HeadscopeError, match=r"No browser could be opened; open file://.*/view.html yourself"
-    ):
+    with pytest.raises(HeadscopeError, match=r"No browser could be opened; open"):
         hs.view(random_record()).open()
     assert (tmp_path / "view.html").exists()

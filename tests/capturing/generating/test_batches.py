@@ -124,9 +124,7 @@ def test_a_model_that_counts_the_padding_is_run_on_one_prompt_at_a_time():
         return own(*args, position_ids=places, past_key_values=past_key_values, **options)
 
     model.transformer.forward = counting
-    with pytest.warns(
-        UserWarning, match="run one at a time: .* computes something else .* with padding"
-    ):
+    with pytest.warns(UserWarning, match="run one at a time: .* computes something else"):
         records = hs.generate(model, bare_tokenizer(), PROMPTS, **OPTIONS)
     for prompt, record in zip(PROMPTS, records, strict=True):
         assert_alike(record, hs.generate(model, bare_tokenizer(), prompt, **OPTIONS), 1e-6)
@@ -171,9 +169,7 @@ def test_a_wrong_prompt_is_named_by_its_number():
     model, tokenizer = model_of("gpt2"), bare_tokenizer()
     with pytest.raises(TextError, match="Prompt 1 .from 0.: The text is empty"):
         hs.generate(model, tokenizer, ["a", " "])
-    with pytest.raises(
-        TextError, match="Prompt 1 .from 0.: After 30 tokens the model has positions"
-    ):
+    with pytest.raises(TextError, match="Prompt 1 .from 0.: After 30 tokens the model has"):
         hs.generate(model, tokenizer, ["a", "a " * 30], max_new_tokens=9)
     with pytest.raises(TextError, match="no prompt to generate from"):
         hs.generate(model, tokenizer, [])

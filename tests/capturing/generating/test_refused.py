@@ -101,9 +101,7 @@ def test_a_model_without_a_cache_is_recorded(tokenizer):
 
 
 def test_a_model_without_attention_is_refused(tokenizer):
-    with pytest.raises(
-        CaptureError, match="MambaForCausalLM computed no softmax attention that could be seen"
-    ):
+    with pytest.raises(CaptureError, match="MambaForCausalLM computed no softmax attention that"):
         written("mamba", tokenizer)
 
 
@@ -111,41 +109,20 @@ def test_a_model_without_attention_is_refused(tokenizer):
     ("options", "message"),
     [
         ({"num_beam_groups": 2}, "num_beam_groups=2 cannot be recorded: beams in groups"),
-        (
-            {"num_return_sequences": 2},
-            "num_return_sequences=2 .* one text; call generate once for each, with another",
-        ),
-        (
-            {"prompt_lookup_num_tokens": 3},
-            "prompt_lookup_num_tokens=3 cannot be recorded: assisted decoding",
-        ),
-        (
-            {"penalty_alpha": 0.6, "top_k": 4},
-            "penalty_alpha=0.6 cannot be recorded: contrastive search",
-        ),
-        (
-            {"guidance_scale": 1.5},
-            "guidance_scale=1.5 cannot be recorded: guidance runs the model on a second text",
-        ),
+        ({"num_return_sequences": 2}, "num_return_sequences=2 .* one text; call generate once"),
+        ({"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens=3 cannot be recorded:"),
+        ({"penalty_alpha": 0.6, "top_k": 4}, "penalty_alpha=0.6 cannot be recorded: contrastive"),
+        ({"guidance_scale": 1.5}, "guidance_scale=1.5 cannot be recorded: guidance runs"),
         ({"max_length": 30}, "max_length=30 cannot be recorded: give max_new_tokens"),
-        (
-            {"output_scores": True},
-            "output_scores=True cannot be recorded: generate returns a Record",
-        ),
+        ({"output_scores": True}, "output_scores=True cannot be recorded: generate returns"),
         ({"temperatur": 0.5}, "generate has no option 'temperatur'; did you mean temperature?"),
-        (
-            {"colour": 1},
-            "generate has no option 'colour'; there are those of transformers.GenerationConfig",
-        ),
+        ({"colour": 1}, "generate has no option 'colour'; there are those"),
         ({"keep": "all"}, "keep must be 'auto', or one or several of"),
         ({"precision": "int8"}, "precision must be 'float32' or 'float16'"),
         ({"max_new_tokens": 0}, "max_new_tokens must be a whole number from 1 on, not 0"),
         ({"max_new_tokens": True}, "max_new_tokens must be a whole number from 1 on, not True"),
         ({"alternatives": -1}, "alternatives must be a whole number from 0 on, not -1"),
-        (
-            {"do_sample": True, "temperature": -1.0},
-            "GPT2LMHeadModel cannot generate like this: .*temperature",
-        ),
+        ({"do_sample": True, "temperature": -1.0}, "GPT2LMHeadModel cannot generate like this:"),
     ],
 )
 def test_what_cannot_be_recorded_is_one_clear_error(options, message, tokenizer):
@@ -225,10 +202,7 @@ def test_a_model_that_cannot_write_is_refused(tokenizer):
 
 def test_a_text_that_has_no_room_is_said_before_it_is_begun(tokenizer):
     model = model_of("gpt2")
-    with pytest.raises(
-        TextError,
-        match="After 8 tokens the model has positions to write 25 more, and max_new_tokens",
-    ):
+    with pytest.raises(TextError, match="After 8 tokens the model has positions to write 25 more,"):
         hs.generate(model, tokenizer, PROMPT, max_new_tokens=26)
     assert (
         len(hs.generate(model, tokenizer, PROMPT, max_new_tokens=25, eos_token_id=NEVER).generation)

@@ -50,8 +50,5 @@ def assert_equal_arrays(ours, theirs):
 
 
 def test_a_model_without_experts_says_so(tokenizer):
-    with pytest.raises(
-        CaptureError,
-        match=r"LlamaForCausalLM offers no router .* without routers=True \(--routers\)",
-    ):
+    with pytest.raises(CaptureError, match=r"LlamaForCausalLM offers no router .* without"):
         written("llama", tokenizer, routers=True)

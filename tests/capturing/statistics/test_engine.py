@@ -305,9 +305,7 @@ def test_a_model_that_is_being_trained_is_read_without_gradients():
 
 def test_weight_on_padding_is_refused():
     case = replace(plain_case(11, 13), keys=[torch.arange(10)])
-    with pytest.raises(
-        CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on padding"
-    ):
+    with pytest.raises(CaptureError, match=r"layer.0: up to 0.\d+ of a row's weight lies on"):
         case.statistics()
 
 

@@ -88,10 +88,7 @@ def test_bad_options_are_refused(options, line, bert, tokenizer):
     [
         ("next-word", "A task was given as str; expected a headscope.tasks.Task"),
         (Task((), lambda model, batch: 0, "none"), "The task 'none' has no examples"),
-        (
-            Task(({},), lambda model, batch: torch.zeros(()), "point"),
-            r"The score of 'point' has the shape \[\]",
-        ),
+        (Task(({},), lambda model, batch: torch.zeros(()), "point"), r"The score of 'point' has"),
         (lambda model: [1.0, 2.0], "The loss does not run BertModel"),
     ],
 )

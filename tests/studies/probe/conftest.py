@@ -7,7 +7,7 @@ from headscope.studies.probe._data import ProbeData, ProbeItem, parts_of
 WORDS = "cat dog tree house river saw heard was red old the a in on".split()
 RELATIONS = ("nsubj", "obj", "det")
 SHARES = (0.6, 0.2, 0.2)
-MAPS, LAYERS, FEATURES = 7, 4, 24
+MAPS = 7
 
 
 def random_sentence(rng, number):

@@ -48,13 +48,9 @@ def test_settings_of_the_reader_stay(axes):
 
 def test_what_does_not_fit_is_one_clear_error():
     flat = Figure(figsize=(7, 0.6)).subplots()
-    with pytest.raises(
-        FigureError, match=r"The drawing is \d+ mm high and the axes \d+ mm; make the figure higher"
-    ):
+    with pytest.raises(FigureError, match=r"The drawing is \d+ mm high and the axes \d+ mm; make"):
         hs.figure(RECORD, view="matrix", ax=flat)
-    with pytest.raises(
-        FigureError, match="ax must be matplotlib Axes, such as plt.subplots.. gives, not list"
-    ):
+    with pytest.raises(FigureError, match="ax must be matplotlib Axes, such as plt.subplots.."):
         hs.figure(RECORD, ax=[flat])
     with pytest.raises(FigureError, match="width= is that of the axes"):
         hs.figure(RECORD, ax=flat, width=80)

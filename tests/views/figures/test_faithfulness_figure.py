@@ -56,10 +56,7 @@ def test_erasure_curves_are_means_with_intervals(found):
     assert found.erasure("gradient")[:, 0].mean() == pytest.approx(
         found.means["comprehensiveness", "gradient", ""][0]
     )
-    with pytest.raises(
-        RecordError,
-        match="no 'loss' by 'gradient'; there are comprehensiveness, sufficiency by attention",
-    ):
+    with pytest.raises(RecordError, match="no 'loss' by 'gradient'; there are comprehensiveness,"):
         found.erasure("gradient", "loss")
     with pytest.raises(RecordError, match="by 'alti'"):
         found.erasure("alti")

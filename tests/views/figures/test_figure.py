@@ -135,9 +135,7 @@ def test_saving_is_whole_or_not_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["fig.jpg", "fig", "fig.svg.gz", ".pdf"])
 def test_another_format_is_refused(tmp_path, name):
-    with pytest.raises(
-        FigureError, match=r"can be saved as \.svg, \.pdf or \.png, and the path is"
-    ):
+    with pytest.raises(FigureError, match=r"can be saved as \.svg, \.pdf or \.png, and the path"):
         hs.figure(random_record()).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -257,21 +255,13 @@ def test_font_size_is_in_points(grouped):
     [
         ({"vieww": "head"}, FigureError, "figure has no option 'vieww'; there are view, stack"),
         ({"view": "heads"}, FigureError, "view must be one of 'overview', 'head', .* not 'heads'"),
-        (
-            {"view": "model", "top_percent": 5},
-            FigureError,
-            "View 'model' has no option 'top_percent'; it has view, stack",
-        ),
+        ({"view": "model", "top_percent": 5}, FigureError, "View 'model' has no option"),
         (
             {"view": "neuron", "query": 1, "quantity": "score"},
             FigureError,
             "View 'neuron' has no option 'quantity'",
         ),
-        (
-            {"view": "neuron"},
-            FigureError,
-            r"View 'neuron' shows one query; give its position with query=",
-        ),
+        ({"view": "neuron"}, FigureError, r"View 'neuron' shows one query; give its position"),
         ({"view": "pair", "query": 1}, FigureError, "View 'pair' shows one key"),
         ({"view": "text", "query": 1, "key": 1}, FigureError, "view 'pair' shows both"),
         ({"head": 1, "heads": [2]}, FigureError, "were both given"),

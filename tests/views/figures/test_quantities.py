@@ -99,14 +99,9 @@ def test_one_colour_stands_for_all_heads(record, see):
 
 def test_what_the_record_has_not_is_refused(record):
     plain = hs.from_weights([[[[0.5, 0.5], [0.0, 1.0]]]], ["a", "b"])
-    with pytest.raises(
-        FigureError,
-        match=r"quantity='contribution': stack 'self' has 'weight'; capture with keep='norms'",
-    ):
+    with pytest.raises(FigureError, match=r"quantity='contribution': stack 'self' has 'weight';"):
         hs.figure(plain, quantity="contribution")
-    with pytest.raises(
-        FigureError, match=r"quantity='nothing': stack 'self' has 'weight', .*'contribution'"
-    ):
+    with pytest.raises(FigureError, match=r"quantity='nothing': stack 'self' has 'weight',"):
         hs.figure(record, quantity="nothing")
     with pytest.raises(FigureError, match="expected finite"):
         hs.figure(plain, quantity="mine", quantities={"mine": [np.zeros((3, 3))]})

@@ -155,7 +155,5 @@ def test_kovalevas_classes_of_several_tasks_stand_below_each_other(found):
     text = words(found.figure(classes={"five texts": other}, colour=False))
     assert text.index("planted") < text.index("five texts")
     assert "layer 0" not in text
-    with pytest.raises(
-        FigureError, match="classes has a int for 'x'; give what headscope.heads found"
-    ):
+    with pytest.raises(FigureError, match="classes has a int for 'x'; give what headscope.heads"):
         found.figure(classes={"x": 3})

@@ -17,7 +17,6 @@ from headscope.views.figures._numbers import even_of, numbers_of
 from headscope.views.figures._plan import parse_options
 
 PIECES = ("[CLS]", "straw", "##berr", "##ies", "taste", "[SEP]")
-WORDS = ["[CLS]", "strawberries", "taste", "[SEP]"]
 RUNS = ((0,), (1, 2, 3), (4,), (5,))
 
 
