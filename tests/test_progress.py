@@ -2,8 +2,6 @@
 then.
 """
 
-import sys
-
 import headscope as hs
 from headscope import _progress
 from headscope._progress import Progress
@@ -21,16 +19,6 @@ def test_a_log_gets_a_line_every_so_often(monkeypatch, capsys):
         "Reading: 3 of 7 batches",
         "Reading: 5 of 7 batches",
     ]
-
-
-def test_a_terminal_gets_a_bar(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with Progress("Reading", "text", 3) as progress:
-        progress.left_out = 1
-        progress.step(2)
-    said = capsys.readouterr().err
-    assert "2/3" in said
-    assert "1 left out" in said
 
 
 def test_what_was_before_the_first_text_is_not_in_the_rate(monkeypatch, capsys):

@@ -141,17 +141,6 @@ def test_every_view_shows_every_quantity_and_says_so(view, quantity, opened):
 
 
 @pytest.mark.parametrize("quantity", FURTHER)
-def test_the_same_selection_is_kept_from_quantity_to_quantity(quantity, opened):
-    page = opened("matrix", "weight", layer=1, heads=[3], query=2, key=0)
-    plain = page.colours("matrix")
-    page.more().page.locator("[data-quantities]").select_option(quantity)
-    page.page.locator(f'[data-headscope][data-quantity="{quantity}"]').wait_for(state="attached")
-    assert f"quantity={quantity}" in page.address()
-    assert (page.state("layer"), page.state("heads")) == ("1", "3")
-    assert page.colours("matrix") != plain
-
-
-@pytest.mark.parametrize("quantity", FURTHER)
 def test_lines_come_with_the_numbers_of_the_token_in_focus(quantity, opened, values):
     page = opened("head", quantity, layer=1, heads=[3], query=4)
     wanted = mean_of(values(quantity, 1), [3])[4]
@@ -349,13 +338,3 @@ def test_pieces_of_a_word_touch_each_other_and_words_do_not(opened):
     gaps = [right["x"] - left["x"] - left["width"] for left, right in pairwise(boxes)]
     assert gaps[1] == pytest.approx(0, abs=0.5)
     assert min(gaps[0], gaps[2]) > 2
-
-
-@pytest.mark.parametrize(("view", "picture"), [("matrix", ".matrix-plane")])
-def test_a_small_picture_stands_in_the_middle(view, picture, opened):
-    page = opened(view, "weight")
-    card, inside = (page.page.locator(of).first.bounding_box() for of in (".stage", picture))
-    left, right = inside["x"] - card["x"], card["x"] + card["width"] - inside["x"] - inside["width"]
-    assert left > 60
-    assert abs(left - right) < 130
-    assert inside["width"] > 0.4 * card["width"]

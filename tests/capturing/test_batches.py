@@ -6,7 +6,6 @@ import pytest
 import headscope as hs
 from headscope import CaptureError
 from headscope.capturing import capture_batches
-from headscope.capturing import equal_lengths as _batches
 from headscope.capturing.building import _build
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model
@@ -63,30 +62,6 @@ def test_the_numbers_of_a_text_do_not_depend_on_its_batch(family, tokenizer):
             assert_close(turned[len(texts) - 1 - number][where], weights)
 
 
-def test_a_text_that_cannot_be_read_costs_that_text_alone(tokenizer):
-    told = []
-    texts = ["a cat", "", "a dog", {"image": "cat.png"}, "b " * 60, ("a", " "), "a cow"]
-    found = list(
-        capture_batches(
-            tiny_model("bert"),
-            tokenizer,
-            texts,
-            on_error=lambda number, error: told.append((number, type(error).__name__)),
-        )
-    )
-    assert sorted(told) == [
-        (1, "TextError"),
-        (3, "CaptureError"),
-        (4, "TextError"),
-        (5, "TextError"),
-    ]
-    numbered = [pair for each in found for pair in zip(each.numbers, each.readable, strict=True)]
-    assert sorted(numbered) == [(0, 0), (2, 1), (6, 2)]
-    cut = capture_batches(tiny_model("bert"), tokenizer, ["b " * 60], truncate=True)
-    with pytest.warns(UserWarning, match="the rest is cut off"):
-        assert len(next(cut).batch["self"].query[0]) == 32
-
-
 def test_an_encoder_decoder_is_run_on_one_text_at_a_time(tokenizer):
     found = list(capture_batches(tiny_model("bart"), tokenizer, ["a cat", "a dog"]))
     assert all(isinstance(each.batch, Record) for each in found)
@@ -107,17 +82,6 @@ def test_a_wrong_weight_of_any_text_is_seen(place, tokenizer, monkeypatch):
     assert isinstance(next(batches).batch, TextBatch)  # the first text is a batch of its own
     monkeypatch.setattr(_build, "fill", fill)
     assert [type(each.batch) for each in batches] == [Record] * 9
-
-
-def test_batches_are_as_large_as_their_bytes_allow(tokenizer, monkeypatch):
-    model, texts = tiny_model("bert"), ["a cat"] * 9
-    sizes = [len(each.numbers) for each in capture_batches(model, tokenizer, texts)]
-    assert sizes == [1, 8]
-    (stack,) = next(capture_batches(model, tokenizer, texts)).batch.stacks.values()
-    of_text = sum(layer.weights.nbytes for layer in stack.layers)
-    monkeypatch.setattr(_batches, "IN_FLIGHT", 3 * of_text)
-    sizes = [len(each.numbers) for each in capture_batches(model, tokenizer, texts)]
-    assert sizes == [1, 3, 3, 2]
 
 
 def test_an_option_that_there_is_not_is_named(tokenizer):

@@ -6,7 +6,7 @@ import torch
 from transformers import FSMTConfig, FSMTModel
 
 import headscope as hs
-from headscope import CaptureError, TextError
+from headscope import CaptureError
 from headscope.capturing import capture_encoded, capture_ids
 from headscope.storage import load, save
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -98,15 +98,6 @@ def test_ids_without_a_tokenizer_are_names(name):
         assert records[1]["cross"].query.labels == ("9", "8")
     for record, example in zip(records, capture_ids(model, **encoding), strict=True):
         np.testing.assert_allclose(record[own].weights(1), example[own].weights(1), atol=1e-6)
-
-
-def test_ids_in_place_of_a_text_name_who_reads_them():
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    for ids in ([7, 8], [[7, 8]], np.array([7, 8]), torch.tensor([[7, 8]])):
-        with pytest.raises(TextError, match=r"token ids; these go to capture_encoded\(model"):
-            hs.capture(model, tokenizer, ids)
-    with pytest.warns(UserWarning, match="input 1 .from 0. was left out: .* capture_encoded"):
-        assert len(list(hs.capture_many(model, tokenizer, ["a cat", [7, 8]]))) == 1
 
 
 @pytest.mark.parametrize("of", [list, np.array, torch.tensor])

@@ -257,19 +257,6 @@ def test_the_output_projection_is_found_by_watching(family, names, tokenizer):
             assert layer.projection == pattern.format(layer.layer)
 
 
-def test_the_output_projection_is_found_under_any_name(tokenizer):
-    model = tiny_model("bert")
-    for layer in model.encoder.layer:
-        output = layer.attention.output
-        output.query = output.dense  # a name that a guess would take for something else
-        del output.dense
-        output.forward = lambda states, given, o=output: o.LayerNorm(o.query(states) + given)
-    record = hs.capture(model, tokenizer, TEXT)
-    assert [layer.projection for layer in record["self"]] == [
-        f"encoder.layer.{n}.attention.output.query" for n in range(2)
-    ]
-
-
 @pytest.mark.parametrize("family", INTERFACE)
 def test_verified_is_the_difference_of_the_layer_output(family, tokenizer):
     """Measured again here, from the record alone and the projection's weights."""

@@ -131,10 +131,7 @@ def test_a_list_of_blocks_that_hides_more_than_the_function_is_refused():
         one, torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32), BLOCK_SIZE=(4, 4)
     )
     model = Direct(block_mask=blocks)
-    with (
-        pytest.raises(CaptureError, match="whose list of blocks hides other positions than its"),
-        hs.watch(model, batch=2),
-    ):
+    with pytest.raises(CaptureError, match="whose list of blocks hides"), hs.watch(model, batch=2):
         model(torch.randn(2, 8, 12))
 
 

@@ -116,10 +116,7 @@ def test_a_batch_whose_order_nothing_proves_is_refused(way):
     ):
         model(states)
     if way in ("fused", "einsum"):  # three windows of one head would look the same
-        with (
-            pytest.raises(CaptureError, match="on 3 rows where hs.watch was given batch=1; give"),
-            hs.watch(model),
-        ):
+        with pytest.raises(CaptureError, match="on 3 rows where hs.watch was"), hs.watch(model):
             model(states[:1])
     else:
         with hs.watch(model) as seen:

@@ -99,15 +99,3 @@ def test_of_many_texts_the_one_that_is_too_long_is_named(model, monkeypatch):
     ((number, error),) = told
     assert number == 1
     assert "too little memory, 2.00 GiB more, for 1 x" in str(error)
-
-
-def test_what_runs_out_while_layers_are_made_is_told_too(model, monkeypatch):
-    tokenizer = tiny_tokenizer()
-    hs.capture(model, tokenizer, TEXTS[0])
-
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("headscope.capturing.building._build.plain", fail)
-    with pytest.raises(CaptureError, match=r"too little memory for 1 x [\d,]+ tokens: give"):
-        hs.capture(model, tokenizer, TEXTS[0], keep="qk")

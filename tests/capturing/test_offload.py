@@ -92,16 +92,6 @@ def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
     assert_close(*states)
 
 
-def test_embeddings_of_an_offloaded_model_are_read(tmp_path):
-    from headscope.studies.heads import input_embeddings
-
-    vectors = [
-        input_embeddings(model)
-        for model in (tiny_model("bert"), offloaded("bert", "disk", tmp_path))
-    ]
-    assert_close(*vectors)
-
-
 # The weights of a class token are elsewhere until they are used, so that nothing names it.
 @pytest.mark.filterwarnings("ignore:Some positions have no names")
 @pytest.mark.parametrize("family", ["vit", "swin", "dinov3_vit"])

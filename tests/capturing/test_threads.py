@@ -95,20 +95,6 @@ def test_plain_passes_beside_captures_are_the_models_own(family):
     assert all(map(same, records, [hs.capture(model, tokenizer, text) for text in TEXTS]))
 
 
-def test_a_pass_under_way_when_hooks_go_is_not_disturbed():
-    """torch reads the form of a hook after the table of hooks: the hook may be called without
-    keyword arguments.
-    """
-    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    inputs = tokenizer(TEXTS[0], return_tensors="pt")
-    with hs.watch(model) as seen:
-        for module in model.modules():
-            for table in (module._forward_pre_hooks_with_kwargs, module._forward_hooks_with_kwargs):
-                table.clear()
-        model(**inputs)
-    assert len(seen.record["self"]) == 2
-
-
 @pytest.mark.parametrize("family", ["gptj", "bert"])
 def test_each_thread_sees_its_own_intervention_alone(family):
     model, tokenizer = tiny_model(family), tiny_tokenizer()

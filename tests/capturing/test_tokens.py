@@ -110,17 +110,6 @@ def test_words_that_no_token_comes_from_are_told():
             run("  the c\u00e1t\n\t sat \u0301 \u200b \x01 the ")
 
 
-def test_tokens_that_a_tokenizer_gets_later_are_seen():
-    tokenizer = tiny_tokenizer()
-    number = len(tokenizer)
-    assert tokens_from_ids(tokenizer, [5, number]).pieces[1] == ""
-    tokenizer.add_tokens(["zebra"])
-    tokens = tokens_from_ids(tokenizer, [5, number])
-    assert (tokens.pieces[1], tokens.special[1]) == ("zebra", False)
-    tokenizer.add_special_tokens({"additional_special_tokens": ["zebra"]})
-    assert tokens_from_ids(tokenizer, [5, number]).special[1]
-
-
 def named(**names):
     """A tokenizer that puts its first special token in front of a text of letters, whatever it is
     called.

@@ -36,26 +36,6 @@ def wait():
 main(["wait"])
 """
 
-DELETING = """
-import time
-from headscope.cli import main
-from headscope.cli._main import app
-
-class Slow:
-    def __del__(self):
-        print("started", flush=True)
-        for _ in range(20):
-            time.sleep(0.1)
-
-@app.command
-def wait():
-    slow = Slow()
-    del slow
-    for _ in range(1000):
-        time.sleep(0.1)
-
-main(["wait"])
-"""
 
 ENDS = {"SIGINT": (130, "headscope: interrupted\n"), "SIGTERM": (143, "headscope: terminated\n")}
 
@@ -83,13 +63,6 @@ def process_of(code, *arguments, **options):
 def test_a_command_that_is_stopped_cleans_up_and_says_one_line(name):
     code, line = ENDS[name]
     assert ended_by(name, process_of(WAITING)) == (code, "cleaned up\n", line)
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_a_signal_that_comes_while_something_is_deleted_is_not_lost(name):
-    """Python prints what is raised there and goes on, which took a signal in one run of many."""
-    code, line = ENDS[name]
-    assert ended_by(name, process_of(DELETING), after=0.2) == (code, "", line)
 
 
 @pytest.mark.parametrize("name", ENDS)

@@ -151,30 +151,6 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(
     assert sorted(here.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        (["--image", "cat.png", "--model", "bert"], "BertModel reads no pictures"),
-        (["a cat", "--model", "vit"], "ViTModel reads no text"),
-        (["--image", "notes.png", "--model", "vit"], "Cannot read the picture"),
-    ],
-)
-def test_what_a_model_does_not_read_is_said_before_its_weights_are_loaded(
-    given, line, here, models, capsys, monkeypatch
-):
-    from transformers import PreTrainedModel
-
-    def loaded(*_, **__):
-        raise AssertionError("weights were loaded")
-
-    monkeypatch.setattr(PreTrainedModel, "from_pretrained", loaded)
-    assert run(["view", *given[:-1], models[given[-1]]]) == 1
-    assert capsys.readouterr().err.startswith(f"headscope: {line}")
-    monkeypatch.setenv("HEADSCOPE_DEBUG", "1")
-    with pytest.raises(AssertionError, match="weights were loaded"):
-        run(["view", "a cat", "--model", models["bert"]])
-
-
 @pytest.mark.parametrize("command", ["view", "capture", "effect"])
 def test_nothing_to_read_is_wrong_usage(command, here, models, capsys):
     more = {"view": [], "capture": ["--out", "x.safetensors"], "effect": ["--zero", "0-1"]}[command]

@@ -2,38 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from words_job import WordsJob, done, merged, ran
+from words_job import WordsJob, done, ran
 
 from headscope.corpus import CorpusText, engine_of, pool
 from headscope.errors import FileError, RunError, TextError
-
-
-def test_sums_are_those_of_all_texts(corpus):
-    with ran(corpus) as finished:
-        sums = merged(finished)
-    words = [len(text.given.split()) for text in corpus]
-    assert (sums.texts, sums.documents) == (90, 6 + 30)
-    assert sums.mean[0, 0] == pytest.approx(np.mean(words), rel=1e-14)
-    np.testing.assert_allclose(sums.mean[0], np.mean(words) * np.array([1, 0.1, 1 / 3]))
-
-
-@given(st.randoms(use_true_random=False), st.integers(1, 100))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_order_and_part_size_change_no_bit(corpus, random, part_size):
-    texts = list(corpus)
-    random.shuffle(texts)
-    assert done(texts, part_size=part_size) == done(corpus)
-
-
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_a_pool_changes_no_bit(corpus, workers):
-    assert done(corpus, engine=pool(workers), part_size=5) == done(corpus)
 
 
 def test_the_same_call_again_measures_nothing(corpus, tmp_path):

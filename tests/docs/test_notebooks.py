@@ -115,11 +115,3 @@ def test_links_of_a_notebook_lead_to_pages_of_the_site():
         assert targets
         assert set(targets) <= set(PAGES)
         assert ".md)" not in text
-
-
-def test_a_cell_that_fails_is_said(tmp_path, monkeypatch):
-    page = tmp_path / "broken.md"
-    page.write_text("# Broken\n\n```python\nprint(gone)\n```\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RuntimeError, match=r"This cell fails:\nprint\(gone\)"):
-        write_notebooks.run(cells_of(page))

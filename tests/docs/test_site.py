@@ -136,23 +136,6 @@ def test_a_fault_is_found(page, fault, tmp_path):
     assert [line[: len(fault)] for line in faults_of(tmp_path)] == [fault]
 
 
-def test_a_page_that_cannot_be_built_is_said(tmp_path, monkeypatch):
-    """A link to a page that there is not stops the builder."""
-    monkeypatch.setattr(build_docs, "write_viewer_pages", lambda folder: None)
-    monkeypatch.setattr(build_docs, "write_reference", lambda folder: None)
-    write_tutorials = build_docs.write_tutorials
-
-    def with_a_fault(folder):
-        write_tutorials(folder)
-        (folder / "terms.md").write_text("# Terms\n\n[gone](gone.md)\n", encoding="utf-8")
-
-    monkeypatch.setattr(build_docs, "write_tutorials", with_a_fault)
-    faults = build_docs.build(tmp_path / "site")
-    assert any("terms.md:3" in line for line in faults)
-    assert "Warning: page does not exist" in faults
-    assert not (tmp_path / "site").exists()
-
-
 def test_the_rows_of_the_support_table_can_be_filtered(site, browser):
     page = browser.new_page()
     page.goto((site / "support.html").as_uri())

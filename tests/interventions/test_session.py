@@ -60,17 +60,6 @@ def modes_inside(model, run):
     return modes
 
 
-def test_a_block_inside_wakes_the_watch_of_the_one_around_it(batch, states):
-    model, inputs = tiny_model("gptj"), batch()
-    with hs.intervene(model, hs.Zero(layer=1, heads=0)):
-        wanted = states(model, **inputs)
-    with hs.intervene(model):
-        intact = states(model, **inputs)
-        with hs.intervene(model, hs.Zero(layer=1, heads=0)):
-            assert_close(states(model, **inputs), wanted)
-    assert not torch.allclose(intact, wanted)
-
-
 def test_a_mode_of_the_users_stays_where_it_is(batch, states):
     model, inputs = tiny_model("bert"), batch()
     intact = states(model, **inputs)

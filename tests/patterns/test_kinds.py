@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from headscope import Layer, Tokens, capture
-from headscope.patterns import COLUMNS, KINDS, _kinds, head_kinds, head_numbers, text_facts
+from headscope.patterns import COLUMNS, KINDS, head_kinds, head_numbers, text_facts
 from headscope.record import Mask, Stack
 from headscope.testing import random_weights
 
@@ -236,15 +236,6 @@ def test_a_row_that_sees_one_word_alone_does_not_count():
     tokens = Tokens(pieces=("a", "b"))
     numbers = numbers_of(np.array([[1.0, 0.0], [0.5, 0.5]]), tokens, Mask.causal(2, 2))
     assert np.isnan(numbers["itself"])
-
-
-def test_heads_are_measured_together_as_alone(rng, monkeypatch):
-    of_pair = stack_of(random_weights(rng, (3, 10, 10)))
-    together = head_kinds(of_pair).values
-    monkeypatch.setattr(_kinds, "MOST_AT_ONCE", 0)
-    np.testing.assert_allclose(head_kinds(of_pair).values, together, rtol=1e-12)
-    alone = head_numbers(of_pair.layers[0].weights_of(1), None, text_facts(of_pair))
-    np.testing.assert_allclose(list(alone.values()), together[0, 1], rtol=1e-12)
 
 
 def local_head(size, times, to):

@@ -13,7 +13,6 @@ from headscope.record import (
     Record,
     Stack,
     Tokens,
-    sampled_queries,
 )
 from headscope.testing import random_weights
 
@@ -77,15 +76,6 @@ def test_blocks_are_the_weights(variant, rows, rng):
         assert not np.delete(some, chosen, axis=0).any()
 
 
-def test_a_block_is_in_single_precision_and_as_narrow_as_what_is_seen(rng):
-    (block, *_) = layer_of(rng, visible=window(2)).weight_blocks(1, rows=3)
-    assert (block.weights.dtype, block.keys, block.weights.shape) == (
-        np.float32,
-        slice(2, 7),
-        (3, 5),
-    )
-
-
 def test_blocks_of_a_file_are_read_and_checked_row_by_row(rng, tmp_path):
     def kept(weights):
         layer = Layer(layer=0, weights=weights)
@@ -121,16 +111,6 @@ def test_heads_that_are_not_held_are_refused(rng):
         layer.weight_blocks(None)
 
 
-def test_sampled_queries_are_the_same_at_every_call():
-    drawn = sampled_queries(1000, 40, first=10)
-    assert len(set(drawn.tolist())) == 40
-    assert (np.diff(drawn) > 0).all()
-    assert drawn[:10].tolist() == list(range(10))
-    assert drawn[-1] > 800
-    assert_close(drawn, sampled_queries(1000, 40, first=10))
-    assert sampled_queries(7, 40).tolist() == list(range(7))
-
-
 def long_layer(**arrays) -> Layer:
     """A layer of one head with 400,000 queries and keys, whose scores are 1.3 TB."""
     length = 400_000
@@ -143,14 +123,3 @@ def test_weights_that_no_memory_holds_are_refused_before_it_is_taken(method):
     with pytest.raises(RecordError, match=r"1 head with 400,000 queries .* GB .*weight_blocks"):
         getattr(long_layer(), method)(0)
     np.testing.assert_allclose(long_layer().weights_of(0, queries=[0, 1])[1, :2], 0.5)
-
-
-def test_memory_that_runs_out_on_the_way_is_one_error(monkeypatch):
-    def out_of_memory(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("headscope.record._layer.softmax_of", out_of_memory)
-    own = {"queries": np.zeros((1, 3, 2)), "keys": np.zeros((1, 5, 2))}
-    layer = Layer(layer=0, **own, visible=Mask.full(3, 5), scale=1.0)
-    with pytest.raises(RecordError, match="weight_blocks"):
-        layer.weights_of(0)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import headscope as hs
-from headscope.results import Result, drawing_of, draws, shows, view_of
+from headscope.results import Result, drawing_of, view_of
 from headscope.studies import Relations
 from headscope.testing import random_record
 
@@ -20,12 +20,6 @@ class Lengths(Result):
 
     def columns(self):
         return {"length": [3, 5]}
-
-
-@pytest.fixture
-def entered(monkeypatch):
-    """Entries that a test makes are gone after it."""
-    monkeypatch.setattr(hs.results._result, "_ENTRIES", dict(hs.results._result._ENTRIES))
 
 
 def test_every_kind_that_is_drawn_is_that_of_a_result():
@@ -85,27 +79,6 @@ def test_what_is_missing_is_said_in_one_sentence():
     for ask in (hs.figure, Result.figure):
         with pytest.raises(hs.FigureError, match="^Lengths has no figure: print it"):
             ask(Lengths())
-
-
-def test_a_kind_of_ones_own_is_entered(entered):
-    record = random_record()
-
-    @draws(Lengths.KIND)
-    def lengths_figure(found, **options):
-        assert isinstance(found, Lengths)
-        return hs.figure(record, view="head", layer=0, head=0, **options)
-
-    @shows(Lengths.KIND)
-    def lengths_view(found, **options):
-        assert isinstance(found, Lengths)
-        return hs.view(record, **options)
-
-    assert hs.figure(Lengths(), width=80.0).matplotlib.get_size_inches()[0] == pytest.approx(
-        80 / 25.4
-    )
-    assert Lengths().figure(width=60.0).matplotlib.get_size_inches()[0] == pytest.approx(60 / 25.4)
-    assert hs.view(Lengths(), theme="dark").header["selection"]["theme"] == "dark"
-    assert Lengths().view(layer=1).header["selection"]["layer"] == 1
 
 
 def test_a_result_is_drawn_where_nothing_imported_the_figures():

@@ -92,25 +92,6 @@ def test_a_file_that_is_replaced_or_removed_is_read_on(record, path, how):
     np.testing.assert_array_equal(loaded["cross"].weights(1), record["cross"].weights(1))
 
 
-def test_more_records_than_files_may_be_open(record, path, tmp_path, monkeypatch):
-    monkeypatch.setattr(_file_array, "MOST_OPEN", 3)
-    paths = [tmp_path / f"{number}.safetensors" for number in range(8)]
-    for each in paths:
-        shutil.copy2(path, each)
-    loaded = [hs.load(each) for each in paths]
-    assert len(_file_array._OPEN) <= 3
-    for each in loaded:
-        np.testing.assert_array_equal(each["cross"].weights(1, 2), record["cross"].weights(1, 2))
-    # one that was closed meanwhile and is another file by now
-    shutil.copy2(path, tmp_path / "new")
-    (tmp_path / "new").replace(paths[0])
-    with pytest.raises(FileError, match="was changed since it was opened"):
-        loaded[0]["cross"].weights(1, 2)
-    paths[1].unlink()
-    with pytest.raises(FileError, match="no such file"):
-        loaded[1]["cross"].weights(1, 2)
-
-
 def test_files_are_closed_with_their_records(path):
     def handles():
         gc.collect()

@@ -7,7 +7,6 @@ import pytest
 
 import headscope as hs
 from headscope import FileError
-from headscope.cli import run
 from headscope.storage.atomic import is_address
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec, which opens addresses, is not installed")
@@ -69,30 +68,3 @@ def test_paths_are_no_addresses():
     assert not any(
         map(is_address, ("run.safetensors", "c:/run.safetensors", "a/b", Path("hf://a")))
     )
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda: hs.capture_many(None, texts=["a b"], out="s3://bucket/records"),
-        lambda: hs.heads(None, texts=["a b"], out="memory://run"),
-        lambda: hs.figure(RECORD, view="matrix").save("memory://folder/figure.svg"),
-        lambda: run(["capture", "--texts", "texts.txt", "--out", "memory://records"]),
-        lambda: run(["view", "--texts", "texts.txt", "--out", "memory://pages"]),
-        lambda: run(["headvis", "--texts", "texts.txt", "--out", "memory://tree"]),
-    ],
-    ids=["capture_many", "heads", "figure", "--texts", "pages", "tree"],
-)
-def test_an_address_where_only_a_disk_is_written_to_is_one_clear_error(
-    write, tmp_path, monkeypatch, capsys
-):
-    """Nothing is made that is called like the address."""
-    monkeypatch.chdir(tmp_path)
-    Path("texts.txt").write_text("the cat sat\nit slept\n")
-    try:
-        assert write() == 1
-        said = capsys.readouterr().err
-    except FileError as error:
-        said = str(error)
-    assert "is an address, and this is written to a disk of this machine; give a path" in said
-    assert [path.name for path in Path().iterdir()] == ["texts.txt"]

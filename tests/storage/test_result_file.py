@@ -9,23 +9,6 @@ from headscope import FileError
 from headscope.storage import load_kept, read_npz, reading, save_kept
 
 
-def test_two_writers_of_one_result_leave_each_other_alone(tmp_path, monkeypatch):
-    """The second begins where the first has written its arrays, and has not moved them yet."""
-    path, others = tmp_path / "a.safetensors", []
-
-    def meanwhile(handle):
-        if not others:
-            others.append(1)
-            save_kept(path, "counts", {}, {"counts": np.zeros(3)})
-        return os.fstat(handle)
-
-    monkeypatch.setattr(os, "fsync", meanwhile)
-    save_kept(path, "counts", {}, {"counts": np.ones(3)})
-    assert others == [1]
-    assert load_kept(path, "counts")[1]["counts"].tolist() == [1, 1, 1]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["a.safetensors"]
-
-
 def test_other_files_are_refused(tmp_path, monkeypatch):
     path = save_kept(tmp_path / "a.safetensors", "counts", {}, {})
     with pytest.raises(FileError, match=r"a\.safetensors holds no relations"):

@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 import transformers
 
-import headscope as hs
 from headscope import ModelError
 from headscope.cli import run
 from headscope.testing import ARCHITECTURES, KINDS, examine, examine_type, tiny_model
@@ -157,15 +156,6 @@ def test_the_command_prints_a_row_for_a_folder(tmp_path, capsys):
     assert "Expected .md, .json for --out" in capsys.readouterr().err
 
 
-def test_rounded_weights_are_seen_as_different(monkeypatch):
-    """The comparison itself, on a capture that is made wrong on purpose."""
-    weights_of = hs.Layer.weights_of
-    monkeypatch.setattr(
-        hs.Layer, "weights_of", lambda layer, head=None: weights_of(layer, head).round(2)
-    )
-    assert examine(tiny_model("bert")).weights_difference > 1e-3
-
-
 @pytest.mark.parametrize("name", ["bert", "t5", "wav2vec2", "llava"])
 def test_a_batch_may_hold_any_number_of_texts(name):
     """One has no padding, of four every second one has."""
@@ -187,17 +177,6 @@ def no_processes(monkeypatch):
         return (examine_type(name, batch_size=batch_size) for name in names)
 
     monkeypatch.setattr("headscope.testing.examine_types", here)
-
-
-def test_support_takes_the_size_of_its_batch(monkeypatch):
-    sizes = []
-    monkeypatch.setattr("headscope.testing.every_type", lambda: ["bert"])
-    monkeypatch.setattr(
-        "headscope.testing.examine_types",
-        lambda names, *, batch_size, workers: sizes.append(batch_size) or map(examine_type, names),
-    )
-    assert run(["support", "--batch-size", "3"]) == 0
-    assert sizes == [3]
 
 
 @pytest.mark.usefixtures("no_processes")

@@ -92,13 +92,6 @@ def test_a_record_that_is_not_there_and_a_layer_that_it_has_not(first, other):
         hs.view(first, beside=[other] * 6)
 
 
-def test_records_beside_count_in_the_size_of_a_page(first, other, monkeypatch):
-    monkeypatch.setattr("headscope.views._page.LARGEST", 400)
-    assert hs.view(first).chunks  # 2 x 3 x 5 x 5 weights
-    with pytest.raises(PageError, match="choose about"):
-        _ = hs.view(first, beside=[other]).chunks  # and 4 x 2 x 6 x 6
-
-
 def test_the_tray_of_a_widget_changes_within_its_records(first, other):
     widget = hs.view(first, beside=[other]).widget()
     widget.select(view="compare", tray=["0-1", "0-1 record=b"])

@@ -78,25 +78,6 @@ def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
     assert gzip.decompress(buffers[0]) == hs.figure(shown.record, **options).to_bytes(kind)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "message"),
-    [
-        ("gif", {}, "A figure can be svg, pdf or png, not 'gif'"),
-        ("svg", [], "JSON object"),
-        (None, None, "not 'None'"),
-        ("svg", {"layer": 9}, "9"),
-        ("svg", {"path": "/etc"}, "figure has no option 'path'"),
-    ],
-)
-def test_a_figure_that_cannot_be_is_said(kind, options, message, shown, sent):
-    shown.widget()._handle_custom_msg(
-        {"type": "figure", "id": "3", "kind": kind, "options": options}, []
-    )
-    ((content, buffers),) = sent
-    assert message in content["error"]
-    assert not buffers
-
-
 @pytest.mark.parametrize("content", [None, "chunk", {"type": "other"}, []])
 def test_other_messages_are_not_for_it(content, shown, sent):
     shown.widget()._handle_custom_msg(content, [])

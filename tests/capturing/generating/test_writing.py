@@ -92,34 +92,6 @@ def test_the_users_own_criterion_and_processor_are_used_too(tokenizer):
     assert seen == [8, 9, 10, 11]
 
 
-def test_a_pass_too_many_is_left_out(tokenizer, monkeypatch):
-    """On some devices transformers sees the end one pass late, and takes that pass back."""
-    from transformers.generation import utils
-
-    class Late(utils.StopCheck):
-        def __init__(self, *_, **__):
-            super().__init__()
-            self.ends, self.late = False, 0
-
-        @staticmethod
-        def is_supported(*_, **__):
-            return True
-
-        def __call__(self, unfinished_sequences, tokens, length):
-            ends, self.ends = self.ends, bool(unfinished_sequences.max() == 0)
-            self.late = int(ends)
-            return ends
-
-        def finish(self):
-            return self.late
-
-    _, wanted = written("mistral", tokenizer)
-    monkeypatch.setattr(utils, "DeferredStopCheck", Late)
-    model, record = written("mistral", tokenizer)
-    assert record.generation == wanted.generation
-    assert_equal_to_one_pass(model, record)
-
-
 def test_tokens_have_their_places_in_the_whole_text_where_the_tokenizer_agrees():
     tokenizer = bare_tokenizer()
     prefer = dict.fromkeys(range(32, 50), 9.0)  # ## pieces, which decode and encode to themselves

@@ -1,6 +1,5 @@
 """Figures in axes of the reader's own."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -38,12 +37,6 @@ def test_a_view_is_drawn_into_given_axes_as_on_its_own_paper(view, axes):
         -np.diff(left.get_ylim())[0] / (left.get_position().height * 5 * 25.4),
     )
     assert np.allclose(scale, 1)
-
-
-def test_settings_of_the_reader_stay(axes):
-    with mpl.rc_context({"font.size": 21}):
-        hs.figure(RECORD, view="matrix", ax=axes[0])
-        assert mpl.rcParams["font.size"] == 21
 
 
 def test_what_does_not_fit_is_one_clear_error():

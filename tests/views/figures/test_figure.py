@@ -303,28 +303,6 @@ def test_dots_are_checked():
         hs.figure(random_record()).to_bytes("png", dpi=0)
 
 
-def test_too_little_memory_names_what_is_drawn_and_what_to_choose(monkeypatch):
-    record = hs.from_weights(np.full((2, 3, 4, 4), 0.25), list("abcd"), model="me")
-
-    def fail(*_, **__):
-        raise MemoryError("Unable to allocate 12.0 GiB for an array with shape (12, 9000, 9000)")
-
-    monkeypatch.setattr(np, "mean", fail)
-    told = r"too little memory to draw <Stack 'self'.* 4 tokens.*12.0 GiB.*draw fewer heads at once"
-    with pytest.raises(FigureError, match=told):
-        hs.figure(record, view="matrix")
-
-
-@pytest.mark.parametrize("given", ["nofile.npz", 5, {"a": 1}, {"a": ["b"]}])
-@pytest.mark.parametrize("options", [{}, {"quantity": "a"}, {"tray": ["0-0"]}])
-def test_quantities_that_are_no_table_of_arrays_are_refused(given, options):
-    record = hs.from_weights(np.full((1, 2, 4, 4), 0.25), list("abcd"), model="me")
-    if "tray" in options and isinstance(given, dict):
-        options = {"tray": [{"view": "head", "layer": 0, "head": 0, "quantity": "a"}]}
-    with pytest.raises(FigureError, match=r"give lists of arrays by name, \{'name': "):
-        hs.figure(record, quantities=given, **options)
-
-
 @pytest.mark.parametrize("given", [{"words": "yes"}, {"mean_heads": 3}, {"colour": "red"}])
 def test_what_is_neither_true_nor_false_is_refused(given):
     (name,) = given
