@@ -12,13 +12,8 @@ export function textOn(color: RGB): string {
   return (luminance(color) + 0.05) ** 2 > 1.05 * 0.05 ? "#000" : "#fff";
 }
 
-/** Contrast of two colours as WCAG defines it, 1 to 21. */
-export function contrast(a: RGB, b: RGB): number {
-  const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-function luminance([red, green, blue]: RGB): number {
+/** Relative luminance as WCAG defines it. */
+export function luminance([red, green, blue]: RGB): number {
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 

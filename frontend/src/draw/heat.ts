@@ -72,14 +72,14 @@ export interface Level {
 /** Below this side no smaller level is made: a screen shows it whole. */
 const SMALLEST = 64;
 
-/** How strong a byte is: from 0, or for signed bytes from 128 in both directions. */
-type Strength = "plain" | "signed";
-
-/** The matrix, and ever smaller ones in which each byte is the strongest of four, so that no strong one is lost. */
-export function pyramid(base: Level, strength: Strength): Level[] {
+/**
+ * The matrix, and ever smaller ones in which each byte is the strongest of four, so that no strong one is lost: furthest
+ * from `zero`, which is 128 for signed bytes.
+ */
+export function pyramid(base: Level, zero = 0): Level[] {
   const levels = [base];
   for (let top = base; Math.max(top.rows, top.columns) > SMALLEST; top = levels[levels.length - 1]) {
-    levels.push(halved(top, strength === "signed" ? 128 : 0));
+    levels.push(halved(top, zero));
   }
   return levels;
 }

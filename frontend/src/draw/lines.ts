@@ -140,16 +140,17 @@ const FAINTEST = 1e-4;
 export function ink(lines: Lines, colors: readonly RGB[], options: InkOptions): Uint8ClampedArray<ArrayBuffer> {
   const { width, height } = options;
   const pixels = new Uint8ClampedArray(4 * width * height);
-  const column = new InkColumn(height, colors);
+  const difference = new Float64Array((height + 2) * colors.length);
+  const column = [difference, new Float64Array(colors.length), Float64Array.from(colors.flat())];
   for (let x = 0; x < width; x++) {
     const shape = curveAt(x, width);
     let [first, last] = NOTHING;
     for (let head = 0; head < colors.length; head++) {
-      const touched = addLines(lines, head, shape, options, column.difference, colors.length);
+      const touched = addLines(lines, head, shape, options, difference, colors.length);
       first = Math.min(first, touched[0]);
       last = Math.max(last, touched[1]);
     }
-    column.write(pixels, x, width, [first, last]);
+    writeColumn(column, pixels, x, width, [first, last]);
   }
   return pixels;
 }
@@ -215,51 +216,46 @@ export function addLines(
   return [first, Math.min(last, height - 1)];
 }
 
-/** One column of pixels, in which the coverage of each head is a sum that runs from the top to the bottom. */
-class InkColumn {
-  /** What the lines of each head add and take away at each height; empty again once the column is written. */
-  readonly difference: Float64Array;
-  readonly #running: Float64Array;
-  /** Axes head, red green blue. */
-  readonly #colors: Float64Array;
-
-  constructor(height: number, colors: readonly RGB[]) {
-    this.difference = new Float64Array((height + 2) * colors.length);
-    this.#running = new Float64Array(colors.length);
-    this.#colors = Float64Array.from(colors.flat());
-  }
-
-  // No head is skipped where it has no ink: a branch that goes now this way, now that costs more than the sums.
-  write(pixels: Uint8ClampedArray, x: number, width: number, [first, last]: Touched): void {
-    const { difference } = this;
-    const [running, colors] = [this.#running, this.#colors];
-    const heads = running.length;
-    running.fill(0);
-    for (let y = first; y <= last; y++) {
-      let coverage = 0;
-      let squares = 0;
-      let red = 0;
-      let green = 0;
-      let blue = 0;
-      for (let head = 0, from = y * heads, color = 0; head < heads; head++, color += 3) {
-        const sum = running[head] + difference[from++];
-        running[head] = sum;
-        const square = sum * sum;
-        coverage += sum;
-        squares += square;
-        red += square * colors[color];
-        green += square * colors[color + 1];
-        blue += square * colors[color + 2];
-      }
-      if (coverage < FAINTEST) continue;
-      const at = 4 * (y * width + x);
-      pixels[at] = red / squares;
-      pixels[at + 1] = green / squares;
-      pixels[at + 2] = blue / squares;
-      pixels[at + 3] = 255 * opacity(coverage);
+/**
+ * One column of pixels, in which the coverage of each head is a sum that runs from the top to the bottom.
+ *
+ * @param difference - what the lines of each head add and take away at each height; empty again once it is written.
+ * @param colors - axes head, red green blue.
+ */
+function writeColumn(
+  [difference, running, colors]: readonly Float64Array[],
+  pixels: Uint8ClampedArray,
+  x: number,
+  width: number,
+  [first, last]: Touched,
+): void {
+  const heads = running.length;
+  running.fill(0);
+  for (let y = first; y <= last; y++) {
+    let coverage = 0;
+    let squares = 0;
+    let red = 0;
+    let green = 0;
+    let blue = 0;
+    // No head is skipped where it has no ink: a branch that goes now this way, now that costs more than the sums.
+    for (let head = 0, from = y * heads, color = 0; head < heads; head++, color += 3) {
+      const sum = running[head] + difference[from++];
+      running[head] = sum;
+      const square = sum * sum;
+      coverage += sum;
+      squares += square;
+      red += square * colors[color];
+      green += square * colors[color + 1];
+      blue += square * colors[color + 2];
     }
-    if (last >= first) difference.fill(0, first * heads, (last + 3) * heads);
+    if (coverage < FAINTEST) continue;
+    const at = 4 * (y * width + x);
+    pixels[at] = red / squares;
+    pixels[at + 1] = green / squares;
+    pixels[at + 2] = blue / squares;
+    pixels[at + 3] = 255 * opacity(coverage);
   }
+  if (last >= first) difference.fill(0, first * heads, (last + 3) * heads);
 }
 
 const OPACITY_STEPS = 512;

@@ -153,14 +153,7 @@ export function evenWeights(
     eachRun(visible, query, keys, (start, end) => values.fill(shares[query], start, end));
     return values;
   };
-  const column = (_: number, key: number) =>
-    shares.map((share, query) => {
-      let seen = 0;
-      eachRun(visible, query, keys, (start, end) => {
-        if (key >= start && key < end) seen = share;
-      });
-      return seen;
-    });
+  const column = (_: number, key: number) => shares.map((_, query) => row(0, query)[key]);
   const bytes = once(() => {
     const all = new Uint8Array(queries * keys);
     for (let query = 0; query < queries; query++) all.set(row(0, query).map(toByte), query * keys);

@@ -16,7 +16,7 @@ import { useLoaded, viewOf } from "../views/atlas/parts";
 
 /** The page of an atlas: the map of all heads, or one head, as the address says. */
 function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) {
-  const [index, failure] = useLoaded(() => source.index(), [source]);
+  const [index, failure] = useLoaded(() => source.read<AnyIndex>("index"), [source]);
   const [fragment, setFragment] = useState(location.hash);
   const place = useMemo(() => readPlace(fragment), [fragment]);
   const dark = useDark(host);
@@ -67,7 +67,7 @@ function AtlasPlaceShown({ index, source, dark, place }: PlaceProps<AtlasIndex>)
 
 /** The same of a tree of HeadVis. */
 function TreePlace({ index, source, dark, place }: PlaceProps<TreeIndex>) {
-  const view = useMemo(() => ({ index, dark, head: source.treeHead }), [index, source, dark]);
+  const view = useMemo(() => ({ index, dark, source }), [index, source, dark]);
   if (!place.head) return <TreeMap view={view} metric={readMetric(location.hash, index)} />;
   return <TreeHeadPage key={place.head.join("-")} view={view} place={place} />;
 }

@@ -15,12 +15,10 @@ export interface AtlasTile {
   readonly layer: number;
   readonly head: number;
   readonly labels: readonly AtlasLabel[];
-  readonly measures: readonly (number | null)[];
   readonly pairs: readonly WordPair[];
   /** Share of the attention that goes to tokens of each class. */
   readonly keys: readonly number[];
   readonly evenKeys: readonly number[];
-  readonly alike: readonly (readonly [layer: number, head: number])[];
 }
 
 export interface AtlasIndex {
@@ -30,9 +28,7 @@ export interface AtlasIndex {
   readonly documents: number;
   readonly summary: string;
   readonly caution: string;
-  readonly confidence: number;
   readonly patterns: readonly { readonly name: string; readonly says: string }[];
-  readonly measures: readonly { readonly name: string; readonly says: string }[];
   readonly classes: readonly string[];
   readonly distances: readonly string[];
   readonly side: number;
@@ -72,7 +68,6 @@ export interface AtlasHead {
   readonly pairs: readonly WordPair[];
   readonly distance: readonly Shares[];
   readonly relations: Readonly<Record<string, Shares>>;
-  readonly classes: readonly (readonly (number | null)[])[];
   readonly neighbours: readonly (readonly [layer: number, head: number, alike: number])[];
   /** As of the tile. */
   readonly keys: readonly number[];
@@ -87,23 +82,18 @@ export interface AtlasText {
   readonly special: readonly number[];
 }
 
+/** What the scripts of a folder hold by their names: an index, heads, texts. */
 export interface AtlasSource {
-  index(): Promise<AtlasIndex | TreeIndex | ComparisonIndex>;
-  head(layer: number, head: number): Promise<AtlasHead>;
-  texts(): Promise<readonly AtlasText[]>;
-  /** Of a tree of HeadVis. */
-  treeHead(layer: number, head: number): Promise<TreeHead>;
+  read<Said>(name: string): Promise<Said>;
   /** The same of one of two atlases. */
   side(side: "a" | "b"): AtlasSource;
 }
-
-type Receive = (name: string, said: unknown) => void;
 
 /** What scripts beside the page hold; each is read once. */
 export function scriptSource(page: Document & { defaultView: Window | null }): AtlasSource {
   const came = new Map<string, unknown>();
   const asked = new Map<string, Promise<unknown>>();
-  const receive: Receive = (name, said) => void came.set(name, said);
+  const receive = (name: string, said: unknown) => void came.set(name, said);
   Object.assign(page.defaultView ?? {}, { headscopeAtlas: receive });
   const read = <T>(name: string): Promise<T> => {
     const known = asked.get(name);
@@ -122,10 +112,7 @@ export function scriptSource(page: Document & { defaultView: Window | null }): A
     return promise;
   };
   const below = (start: string): AtlasSource => ({
-    index: () => read("index"),
-    head: (layer, head) => read(`${start}head-${layer}-${head}`),
-    texts: () => read(`${start}texts`),
-    treeHead: (layer, head) => read(`${start}head-${layer}-${head}`),
+    read: (name) => read(`${start}${name}`),
     side: (side) => below(`${side}-`),
   });
   return below("");
@@ -194,8 +181,6 @@ export interface TreeIndex {
   readonly model: string;
   readonly dataset: string;
   readonly texts: number | null;
-  /** Whether no query saw what comes after it; else that is not known. */
-  readonly causal: boolean;
   readonly heads: readonly (readonly [layer: number, head: number])[];
   readonly metrics: readonly TreeMetric[];
   readonly statistics: Readonly<Record<string, { readonly label: string; readonly format: string }>>;

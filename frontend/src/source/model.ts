@@ -58,13 +58,8 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       body: JSON.stringify(question),
       ...(signal && { signal }),
     });
-  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal): Promise<Answered> {
-    const question: LiveQuestion = { page, input: asked.input, changes: [...asked.changes], looking };
-    return answered(asked, await openingIn(await post("ask", question, signal)));
-  }
-  /** The same question to another text or to the second model; what the page itself asks goes on meanwhile. */
-  async function askBeside(asked: Asked, second: boolean, looking: LiveLooking, signal: AbortSignal) {
-    const question: LiveQuestion = { page: beside, input: asked.input, changes: [...asked.changes], looking, second };
+  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal, more = {}): Promise<Answered> {
+    const question: LiveQuestion = { page, input: asked.input, changes: [...asked.changes], looking, ...more };
     return answered(asked, await openingIn(await post("ask", question, signal)));
   }
   /** Two records beside each other, which the server keeps. */
@@ -102,7 +97,9 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
   }
   return {
     ask,
-    askBeside,
+    /** The same question to another text or to the second model; what the page itself asks goes on meanwhile. */
+    askBeside: (asked: Asked, second: boolean, looking: LiveLooking, signal: AbortSignal) =>
+      ask(asked, looking, signal, { page: beside, second }),
     compare,
     facts: async (): Promise<LiveFacts> => (await get(`${base}model.json`)).json(),
     /** The record of an id, such as one that was written. */

@@ -274,17 +274,20 @@ export function widgetSource(model: WidgetModel, patience = PATIENCE): Source & 
     if (!asked) return;
     waiting.delete(answer.id);
     if (answer.error) asked.reject(new PageError(answer.error));
-    else asked.resolve(bytesOf(buffers[0]));
+    else asked.resolve(new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength));
   };
   model.on("msg:custom", onMessage);
   const ask = async (question: Readonly<Record<string, unknown>>) => {
     // Several views of one model hear all answers, so an id must be nobody else's.
     const id = `${Date.now()}-${Math.random()}`;
-    const packed = new Promise<Uint8Array<ArrayBuffer>>((resolve, reject) => {
+    const packed = new Promise<Bytes>((resolve, reject) => {
       waiting.set(id, { resolve, reject });
+      setTimeout(() => {
+        if (waiting.delete(id)) reject(new PageError("The notebook's kernel does not answer. Run the cell again."));
+      }, patience);
       model.send({ ...question, id });
     });
-    return gunzip(await inTime(packed, patience, () => waiting.delete(id)));
+    return gunzip(await packed);
   };
   return {
     header,
@@ -292,25 +295,6 @@ export function widgetSource(model: WidgetModel, patience = PATIENCE): Source & 
     figure: (kind, options) => ask({ type: "figure", kind, options }),
     close: () => model.off("msg:custom", onMessage),
   };
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: DataView<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(buffer, byteOffset, byteLength);
-}
-
-async function inTime<Result>(promise: Promise<Result>, patience: number, late: () => void): Promise<Result> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      late();
-      reject(new PageError("The notebook's kernel does not answer. Run the cell again."));
-    }, patience);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 const KEPT_AS = "headscope-token";

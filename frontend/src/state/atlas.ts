@@ -14,7 +14,7 @@ import type {
 } from "../source/atlas";
 import { fromBase64 } from "../source/source";
 import { clauseTexts } from "./kinds";
-import { decoded } from "./words";
+import { decoded, readable } from "./words";
 
 // What an atlas says of heads, found by a word or by a drawing.
 
@@ -385,9 +385,7 @@ export function meanOf(values: readonly number[]): number {
 
 /** A token by itself: without the space before it, and what cannot be seen written out. */
 export function tokenName(token: string): string {
-  const shown = token.replaceAll("\n", "↵").replaceAll("\t", "⇥");
-  const bare = shown.length > 2 && shown.startsWith("##") ? shown.slice(2) : shown;
-  return bare.trim() || "␣".repeat(Math.max(1, bare.length));
+  return readable(bare(token).trim() || token).text;
 }
 
 /** Whether a space stands before each token: that of the token, or where no token has one, between words. */

@@ -18,7 +18,6 @@ export interface PairTile {
   readonly most: number;
   /** How a value is printed that even attention would make so large. */
   readonly text: (value: number, even: number) => string;
-  readonly complete: boolean;
 }
 
 /** A function that loads a tile and shows it layer by layer; a newer call ends an older one. */
@@ -37,9 +36,8 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
       evens.push(even);
       const found = heads.map((head) => row(head, pair.key));
       values.push(found.map((value) => value ?? Number.NaN));
-      const complete = values.length === stack.layers.length;
-      if (complete || values.length % 4 === 0)
-        show({ stack, quantity, values: [...values], evens, most: mostOf(values), text, complete });
+      if (values.length === stack.layers.length || values.length % 4 === 0)
+        show({ stack, quantity, values: [...values], evens, most: largest(values.flat()) || 1e-6, text });
     }
   };
 }
@@ -48,10 +46,6 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
 async function evenOf(store: Store, layer: PageLayer, { query, key }: Record<Side, number>): Promise<number> {
   const even = layer.later ? store.even.peek() : (await store.loadHead(layer, 0)).even;
   return even?.row(0, query)[key] ?? 0;
-}
-
-function mostOf(values: readonly (readonly number[])[]): number {
-  return largest(values.flat()) || 1e-6;
 }
 
 /** The cells with most: of scores the highest, of other quantities the largest in size. */

@@ -47,36 +47,22 @@ export interface FigureFacts {
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
 export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
-  const { view, stack, layer, quantity, filter, hide_special, sinks } = selection;
-  const joined = { ...(view !== "neuron" && selection.words && { words: true }) };
-  if (view === "overview") {
-    return { view, ...(several && { stack }), ...ringedHeads(selection), ...joined, ...(dark && { theme: "dark" }) };
-  }
-  if (view === "compare") return { tray: selection.tray, ...joined, ...(dark && { theme: "dark" }) };
+  const { view, stack, layer, heads, quantity, filter, hide_special, sinks, words, tray } = selection;
+  const [isTray, neurons, masked] = [view === "compare", view === "neuron", VIEWS_WITH.mask.includes(view)];
+  const drawn = !isTray && view !== "overview";
   return {
-    view,
-    ...(several && { stack }),
-    layer,
-    ...headsOf(selection, head),
-    ...tokensOf(selection, pair),
-    ...joined,
-    ...(view !== "neuron" && quantity !== "weight" && { quantity }),
-    ...(VIEWS_WITH.mask.includes(view) && {
-      ...(filter !== "all" && { filter }),
-      ...(hide_special && { hide_special }),
-    }),
-    ...(VIEWS_WITH.mask.includes(view) && !sinks && { sinks }),
+    ...(isTray ? { tray } : { view, ...(several && { stack }) }),
+    // The overview frames the chosen heads.
+    ...((drawn || (heads && !isTray)) && { layer }),
+    ...(neurons ? { head } : !isTray && chosenHeads(heads)),
+    ...(drawn && tokensOf(selection, pair)),
+    ...(words && !neurons && { words }),
+    ...(drawn && !neurons && quantity !== "weight" && { quantity }),
+    ...(masked && filter !== "all" && { filter }),
+    ...(masked && hide_special && { hide_special }),
+    ...(masked && !sinks && { sinks }),
     ...(dark && { theme: "dark" }),
   };
-}
-
-/** The chosen heads, for views that frame them. */
-function ringedHeads({ layer, heads }: Selection): FigureOptions {
-  return heads ? { layer, ...chosenHeads(heads) } : {};
-}
-
-function headsOf({ view, heads }: Selection, head: number): FigureOptions {
-  return view === "neuron" ? { head } : chosenHeads(heads);
 }
 
 function chosenHeads(heads: Selection["heads"]): FigureOptions {

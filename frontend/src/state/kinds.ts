@@ -1,4 +1,4 @@
-import { type Ramp, weightRamp } from "../draw/color";
+import { weightRamp } from "../draw/color";
 import { heatByte, type KindName, kindRamp } from "../draw/kinds";
 import { isPicture } from "../draw/patches";
 import { type LayerValues, rankCorrelation } from "../draw/values";
@@ -8,8 +8,9 @@ import { quoted as inMarks, readable } from "./words";
 
 // What each head does on this text, in words. Nothing here is a label: that takes many texts.
 
-/** What each number of a head is called. */
-export const NUMBER_NAMES: Readonly<Record<string, string>> = {
+/** What each measure of the heat map of heads is called. */
+export const MEASURE_WORDS: Readonly<Record<string, string>> = {
+  kind: "what it does",
   next: "next",
   previous: "previous",
   itself: "itself",
@@ -337,21 +338,12 @@ function targets(kinds: LoadedKinds, heads: readonly number[]): string {
 
 export type Measure = Selection["measure"];
 
-/** What each measure of the heat map of heads is called. */
-export const MEASURE_WORDS: Readonly<Record<string, string>> = {
-  kind: "what it does",
-  ...NUMBER_NAMES,
-};
-
 /** The colour of each head where one colour stands for all of it; numbered as thumbnails are. */
 export function headHeat(kinds: LoadedKinds, measure: Measure, dark: boolean): (head: number) => number {
   if (measure === "kind") {
-    const ramps = new Map<string, Ramp>();
     return (head) => {
       const kind = kindAt(kinds, head);
-      const ramp = ramps.get(kind) ?? kindRamp(kind, dark);
-      ramps.set(kind, ramp);
-      return ramp[heatByte(kind, numbersOf(kinds, head)("score") || 0)];
+      return kindRamp(kind, dark)[heatByte(kind, numbersOf(kinds, head)("score") || 0)];
     };
   }
   const [ramp, most] = [weightRamp(dark), mostOf(kinds, measure)];

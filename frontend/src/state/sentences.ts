@@ -99,5 +99,5 @@ export function sentenceTile(store: Store, pair: Readonly<Record<Side, number>>)
     stack.head_numbers.map((_, head) => thumbs.row(row * stack.heads + head, query)[key]),
   );
   const evens = stack.layers.map(() => 1);
-  return { stack, quantity: WEIGHT_FACTS, values, evens, most: 1, text: times, complete: true };
+  return { stack, quantity: WEIGHT_FACTS, values, evens, most: 1, text: times };
 }

@@ -45,7 +45,7 @@ test("each pixel has the colour of the cell under its middle, and none beside th
 test("zoomed out, a single strong cell is still seen", () => {
   const bytes = new Uint8Array(300 * 500);
   bytes[177 * 500 + 399] = 250;
-  const levels = pyramid({ bytes, rows: 300, columns: 500 }, "plain");
+  const levels = pyramid({ bytes, rows: 300, columns: 500 });
   expect(levels.map(({ rows, columns }) => [rows, columns])).toEqual([
     [300, 500],
     [150, 250],
@@ -70,7 +70,7 @@ test("of signed bytes the one farthest from none goes on", () => {
   const bytes = exampleBytes(260 * 3, 2).fill(128);
   bytes[1] = 40;
   bytes[3] = 200;
-  const [, half] = pyramid({ bytes, rows: 3, columns: 260 }, "signed");
+  const [, half] = pyramid({ bytes, rows: 3, columns: 260 }, 128);
   expect([half.bytes[0], half.bytes[1], half.rows]).toEqual([40, 200, 2]);
 });
 

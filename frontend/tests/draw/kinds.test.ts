@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { CHOICES } from "../../contract/values";
-import { contrast, parseHex, rampColor } from "../../src/draw/color";
+import { parseHex, rampColor } from "../../src/draw/color";
 import { fillTile, heatByte, KIND_LOOKS, kindColor, kindRamp } from "../../src/draw/kinds";
+import { contrast } from "./contrast";
 
 /** Luminance of a colour on a scale from 0 to 1, as WCAG has it. */
 function light(color: readonly [number, number, number]): number {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { contrast } from "../../src/draw/color";
+import { contrast } from "./contrast";
 
 test("contrast is that of WCAG", () => {
   expect(contrast([0, 0, 0], [255, 255, 255])).toBeCloseTo(21);

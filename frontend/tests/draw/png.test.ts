@@ -6,9 +6,9 @@ test("the checksum is that of the PNG specification", () => {
   expect(checksum(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
 });
 
-test("words stand behind the header, and all else stays", () => {
+test("words stand behind the header, and all else stays", async () => {
   const png = Uint8Array.from({ length: 60 }, (_, at) => at);
-  const found = withWords(png, { Title: "über 中" });
+  const found = new Uint8Array(await withWords(png, { Title: "über 中" }).arrayBuffer());
   const added = found.length - png.length;
   expect(found.subarray(0, 33)).toEqual(png.subarray(0, 33));
   expect(found.subarray(33 + added)).toEqual(png.subarray(33));

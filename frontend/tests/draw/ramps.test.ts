@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import {
-  contrast,
   type RGB,
   rampColor,
   rampGradient,
@@ -11,6 +10,7 @@ import {
   weightRamp,
   wordRamp,
 } from "../../src/draw/color";
+import { contrast } from "./contrast";
 
 const luminance = (color: RGB) => contrast(color, [0, 0, 0]);
 

@@ -6,11 +6,9 @@ const tile = (head: number, more: Partial<AtlasTile>): AtlasTile => ({
   layer: 2,
   head,
   labels: [],
-  measures: [],
   pairs: [],
   keys: [0.1, 0.1],
   evenKeys: [0.1, 0.1],
-  alike: [],
   ...more,
 });
 const index = {

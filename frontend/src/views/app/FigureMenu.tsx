@@ -22,7 +22,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const said = useSignal("");
   const options = optionsOf(store);
   const [call, command] = [figureCall(options, store.record), figureCommand(options, store.record)];
-  const doing = async (make: () => Promise<Uint8Array<ArrayBuffer>>, kind: FigureKind) => {
+  const doing = async (make: () => Promise<BlobPart>, kind: FigureKind) => {
     said.value = "drawing …";
     try {
       const name = fileName(kind, store);
@@ -157,25 +157,20 @@ const NOT_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 /** The PNG of an element inside a shadow root, with the styles of that root. */
 async function snapshot(element: HTMLElement): Promise<Uint8Array<ArrayBuffer>> {
   const { width, height } = element.getBoundingClientRect();
-  const size = { width: Math.ceil(width), height: Math.ceil(height) };
-  const svg = new XMLSerializer().serializeToString(foreign(element, size)).replace(NOT_XML, "\ufffd");
+  const [wide, high] = [Math.ceil(width), Math.ceil(height)];
+  const inside = new XMLSerializer().serializeToString(standing(element, wide, high)).replace(NOT_XML, "\ufffd");
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${wide}" height="${high}"><foreignObject width="100%" height="100%">${inside}</foreignObject></svg>`;
   const picture = new Image();
   picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await picture.decode();
   const canvas = document.createElement("canvas");
-  canvas.width = size.width * DENSITY;
-  canvas.height = size.height * DENSITY;
+  [canvas.width, canvas.height] = [wide * DENSITY, high * DENSITY];
   canvas.getContext("2d")?.drawImage(picture, 0, 0, canvas.width, canvas.height);
   return bytesOf(canvas, TYPES.png);
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-
-function foreign(element: HTMLElement, { width, height }: { width: number; height: number }): SVGSVGElement {
-  const svg = document.createElementNS(SVG, "svg");
-  for (const [name, value] of Object.entries({ width, height })) svg.setAttribute(name, String(value));
-  const inside = document.createElementNS(SVG, "foreignObject");
-  for (const side of ["width", "height"]) inside.setAttribute(side, "100%");
+/** A copy of the element with all its styles, for a document without a shadow root. */
+function standing(element: HTMLElement, width: number, height: number): HTMLElement {
   const root = element.getRootNode() as ShadowRoot;
   const style = document.createElement("style");
   style.textContent = [...[...root.querySelectorAll("style")].map(outsideShadow), NO_SCROLLBARS].join("\n");
@@ -184,9 +179,7 @@ function foreign(element: HTMLElement, { width, height }: { width: number; heigh
   if (root.host instanceof HTMLElement) page.dataset.theme = root.host.dataset.theme;
   page.style.cssText = `width:${width}px;height:${height}px;overflow:hidden`;
   page.append(style, within(element, width, height));
-  inside.append(page);
-  svg.append(inside);
-  return svg;
+  return page;
 }
 
 const HOST = "snapshot-host";
@@ -258,19 +251,12 @@ function chosenPair(store: Store): Record<Side, number> | null {
 const HEADER_END = 33;
 
 /** The file with these words in it, after its header. */
-export function withWords(png: Uint8Array, words: Readonly<Record<string, string>>): Uint8Array<ArrayBuffer> {
+export function withWords(png: Uint8Array<ArrayBuffer>, words: Readonly<Record<string, string>>): Blob {
   const chunks = Object.entries(words).map(([keyword, text]) => textChunk(keyword, text));
-  const parts = [png.subarray(0, HEADER_END), ...chunks, png.subarray(HEADER_END)];
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return new Blob([png.subarray(0, HEADER_END), ...chunks, png.subarray(HEADER_END)]);
 }
 
-function textChunk(keyword: string, text: string): Uint8Array {
+function textChunk(keyword: string, text: string): Uint8Array<ArrayBuffer> {
   // Keyword, then five zeros: end of it, not compressed, method, no language, no translation.
   const data = new TextEncoder().encode(`iTXt${keyword}\0\0\0\0\0${text}`);
   const chunk = new Uint8Array(data.length + 8);

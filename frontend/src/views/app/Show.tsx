@@ -83,15 +83,25 @@ export function Show({ store, film }: { store: Store; film: boolean }) {
   );
 }
 
+/** Heads from one on beside each other in so many columns, in a grid whose corner stands at (left, top). */
+function gridOf(
+  [first, end]: readonly [number, number],
+  [columns, pitch]: readonly [number, number],
+  [left, top]: readonly [number, number],
+  tile: Pick<Placed, "size" | "style" | "named">,
+): Placed[] {
+  return Array.from({ length: end - first }, (_, at) => ({
+    head: first + at,
+    left: left + (at % columns) * pitch,
+    top: top + Math.floor(at / columns) * pitch,
+    ...tile,
+  }));
+}
+
 function posterFrame({ stack }: Store): Frame {
   const { layers, heads } = stack.value;
-  const tiles = Array.from({ length: heads * layers.length }, (_, head) => ({
-    head,
-    left: PITCH + (head % heads) * PITCH,
-    top: PITCH / 2 + Math.floor(head / heads) * PITCH,
-    size: PITCH - GAP,
-    style: "lines" as const,
-  }));
+  const tile = { size: PITCH - GAP, style: "lines" } as const;
+  const tiles = gridOf([0, heads * layers.length], [heads, PITCH], [PITCH, PITCH / 2], tile);
   return { width: (heads + 2) * PITCH, height: (layers.length + 2) * PITCH, margin: PITCH, tiles };
 }
 
@@ -105,22 +115,13 @@ function filmFrame({ stack }: Store, last: number): Frame {
   // Each half in the middle of the height.
   const down = (height: number) => margin + Math.floor((half - height) / 2);
   const [first, firstOfLines] = [down(pitch * layers.length), down(cell * Math.ceil(heads / columns))];
-  const matrices = Array.from({ length: heads * (last + 1) }, (_, head) => ({
-    head,
-    left: margin + (head % heads) * pitch,
-    top: first + Math.floor(head / heads) * pitch,
-    size: pitch - 1,
-    style: "matrices" as const,
-  }));
-  const lines = Array.from({ length: heads }, (_, column) => ({
-    head: last * heads + column,
-    left: right + (column % columns) * cell,
-    top: firstOfLines + Math.floor(column / columns) * cell + Math.ceil(cell / 6),
-    size: Math.floor((cell * 3) / 4),
-    style: "lines" as const,
-    named: true,
-  }));
-  return { ...FILM, tiles: [...matrices, ...lines] };
+  const [end, corner] = [heads * (last + 1), [right, firstOfLines + Math.ceil(cell / 6)] as const];
+  const [matrix, lines] = [{ size: pitch - 1, style: "matrices" } as const, { style: "lines", named: true } as const];
+  const tiles = [
+    ...gridOf([0, end], [heads, pitch], [margin, first], matrix),
+    ...gridOf([end - heads, end], [columns, cell], corner, { ...lines, size: Math.floor((cell * 3) / 4) }),
+  ];
+  return { ...FILM, tiles };
 }
 
 /** The model, and what its heads do, with the colour of each part. */

@@ -20,9 +20,9 @@ import { count, counted } from "../../state/words";
 import {
   type AtlasView,
   Bars,
+  besideHead,
   Card,
   Heading,
-  HeadNav,
   LabelChip,
   MeanMap,
   placeOf,
@@ -37,20 +37,13 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
   const [layer, number] = place.head ?? [0, 0];
   const { said, texts, failure } = useHead(view, layer, number);
   const at = placeOf(view.index, layer, number);
-  const before = view.index.heads[at - 1];
-  const after = view.index.heads[at + 1];
   const tile = view.index.heads[at];
+  const beside = [at - 1, at + 1].map((other) => view.index.heads[other]);
+  const places = beside.map((other) => other && ([other.layer, other.head] as const));
   return (
     <>
       <Heading
-        nav={
-          <HeadNav
-            place={place}
-            before={before && [before.layer, before.head]}
-            after={after && [after.layer, after.head]}
-            text={place.text ?? undefined}
-          />
-        }
+        {...besideHead(place, places, place.text ?? undefined)}
         title={`Head ${layer}-${number}`}
         failure={failure}
       >
@@ -180,8 +173,8 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
 }
 
 export function useHead({ source }: AtlasView, layer: number, head: number) {
-  const [said, failure] = useLoaded(() => source.head(layer, head), [source, layer, head]);
-  const [texts, noTexts] = useLoaded(() => source.texts(), [source]);
+  const [said, failure] = useLoaded(() => source.read<AtlasHead>(`head-${layer}-${head}`), [source, layer, head]);
+  const [texts, noTexts] = useLoaded(() => source.read<readonly AtlasText[]>("texts"), [source]);
   return { said, texts, failure: failure || noTexts };
 }
 
@@ -330,7 +323,7 @@ export function Curve({ distances, shares, said, size, twin = false, children }:
 function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead }) {
   const rows: [name: string, shares: Shares][] = [
     ...Object.entries(said.relations),
-    ...classes.map((name, key): [string, Shares] => [name, sums(said, key)]),
+    ...classes.map((name, key): [string, Shares] => [name, [said.keys[key] ?? 0, said.evenKeys[key] ?? 0]]),
   ];
   const hasNorms = Object.keys(said.norms).length > 0;
   return (
@@ -362,10 +355,6 @@ const CLASS_WORDS: Readonly<Record<string, string>> = {
   word: "words",
   "rest of a word": "later pieces of words",
 };
-
-function sums(said: AtlasHead, key: number): Shares {
-  return [said.keys[key] ?? 0, said.evenKeys[key] ?? 0];
-}
 
 const SHOWN = 12;
 

@@ -130,19 +130,43 @@ export function LabelChip({ name, dark, note, href, title, current }: LabelChipP
 }
 
 interface HeadingProps {
-  nav: ComponentChildren;
   title: string;
   /** Labels, and what else is said. */
   children: ComponentChildren;
   failure: string;
+  noun: string;
+  home: readonly [address: string, words: string];
+  /** Where Escape leads, and [ and ]. */
+  out: string;
+  before: string | undefined;
+  after: string | undefined;
 }
 
-/** The head of the page of a head or of a pair. */
-export function Heading({ nav, title, children, failure }: HeadingProps) {
+/** The head of the page of a head or of a pair: it leads out, and to what is beside, by keys too. */
+export function Heading({ title, children, failure, noun, home, out, before, after }: HeadingProps) {
+  useEffect(() => {
+    const leads: Readonly<Record<string, string | undefined>> = { "[": before, "]": after, Escape: out };
+    const onKey = ({ key }: KeyboardEvent) => {
+      const address = leads[key];
+      if (address) location.hash = address;
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [out, before, after]);
+  const beside = Object.entries({ before, after }).filter(([, address]) => address);
   return (
     <>
       <header class="atlas-head">
-        {nav}
+        <nav class="flex" aria-label={`${noun}s`}>
+          <a class="quiet muted" href={home[0]}>
+            ← {home[1]}
+          </a>
+          {beside.map(([where, address]) => (
+            <a key={where} class="quiet muted" href={address ?? ""} aria-label={`${noun} ${where}`}>
+              {where === "before" ? "‹" : "›"}
+            </a>
+          ))}
+        </nav>
         <h1 tabIndex={-1}>{title}</h1>
         {children}
       </header>
@@ -153,6 +177,18 @@ export function Heading({ nav, title, children, failure }: HeadingProps) {
       )}
     </>
   );
+}
+
+/** Where the heading of a head leads: to the map and to the heads before and after, which may show a text too. */
+export function besideHead(
+  { side, head, text: shown }: AtlasPlace,
+  heads: readonly (readonly [layer: number, head: number] | undefined)[],
+  text?: number,
+) {
+  const home = mapAddress(side);
+  const [before, after] = heads.map((at) => at && headAddress(...at, text, side));
+  const out = shown === null || !head ? home : headAddress(...head, undefined, side);
+  return { noun: "Head", home: [home, "All heads"], out, before, after } as const;
 }
 
 /** What a head is called, and its labels, in words. */
@@ -170,7 +206,7 @@ interface TileProps {
   /** Number of a text that is to be shown. */
   text?: number;
   /** Where it leads, if not to the page of the head. */
-  href?: string;
+  href?: string | undefined;
 }
 
 /** The mean map of one head: a link to its page. */
@@ -301,67 +337,6 @@ export function useLoaded<Value>(load: () => Promise<Value>, of: readonly unknow
     load().then(setValue, (error: Error) => setFailure(error.message));
   }, of);
   return [value, failure];
-}
-
-interface HeadNavProps {
-  place: AtlasPlace;
-  before: readonly [layer: number, head: number] | undefined;
-  after: readonly [layer: number, head: number] | undefined;
-  /** Number of a text that the heads beside show too. */
-  text: number | undefined;
-}
-
-/** Leads to the map and to the heads beside. */
-export function HeadNav({ place: { side, head, text: shown }, before, after, text }: HeadNavProps) {
-  const home = mapAddress(side);
-  return (
-    <BesideNav
-      noun="Head"
-      home={[home, "All heads"]}
-      out={shown === null || !head ? home : headAddress(...head, undefined, side)}
-      before={before && headAddress(...before, text, side)}
-      after={after && headAddress(...after, text, side)}
-    />
-  );
-}
-
-interface BesideNavProps {
-  noun: string;
-  home: readonly [address: string, words: string];
-  /** Where Escape leads. */
-  out: string;
-  before: string | undefined;
-  after: string | undefined;
-}
-
-/** Leads out, by Escape too, and to what is beside, by [ and ] too. */
-export function BesideNav({ noun, home, out, before, after }: BesideNavProps) {
-  useEffect(() => {
-    const leads: Readonly<Record<string, string | undefined>> = { "[": before, "]": after, Escape: out };
-    const onKey = ({ key }: KeyboardEvent) => {
-      const address = leads[key];
-      if (address) location.hash = address;
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [out, before, after]);
-  return (
-    <nav class="flex" aria-label={`${noun}s`}>
-      <a class="quiet muted" href={home[0]}>
-        ← {home[1]}
-      </a>
-      {before && (
-        <a class="quiet muted" href={before} aria-label={`${noun} before`}>
-          ‹
-        </a>
-      )}
-      {after && (
-        <a class="quiet muted" href={after} aria-label={`${noun} after`}>
-          ›
-        </a>
-      )}
-    </nav>
-  );
 }
 
 const WIDE = 320;

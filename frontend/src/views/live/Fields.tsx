@@ -234,7 +234,6 @@ export function FileField({ name, facts, lead, chosen, onChoose, onProblem }: Fi
 /** Longer sides than this are shrunk: no model looks at more. */
 const LONGEST_SIDE = 1536;
 const READ_AS_THEY_ARE = ["image/png", "image/jpeg"];
-const HEADER = 44;
 
 /** A picture as PNG or JPEG in base64: as it is, or redrawn where it is of another kind or too large. */
 async function readPicture(file: File, most: number): Promise<string> {
@@ -261,39 +260,19 @@ async function readSound(file: File, rate: number, most: number): Promise<string
   const samples = Float32Array.from({ length: sound.length }, (_, at) => {
     return channels.reduce((sum, channel) => sum + channel[at], 0) / channels.length;
   });
-  const file16 = wavOf(samples, rate);
+  const file16 = await wavOf(samples, rate);
   if (file16.byteLength > most)
     throw new Error(`“${file.name}” lasts ${Math.round(sound.duration)} seconds: too long.`);
   return base64Of(file16);
 }
 
 /** Samples from -1 to 1 as a WAV file of one channel, 16 bits each. */
-function wavOf(samples: Float32Array, rate: number): ArrayBuffer {
-  const bytes = new ArrayBuffer(HEADER + 2 * samples.length);
-  const view = new DataView(bytes);
-  const word = (at: number, text: string) => {
-    new Uint8Array(bytes, at, text.length).set(new TextEncoder().encode(text));
-  };
-  const long = (at: number, value: number) => view.setUint32(at, value, true);
-  const short = (at: number, value: number) => view.setInt16(at, value, true);
-  word(0, "RIFF");
-  long(4, bytes.byteLength - 8);
-  word(8, "WAVEfmt ");
-  long(16, 16);
-  // PCM, one channel
-  short(20, 1);
-  short(22, 1);
-  long(24, rate);
-  // bytes a second, bytes and bits of a sample
-  long(28, 2 * rate);
-  short(32, 2);
-  short(34, 16);
-  word(36, "data");
-  long(40, 2 * samples.length);
-  samples.forEach((sample, at) => {
-    short(HEADER + 2 * at, Math.round(Math.min(1, Math.max(-1, sample)) * 32767));
-  });
-  return bytes;
+function wavOf(samples: Float32Array, rate: number): Promise<ArrayBuffer> {
+  const sound = Int16Array.from(samples, (sample) => Math.round(Math.min(1, Math.max(-1, sample)) * 32767));
+  const [pcm, both, size] = [0x10001, 0x100002, sound.byteLength];
+  // RIFF, WAVE, "fmt ": PCM of one channel, samples and bytes a second, bytes and bits of a sample; "data".
+  const head = [0x46464952, 36 + size, 0x45564157, 0x20746d66, 16, pcm, rate, 2 * rate, both, 0x61746164, size];
+  return new Blob([Int32Array.from(head), sound]).arrayBuffer();
 }
 
 /** Bytes as text, a part at a time: a call takes only so many arguments. */

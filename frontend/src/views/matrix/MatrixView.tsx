@@ -268,7 +268,7 @@ export function createPicture(store: Store) {
   const share = isShare(store.quantity.value) && even;
   const own = tileOf(values, store.map.value);
   const tile = share ? liftTile(own, even) : own;
-  const levels = pyramid(tile, signed ? "signed" : "plain");
+  const levels = pyramid(tile, signed ? 128 : 0);
   const last = signed || share ? 255 : levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
   const ramp = stretched(store.ramp.value, last);
   // The last colour stands for `top`.

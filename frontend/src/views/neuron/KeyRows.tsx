@@ -28,16 +28,20 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
   const table = useComputed(() => neuronTable(store, store.selection.value.neurons, query ?? queryShown(store)));
   const keys = (store.shownStack.value ?? store.stack.value).key;
   const count = keys.labels.length;
-  const sizes = useComputed((): Sizes => {
+  const sizes = useComputed(() => {
     const features = table.value?.features ?? 1;
+    const wide = width.value - (table.value?.further ? FURTHER : 0);
+    const free = wide - NAME - NUMBERS[wide < NARROW ? "narrow" : "wide"] - 4 * GAP;
+    const cell = Math.max(1, Math.min(LARGEST_CELL, free / (2 * features)));
     const height = Math.min(count * PITCH, Math.max(6 * PITCH, room.value - HEADING));
-    const first = Math.max(0, Math.floor(scroll.value / PITCH));
-    const end = Math.min(count, Math.ceil((scroll.value + height) / PITCH) + 1);
     return {
-      ...layoutOf(width.value - (table.value?.further ? FURTHER : 0), features),
+      cell,
+      /** Where the two bands of neurons begin. */
+      bands: [NAME, NAME + cell * features + GAP] as const,
       height,
-      first,
-      end,
+      /** The rows that are seen, and how far they are scrolled. */
+      first: Math.max(0, Math.floor(scroll.value / PITCH)),
+      end: Math.min(count, Math.ceil((scroll.value + height) / PITCH) + 1),
       offset: scroll.value,
     };
   });
@@ -46,13 +50,13 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
     const [now, shown] = [table.value, store.shown.value];
     if (!canvas || !now || !shown || width.value === 0) return;
     const scale = density();
-    const { pixels, ...size } = neuronPixels(now, sizes.value, scale, store.dark.value, HEADING);
+    const { pixels, ...size } = neuronPixels(now, sizes.value, scale, store.dark.value);
     putPixels(canvas, pixels, size);
     reportDrawn(canvas, store, shown, { query: String(now.query) });
   });
   const now = table.value;
   if (!now) return null;
-  const { first, end, height, cell, gap } = sizes.value;
+  const { first, end, height, cell } = sizes.value;
   const band = cell * now.features;
   return (
     <div
@@ -61,7 +65,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
       data-further={now.further !== null || undefined}
       style={{
         "--band": `${band}px`,
-        "--band-gap": `${gap}px`,
+        "--band-gap": `${GAP}px`,
         "--pitch": `${PITCH}px`,
         "--heading": `${HEADING}px`,
       }}
@@ -175,20 +179,9 @@ function SignedBar({ value, most }: { value: number; most: number }) {
 /** Height of a key's row, in CSS pixels: room for a finger where there is one. */
 export const PITCH = globalThis.matchMedia?.("(pointer: coarse)").matches ? 32 : 22;
 
-export interface Sizes {
-  /** Width of one neuron. */
-  readonly cell: number;
-  /** Where the two bands of neurons begin. */
+type Sizes = Readonly<Record<"cell" | "height" | "first" | "end" | "offset", number>> & {
   readonly bands: readonly [keys: number, products: number];
-  readonly gap: number;
-  readonly width: number;
-  readonly height: number;
-  /** The rows that are seen. */
-  readonly first: number;
-  readonly end: number;
-  /** How far the rows are scrolled. */
-  readonly offset: number;
-}
+};
 
 const NAME = 112;
 /** Width of all that stands right of the neurons. */
@@ -200,24 +193,18 @@ const LARGEST_CELL = 16;
 /** Keys that the query may not look at are so many times fainter. */
 const MASKED = 4;
 
-function layoutOf(width: number, features: number): Pick<Sizes, "cell" | "bands" | "gap" | "width"> {
-  const free = width - NAME - NUMBERS[width < NARROW ? "narrow" : "wide"] - 4 * GAP;
-  const cell = Math.max(1, Math.min(LARGEST_CELL, free / (2 * features)));
-  return { cell, bands: [NAME, NAME + cell * features + GAP], gap: GAP, width };
-}
-
 /** Faint numbers stay visible: a colour is as strong as this power of a number's part of the maximum. */
 const POWER = 0.7;
 
 /** The rows of neurons that are seen, with the query above them. */
-function neuronPixels(table: NeuronTable, sizes: Sizes, scale: number, dark: boolean, heading: number) {
+function neuronPixels(table: NeuronTable, sizes: Sizes, scale: number, dark: boolean) {
   const width = Math.max(1, Math.round((sizes.bands[1] + sizes.cell * table.features) * scale));
-  const height = Math.max(1, Math.round((sizes.height + heading) * scale));
+  const height = Math.max(1, Math.round((sizes.height + HEADING) * scale));
   const pixels = new Uint32Array(width * height);
   const ramp = signedRamp(dark);
   const line = sizes.cell > 3 ? 1 : 0;
   /** A band of neurons as high as a row, below `clip`. */
-  const draw = (band: number, top: number, values: Float32Array, most: number, clip = heading) => {
+  const draw = (band: number, top: number, values: Float32Array, most: number, clip = HEADING) => {
     const from = Math.max(Math.round(clip * scale), Math.round((top + 1) * scale));
     const to = Math.min(height, Math.round((top + PITCH - 1) * scale));
     table.order.forEach((feature, place) => {
@@ -230,11 +217,11 @@ function neuronPixels(table: NeuronTable, sizes: Sizes, scale: number, dark: boo
   };
   const [keys, products] = sizes.bands;
   for (let key = sizes.first; key < sizes.end; key++) {
-    const top = heading + key * PITCH - sizes.offset;
+    const top = HEADING + key * PITCH - sizes.offset;
     const weaker = table.scores[key] === Number.NEGATIVE_INFINITY ? MASKED : 1;
     draw(keys, top, table.keyAt(key), weaker * table.most.k);
     draw(products, top, table.productAt(key), weaker * table.most.product);
   }
-  draw(keys, heading - PITCH - 6, table.q, table.most.q, 0);
+  draw(keys, HEADING - PITCH - 6, table.q, table.most.q, 0);
   return { pixels: new Uint8ClampedArray(pixels.buffer), width, height };
 }

@@ -57,7 +57,6 @@ export function neuronTable(store: Store, order: Order, wanted: number) {
     k: Math.max(...keyMost),
     product: Math.max(...keys.map((key) => largest(productAt(key)))),
     dot: largest(dots),
-    score: largest(scores),
     further: largest(further ?? []),
   };
   return {

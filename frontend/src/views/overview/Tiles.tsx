@@ -360,26 +360,20 @@ export interface GridThumbs {
   readonly style: ThumbStyle;
   /** Of a picture, what its chosen patch looks at: drawn in place of matrices. */
   readonly patch?: PatchRows | null;
-  /** False while some are still to come, which are empty. */
-  readonly complete: boolean;
 }
 
 /** The thumbnails of the weights, which every page has. */
-export function weightThumbs(
-  { thumbs, thumbsLeft, patchRows }: Store,
-  style: ThumbStyle = "matrices",
-): GridThumbs | null {
-  const complete = thumbsLeft.value === 0;
-  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, complete, patch: patchRows.value };
+export function weightThumbs({ thumbs, patchRows }: Store, style: ThumbStyle = "matrices"): GridThumbs | null {
+  return thumbs.value && { values: thumbs.value, quantity: WEIGHT_FACTS, style, patch: patchRows.value };
 }
 
 /** The thumbnails of the chosen quantity; null until they are made. */
 export function useQuantityThumbs(store: Store, style: { readonly value: ThumbStyle }) {
-  const made = useSignal<{ values: LayerValues; name: string; complete: boolean } | null>(null);
+  const made = useSignal<{ values: LayerValues; name: string } | null>(null);
   const load = useRef(
-    pooledLoader(store.load, ({ made: matrices, shape, left }) => {
+    pooledLoader(store.load, ({ made: matrices, shape }) => {
       const { name, signed } = store.quantity.peek();
-      made.value = { values: thumbsOf(matrices, shape, signed), name, complete: left === 0 };
+      made.value = { values: thumbsOf(matrices, shape, signed), name };
     }),
   );
   useSignalEffect(() => {
@@ -390,7 +384,6 @@ export function useQuantityThumbs(store: Store, style: { readonly value: ThumbSt
     const quantity = store.quantity.value;
     if (quantity.name === "weight") return weightThumbs(store, style.value);
     const now = made.value;
-    if (now?.name !== quantity.name) return null;
-    return { values: now.values, quantity, style: style.value, complete: now.complete };
+    return now?.name === quantity.name ? { values: now.values, quantity, style: style.value } : null;
   });
 }

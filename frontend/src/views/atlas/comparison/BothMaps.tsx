@@ -6,7 +6,6 @@ import {
   type ComparedSide,
   changeOf,
   type GridRows,
-  headAddress,
   headName,
   mapAddress,
   otherSide,
@@ -177,21 +176,19 @@ interface MatchedTileProps {
 
 function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
   const { index } = view;
-  const { layer, head } = index[side].heads[at];
-  if (pair < 0) {
-    const href = headAddress(layer, head, undefined, side);
-    return (
-      <span class="twin-tile block relative slim" data-alone>
-        <Tile view={view[side]} at={at} note="no partner" tabbed={tabbed} href={href} />
-      </span>
-    );
-  }
   const both = index.pairs[pair];
   const other = otherSide(side);
-  const note = `matched with ${headName(index, other, both[other])}, similarity ${shortShare(both.similarity)}`;
+  const note = both
+    ? `matched with ${headName(index, other, both[other])}, similarity ${shortShare(both.similarity)}`
+    : "no partner";
   return (
-    <span class="twin-tile block relative slim" data-pair={pair} style={{ "--change": changeOf(index, both) }}>
-      <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={pairAddress(index, pair)} />
+    <span
+      class="twin-tile block relative slim"
+      data-alone={!both || undefined}
+      data-pair={both && pair}
+      style={{ "--change": both && changeOf(index, both) }}
+    >
+      <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={both && pairAddress(index, pair)} />
     </span>
   );
 }

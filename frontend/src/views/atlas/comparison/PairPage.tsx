@@ -1,4 +1,3 @@
-import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { signedByte, signedRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
@@ -18,7 +17,7 @@ import {
   signed,
 } from "../../../state/atlas";
 import { Curve, FrequentPairs, useHead } from "../HeadPage";
-import { type AtlasView, BesideNav, Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
+import { type AtlasView, Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
 import { Example } from "../Texts";
 import type { ComparisonView } from "./BothMaps";
 
@@ -34,15 +33,11 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
   return (
     <>
       <Heading
-        nav={
-          <BesideNav
-            noun="Pair"
-            home={["#/", "Both atlases"]}
-            out="#/"
-            before={number > 0 ? pairAddress(index, number - 1) : undefined}
-            after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
-          />
-        }
+        noun="Pair"
+        home={["#/", "Both atlases"]}
+        out="#/"
+        before={number > 0 ? pairAddress(index, number - 1) : undefined}
+        after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
         title={`Head ${pairName(index, pair)}`}
         failure={a.failure || b.failure}
       >
@@ -65,12 +60,14 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         <Similarity view={view} number={number} />
         {a.said && b.said && (
           <div class="twin-words halves stack">
-            <SideTitle name={index.names[0]}>
-              <FrequentPairs pairs={a.said.pairs} texts={index.a.texts} side="a" />
-            </SideTitle>
-            <SideTitle name={index.names[1]}>
-              <FrequentPairs pairs={b.said.pairs} texts={index.b.texts} side="b" />
-            </SideTitle>
+            {[a.said, b.said].map(({ pairs }, at) => (
+              <div key={SIDES[at]} class="twin-of slim">
+                <p class="twin-name muted">
+                  <bdi>{index.names[at]}</bdi>
+                </p>
+                <FrequentPairs pairs={pairs} texts={index[SIDES[at]].texts} side={SIDES[at]} />
+              </div>
+            ))}
           </div>
         )}
         {a.said && b.said && a.texts && b.texts && (
@@ -82,17 +79,6 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         )}
       </div>
     </>
-  );
-}
-
-function SideTitle({ name, children }: { name: string; children: ComponentChildren }) {
-  return (
-    <div class="twin-of slim">
-      <p class="twin-name muted">
-        <bdi>{name}</bdi>
-      </p>
-      {children}
-    </div>
   );
 }
 
@@ -141,7 +127,9 @@ interface OneSide {
 
 /** Texts on which the heads score high: the same in both, where both samples hold the same. */
 function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneSide; b: OneSide }) {
-  const together = index.sameTexts ? [...new Set([...highest(a), ...highest(b)])] : [];
+  const numbers = index.sameTexts
+    ? [...new Set([...highest(a), ...highest(b)])].map((number) => [number, number])
+    : Array.from({ length: SHOWN }, (_, at) => [highest(a)[at], highest(b)[at]]);
   return (
     <Card
       class="atlas-examples"
@@ -154,15 +142,9 @@ function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneS
             <bdi>{name}</bdi>
           </p>
         ))}
-        {index.sameTexts
-          ? together.map((number) => [
-              <SideExample key={`a${number}`} of={a} number={number} />,
-              <SideExample key={`b${number}`} of={b} number={number} />,
-            ])
-          : Array.from({ length: SHOWN }, (_, at) => [
-              <SideExample key={`a${at}`} of={a} number={highest(a)[at]} />,
-              <SideExample key={`b${at}`} of={b} number={highest(b)[at]} />,
-            ])}
+        {numbers.map((pair, row) =>
+          [a, b].map((of, at) => <SideExample key={`${of.view.side}${row}`} of={of} number={pair[at]} />),
+        )}
       </div>
       <p class="fine">
         {index.sameTexts

@@ -1,8 +1,8 @@
 import { useMemo } from "preact/hooks";
-import { rampCss, weightRamp, wordRamp } from "../../../draw/color";
+import { type Ramp, rampColor, rampCss, textOn, weightRamp, wordRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
 import { Scale } from "../../../parts/legend";
-import type { TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
+import type { AtlasSource, TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
 import {
   type AtlasPlace,
   digits,
@@ -21,11 +21,19 @@ import {
   treeText,
 } from "../../../state/atlas";
 import { counted } from "../../../state/words";
-import { Bars, Card, HeadGrid, Heading, HeadNav, Table, useLoaded } from "../parts";
+import { Bars, besideHead, Card, HeadGrid, Heading, Table, useLoaded } from "../parts";
 import { Strata, TextPage } from "../Texts";
 
+interface HeadTileProps {
+  view: TreeView;
+  metric: TreeMetric | undefined;
+  ramp: Ramp;
+  at: number;
+  tabbed: boolean;
+}
+
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
-export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
+export function TreeMap({ view, metric }: Pick<HeadTileProps, "view" | "metric">) {
   const { index } = view;
   const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
   const [low, high] = rangeOf(metric?.values ?? []);
@@ -60,66 +68,50 @@ export function TreeMap({ view, metric }: { view: TreeView; metric: TreeMetric |
         <p class="atlas-says muted">
           <bdi>{metric ? metric.says || metricWords(metric.name) : "The tree has no metrics."}</bdi>
         </p>
-        <HeadTiles view={view} metric={metric} />
+        <HeadGrid
+          grid={rowsOf(index.heads.map(([layer, head]) => ({ layer, head })))}
+          columns={1 + Math.max(...index.heads.map(([, head]) => head))}
+          tile={(at, tabbed) => <HeadTile key={at} view={view} metric={metric} ramp={ramp} at={at} tabbed={tabbed} />}
+        />
       </section>
     </>
   );
 }
 
-function HeadTiles({ view, metric }: { view: TreeView; metric: TreeMetric | undefined }) {
-  const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
-  const { heads } = view.index;
-  const grid = rowsOf(heads.map(([layer, head]) => ({ layer, head })));
-  const columns = 1 + Math.max(...heads.map(([, head]) => head));
-  const range = rangeOf(metric?.values ?? []);
-  const tile = (at: number, tabbed: boolean) => {
-    const [layer, head] = heads[at];
-    const value = metric?.values[at] ?? null;
-    const byte = value === null ? 0 : byteOf(partOf(value, range));
-    return (
-      <a
-        key={at}
-        class="tree-tile stack slim"
-        href={headAddress(layer, head)}
-        data-tile={`${layer}-${head}`}
-        data-unknown={value === null || undefined}
-        tabIndex={tabbed ? 0 : -1}
-        aria-label={`Head ${layer}-${head}${metric ? `: ${metricWords(metric.name)} ${digits(value)}` : ""}`}
-        title={`Head ${layer}-${head}${metric ? `\n${metricWords(metric.name)} ${digits(value)}` : ""}`}
-        style={{
-          "grid-column": head + 2,
-          ...(value === null ? {} : { background: rampCss(ramp, byte), color: inkOn(view.dark, byte) }),
-        }}
-      >
-        <span>{digits(value)}</span>
-      </a>
-    );
-  };
-  return <HeadGrid grid={grid} columns={columns} tile={tile} />;
-}
-
-/** The byte of a ramp for a part: even the smallest value is coloured a little, since it is known. */
-function byteOf(part: number): number {
-  return Math.round(20 + 235 * part);
-}
-
-/** Black or white, on the colour of a byte. */
-function inkOn(dark: boolean, byte: number): string {
-  if (dark) return byte > 200 ? "#000" : "#fff";
-  return byte > 175 ? "#fff" : "#000";
+/** A head in the colour of its metric; even the smallest value is coloured a little, since it is known. */
+function HeadTile({ view, metric, ramp, at, tabbed }: HeadTileProps) {
+  const [layer, head] = view.index.heads[at];
+  const value = metric?.values[at] ?? null;
+  const byte = Math.round(20 + 235 * partOf(value ?? 0, rangeOf(metric?.values ?? [])));
+  const told = metric ? `${metricWords(metric.name)} ${digits(value)}` : "";
+  const colors = value === null ? {} : { background: rampCss(ramp, byte), color: textOn(rampColor(ramp, byte)) };
+  return (
+    <a
+      class="tree-tile stack slim"
+      href={headAddress(layer, head)}
+      data-tile={`${layer}-${head}`}
+      data-unknown={value === null || undefined}
+      tabIndex={tabbed ? 0 : -1}
+      aria-label={`Head ${layer}-${head}${told && `: ${told}`}`}
+      title={`Head ${layer}-${head}${told && `\n${told}`}`}
+      style={{ "grid-column": head + 2, ...colors }}
+    >
+      <span>{digits(value)}</span>
+    </a>
+  );
 }
 
 /** What all parts of the page of a tree are given. */
 export interface TreeView {
   readonly index: TreeIndex;
   readonly dark: boolean;
-  readonly head: (layer: number, head: number) => Promise<TreeHead>;
+  readonly source: AtlasSource;
 }
 
 /** Everything that a tree says of one head; or one text as it sees it. */
 export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
   const [layer, number] = place.head ?? [0, 0];
-  const [said, failure] = useLoaded(() => view.head(layer, number), [view, layer, number]);
+  const [said, failure] = useLoaded(() => view.source.read<TreeHead>(`head-${layer}-${number}`), [view, layer, number]);
   const { heads, model } = view.index;
   const at = heads.findIndex(([one, other]) => one === layer && other === number);
   const sequence = place.text === null ? undefined : said?.sequences[place.text];
@@ -127,7 +119,7 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
     <>
       <Heading
         // Each head has texts of its own, so the heads beside show all of them.
-        nav={<HeadNav place={place} before={heads[at - 1]} after={heads[at + 1]} text={undefined} />}
+        {...besideHead(place, [heads[at - 1], heads[at + 1]])}
         title={`Head ${layer}-${number}`}
         failure={failure}
       >
