@@ -173,5 +173,7 @@ def test_a_document_that_is_switched_off_changes_the_answer(browser):
         expect(answered.locator("[data-needed]")).to_have_attribute("data-part", "0")
         page.locator("[data-turn-0]").uncheck()
         expect(answered.locator(".answer-says")).not_to_contain_text("amber falcon", timeout=SLOW)
+        # What is left keeps its name.
+        expect(answered.locator(".answer-part").first).to_contain_text("document 2")
         page.locator("[data-turn-0]").check()
         expect(answered.locator(".answer-says")).to_contain_text("amber falcon", timeout=SLOW)

@@ -83,6 +83,14 @@ def test_turns_are_read_in_the_form_of_the_model(talking):
     assert part.name == "user"
 
 
+def test_a_turn_that_is_left_out_leaves_the_others_their_names(talking):
+    turns = [{"role": "user", "content": text} for text in ("a cat", "a dog", "it")]
+    turns[0]["off"] = True
+    _, lines = talking.lines("/write", {"input": {"messages": turns}, "tokens": 2})
+    record = talking.live.records.get(lines[-1]["id"]).record
+    assert [part.name for part in record["self"].key.parts] == ["user 2", "user 3"]
+
+
 def test_a_page_may_begin_with_a_conversation(talking):
     from headscope.errors import TextError
     from headscope.live._model import LiveModel

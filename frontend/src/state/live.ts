@@ -53,11 +53,14 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
     undoAll: () => runs.want({ changes: [] }),
     /** Shows something that was asked before. */
     go: (to: Asked, selection?: Selection) => runs.want(to, 0, selection),
-    /** Shows an answer that came another way, such as a text that was written. */
-    async show(next: Answered, selection?: (now: Selection) => Selection): Promise<boolean> {
+    /** Shows a record that was made another way, such as of a text that was written; false where it is not wanted. */
+    async open(id: string, to: Asked, ending: AbortSignal): Promise<boolean> {
+      const opened = await model.opened(id, to, shown.looking(asked.peek()));
+      // Something newer may have been asked meanwhile, which this must not take the place of.
+      if (ending.aborted) return false;
       runs.stop();
-      asked.value = next.asked;
-      return shown.show(next, selection);
+      asked.value = opened.asked;
+      return shown.show(opened);
     },
     /** Waits until nothing that was asked is without an answer. */
     settled: () =>

@@ -73,10 +73,9 @@ def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") ->
         failed: why it could not be loaded; else empty.
     """
     texts = ("device", "dtype", "revision", "implementation", "untrained", "mask", "picture_mark")
-    flags = ("chat", "writes", "lens")
     facts: dict[str, Any] = {
         **dict.fromkeys((*texts, "beside"), ""),
-        **dict.fromkeys(flags, False),
+        **dict.fromkeys(("chat", "writes", "lens"), False),
         **dict.fromkeys(("sampling_rate", "atlas"), 0),
         **{name: [] for name in ("fields", "stacks", "matters", "messages")},
         **{"name": name, "kind": "none", "limits": limits, "loading": not failed},
@@ -103,7 +102,6 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
     guesses = kind != "none" and not untrained
     positions = position_limit(model)
     chat = kind == "next-token" and chat_form_of(reads_with) is not None
-    fields = _fields(model, kind, chat=chat)
     first, messages = _beginning(text, chat=chat)
     return {
         **loading_facts(own.name, "", limits),
@@ -113,7 +111,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
         "implementation": own.implementation,
         "kind": kind,
         "untrained": untrained,
-        "fields": fields,
+        "fields": _fields(model, kind, chat=chat),
         "limits": {**limits, "tokens": min(limits["tokens"], positions or limits["tokens"])},
         "chat": chat,
         "writes": guesses and kind == "next-token",

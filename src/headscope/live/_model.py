@@ -34,6 +34,7 @@ from headscope.live._facts import LIMITS, live_facts, picture_mark_of, stacks_of
 from headscope.live._output import ModelAnswer, Reader
 from headscope.live._queue import StopSignal, stoppable
 from headscope.live.contract import InputField, LiveFacts, LiveLimits, LiveOutput, ModelChange
+from headscope.parts import numbered
 from headscope.record import Record
 from headscope.studies.runs import Ran, run_once, with_changed
 from headscope.views import View, view
@@ -421,20 +422,22 @@ def _check_text(name: str, given: Any, most: int) -> None:
 
 
 def _messages(given: Any, most: int) -> list[dict[str, Any]]:
-    """The turns of a conversation, of texts alone: no page names files of this machine."""
+    """The turns of a conversation that are not left out, by the names that they have among all; of
+    texts alone: no page names files of this machine.
+    """
     listed = given if isinstance(given, list) else []
     if not listed or len(listed) > MOST_MESSAGES or not all(map(_is_message, listed)):
         raise TextError(
             f'messages is a list of up to {MOST_MESSAGES} of {{"role": ..., "content": a text}}'
         )
     _check_text("messages", "".join(each["content"] for each in listed), most)
-    return listed
+    named = zip(listed, numbered([str(each["role"]) for each in listed]), strict=True)
+    return [{**each, "part": name} for each, name in named if not each.get("off")]
 
 
 def _is_message(given: Any) -> bool:
-    if not isinstance(given, Mapping) or given.keys() != {"role", "content"}:
-        return False
-    return isinstance(given["content"], str)
+    is_turn = isinstance(given, Mapping) and given.keys() - {"off"} == {"role", "content"}
+    return is_turn and isinstance(given["content"], str)
 
 
 def _decoded(given: Any, most: int, what: str) -> bytes:

@@ -51,6 +51,8 @@ class LiveMessage(TypedDict):
 
     role: str
     content: str
+    off: NotRequired[bool]
+    """Left out of what is read; the others keep their names."""
 
 
 class LiveFacts(TypedDict):

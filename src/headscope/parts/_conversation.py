@@ -31,7 +31,7 @@ class Conversation:
 
     Args:
         messages: role and content of each; the content a text, or parts such as ``{"type": "text",
-            "text": "Hi"}`` and ``{"type": "image"}``.
+            "text": "Hi"}`` and ``{"type": "image"}``. ``"part"`` names one that is not numbered.
         documents: what the last message is asked about.
     """
 
@@ -151,7 +151,7 @@ class Conversation:
             parts = [_marked(part, mark, at) for part in _parts(each)]
             if each["role"] == "user":
                 asked = next((part for part in parts if "text" in part), asked)
-            messages.append({**each, "content": parts})
+            messages.append({key: each[key] for key in each if key != "part"} | {"content": parts})
         if self.documents and joins:
             before = [mark(("document", n), text) for n, text in enumerate(self.documents, 1)]
             asked["text"] = "\n\n".join([*before, asked["text"]])
@@ -181,15 +181,15 @@ class Conversation:
     def _found(self, render: Callable[[Mark], str], text: str) -> tuple[Part, ...]:
         """The turns and documents in a rendered text."""
         marks = _PartMarks(text + "".join([*self.documents, *self.texts]))
-        marked, _ = _tried(render, marks)
-        spans = marks.spans(marked, text)
+        spans = marks.spans(_tried(render, marks)[0], text)
         kinds = {("document", n): "document" for n in range(1, len(self.documents) + 1)}
         kinds |= {("turn", at): each["role"] for at, each in enumerate(self.messages)}
         parts: list[Part] = []
         for (key, role), name in zip(kinds.items(), numbered([*kinds.values()]), strict=True):
-            kind = "document" if role == "document" else "turn"
+            kind, at = "document" if role == "document" else "turn", key[1]
+            own = self.messages[at].get("part", name) if key[0] == "turn" else name
             if key in spans:
-                parts.append(Part(name=name, kind=kind, spans=tuple(spans[key])))
+                parts.append(Part(name=own, kind=kind, spans=tuple(spans[key])))
         return tuple(sorted(parts, key=lambda part: part.spans))
 
 

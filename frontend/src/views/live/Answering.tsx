@@ -138,9 +138,7 @@ export function answeringState(live: Live, store: Store) {
     last.value = { to, end };
     // Other heads of the same answer are the same record.
     if (!isNew) return;
-    const opened = await live.model.opened(end.id, to, live.looking());
-    // Something newer may have been asked meanwhile, which this must not take the place of.
-    if (ending.aborted || !(await live.show(opened))) return;
+    if (!(await live.open(end.id, to, ending))) return;
     const written = store.page.generation?.stack;
     if (written) store.select((now) => chooseStack(now, written, store.page));
   }
@@ -148,7 +146,7 @@ export function answeringState(live: Live, store: Store) {
     run(async (ending) => {
       tokens.value = [];
       const to = live.asked.peek();
-      const messages = to.input.messages?.filter((_, at) => !off.includes(at));
+      const messages = to.input.messages?.map((turn, at) => (off.includes(at) ? { ...turn, off: true } : turn));
       const input = { ...to.input, ...(messages && { messages }) };
       const asked = { input, changes: [...to.changes], tokens: count, ...of };
       for await (const line of live.model.answer(asked, ending)) {

@@ -143,10 +143,7 @@ export function TokenCount({ count, lengths }: { count: Signal<number>; lengths:
 export type Token = Omit<WrittenToken, "entropy"> & Partial<Pick<WrittenToken, "entropy">>;
 
 /** From which token on another one is written. */
-interface Branch {
-  readonly at: number;
-  readonly choice: number;
-}
+type Branch = { readonly at: number; readonly choice: number };
 
 /** What was written up to a branch, with the token that was chosen in place of the next. */
 function branched(tokens: readonly Token[], { at, choice }: Branch): readonly Token[] {
@@ -197,10 +194,7 @@ export function writingState(live: Live) {
   async function finish({ id, text }: WriteEnd, ending: AbortSignal): Promise<void> {
     const { asked } = live.answer.peek();
     whole = text;
-    const next = { ...asked, input: { ...asked.input, text } };
-    const opened = await live.model.opened(id, next, live.looking());
-    // Something newer may have been asked meanwhile, which this must not take the place of.
-    if (!ending.aborted) await live.show(opened);
+    await live.open(id, { ...asked, input: { ...asked.input, text } }, ending);
   }
   async function readLines(count: number, lens: boolean, ending: AbortSignal, from?: Branch): Promise<void> {
     for await (const line of live.model.write(question(count, lens, from), ending)) {

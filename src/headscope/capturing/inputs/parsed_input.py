@@ -148,7 +148,7 @@ class ParsedInput:
 def _warn_of_unread(asked: Conversation, is_same: Callable[[Conversation], bool]) -> None:
     """Warn of fields of messages without which the text is the same."""
     names = {name for each in asked.messages for name in each if each[name]}
-    for name in sorted(names - {"role", "content"}):
+    for name in sorted(names - {"role", "content", "part"}):
         bare = [{key: each[key] for key in each if key != name} for each in asked.messages]
         with suppress(TextError):  # a template that demands the field reads it
             if is_same(replace(asked, messages=tuple(bare))):
