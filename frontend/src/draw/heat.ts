@@ -63,11 +63,7 @@ function cellsUnder(pixels: number, first: number, cell: number, count: number):
 }
 
 /** A matrix of bytes at one size. */
-export interface Level {
-  readonly bytes: Uint8Array;
-  readonly rows: number;
-  readonly columns: number;
-}
+export type Level = { readonly bytes: Uint8Array; readonly rows: number; readonly columns: number };
 
 /** Below this side no smaller level is made: a screen shows it whole. */
 const SMALLEST = 64;

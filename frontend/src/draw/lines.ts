@@ -156,10 +156,7 @@ export function ink(lines: Lines, colors: readonly RGB[], options: InkOptions): 
 }
 
 /** How far a curve has come at the middle of a pixel column (0 to 1), and its slope per pixel. */
-interface CurvePoint {
-  readonly progress: number;
-  readonly slope: number;
-}
+type CurvePoint = { readonly progress: number; readonly slope: number };
 
 export function curveAt(x: number, width: number): CurvePoint {
   const u = (x + 0.5) / width;

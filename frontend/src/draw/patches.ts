@@ -8,12 +8,7 @@ export interface Raster {
 }
 
 /** A part of a grid or of a picture, from the upper left corner; stops are no part of it. */
-export interface Box {
-  readonly top: number;
-  readonly left: number;
-  readonly bottom: number;
-  readonly right: number;
-}
+export type Box = { readonly top: number; readonly left: number; readonly bottom: number; readonly right: number };
 
 /** Red, green and blue for each pixel as a picture. */
 export function rasterOf(rgb: Uint8Array, width: number, height: number): Raster {

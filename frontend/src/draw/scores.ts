@@ -21,11 +21,7 @@ export interface ScoreParts {
 }
 
 /** Axes head, query, key; or head, offset where only key - query counts. One head stands for all. */
-export interface Bias {
-  readonly values: Float32Array;
-  readonly heads: number;
-  readonly byOffset: boolean;
-}
+export type Bias = { readonly values: Float32Array; readonly heads: number; readonly byOffset: boolean };
 
 /** Which keys each query may look at. */
 export interface Visible {

@@ -34,12 +34,7 @@ function isLifts(thumbs: LayerValues): thumbs is LiftThumbs {
 }
 
 /** A square of a picture that holds the matrix of one head, in device pixels. */
-export interface MatrixTile {
-  readonly head: number;
-  readonly left: number;
-  readonly top: number;
-  readonly size: number;
-}
+export type MatrixTile = { readonly head: number; readonly left: number; readonly top: number; readonly size: number };
 
 /** One head as a matrix; where a pixel holds several values it shows their mean, or the largest where they have signs. */
 export function paintMatrix(

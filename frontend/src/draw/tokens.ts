@@ -47,26 +47,17 @@ export function visibleTokens({ tokens, pitch, top }: Column, picture: number): 
 export type Side = "query" | "key";
 
 /** One token of one column. */
-export interface Place {
-  readonly side: Side;
-  readonly token: number;
-}
+export type Place = { readonly side: Side; readonly token: number };
 
 /** The tokens of one side whose attention is followed. */
-export interface Focus {
-  readonly side: Side;
-  readonly tokens: readonly number[];
-}
+export type Focus = { readonly side: Side; readonly tokens: readonly number[] };
 
 export function otherSide(side: Side): Side {
   return side === "query" ? "key" : "query";
 }
 
 /** Which tokens take part, 1 or 0 for each query and key; a line is drawn where both its ends do. */
-export interface Mask {
-  readonly query: Uint8Array;
-  readonly key: Uint8Array;
-}
+export type Mask = { readonly query: Uint8Array; readonly key: Uint8Array };
 
 /** Which text of a pair the queries and the keys come from: a for the first, b for the second. */
 export type Filter = PageSelection["filter"];

@@ -49,10 +49,7 @@ export function density(): number {
 }
 
 /** A text as a strip shows it: how many tokens it has, and the colour of those from one to another. */
-export interface StripColors {
-  readonly count: number;
-  readonly colorOf: (first: number, end: number) => number;
-}
+export type StripColors = { readonly count: number; readonly colorOf: (first: number, end: number) => number };
 
 interface MinimapProps {
   colors: ReadonlySignal<StripColors | null>;

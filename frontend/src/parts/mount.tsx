@@ -119,11 +119,7 @@ export function mountMessage(element: HTMLElement, text: string, styles: string)
   );
 }
 
-interface ChoosingProps {
-  chosen: boolean;
-  onChoose: (chosen: string) => void;
-  onProblem: (problem: string) => void;
-}
+type ChoosingProps = { chosen: boolean; onChoose: (chosen: string) => void; onProblem: (problem: string) => void };
 
 /** Asks for what a view cannot begin without. */
 export function mountChoice<Props extends object>(

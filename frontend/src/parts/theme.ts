@@ -59,16 +59,10 @@ export const followHostTheme = /* @__PURE__ */ orSystem((said) => {
 });
 
 /** What a page in a frame tells the notebook around it: the height that it wants. */
-export interface FromFrame {
-  readonly headscope: "frame";
-  readonly height: number;
-}
+export type FromFrame = { readonly headscope: "frame"; readonly height: number };
 
 /** What a notebook tells a frame: whether it is dark, or null where it does not know. */
-export interface ToFrame {
-  readonly headscope: "host";
-  readonly dark: boolean | null;
-}
+export type ToFrame = { readonly headscope: "host"; readonly dark: boolean | null };
 
 // A page inside a frame of a notebook: its height follows from what it shows, its colours from what is around it.
 

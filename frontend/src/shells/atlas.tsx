@@ -52,12 +52,7 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
   );
 }
 
-interface PlaceProps<Index> {
-  index: Index;
-  source: AtlasSource;
-  dark: boolean;
-  place: AtlasPlace;
-}
+type PlaceProps<Index> = { index: Index; source: AtlasSource; dark: boolean; place: AtlasPlace };
 
 function AtlasPlaceShown({ index, source, dark, place }: PlaceProps<AtlasIndex>) {
   const view = useMemo(() => viewOf(index, source, dark, ""), [index, source, dark]);

@@ -193,12 +193,7 @@ function withoutFiles({ input, changes }: Asked): Asked {
 export default { render };
 
 /** What the kernel sends of an answer; its only buffer holds the next bytes. */
-interface Part {
-  readonly type: "answer";
-  readonly id: string;
-  readonly status: number;
-  readonly more: boolean;
-}
+type Part = { readonly type: "answer"; readonly id: string; readonly status: number; readonly more: boolean };
 
 interface Waiting {
   begin(answer: Response): void;

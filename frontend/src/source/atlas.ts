@@ -5,11 +5,7 @@ export type WordPair = readonly [query: string, key: string, share: number, even
 /** A share of a head, and of even attention. */
 export type Shares = readonly [share: number, even: number];
 
-export interface AtlasLabel {
-  readonly name: string;
-  readonly score: number;
-  readonly holds: boolean;
-}
+export type AtlasLabel = { readonly name: string; readonly score: number; readonly holds: boolean };
 
 export interface AtlasTile {
   readonly layer: number;
@@ -77,10 +73,7 @@ export interface AtlasHead {
   readonly norms: Readonly<Record<string, number | null>>;
 }
 
-export interface AtlasText {
-  readonly words: readonly string[];
-  readonly special: readonly number[];
-}
+export type AtlasText = { readonly words: readonly string[]; readonly special: readonly number[] };
 
 /** What the scripts of a folder hold by their names: an index, heads, texts. */
 export interface AtlasSource {
@@ -170,11 +163,7 @@ export interface ComparisonIndex {
 
 // A tree of HeadVis, in the scripts of an atlas: what it lacks of one is not there.
 
-export interface TreeMetric {
-  readonly name: string;
-  readonly says: string;
-  readonly values: readonly (number | null)[];
-}
+export type TreeMetric = { readonly name: string; readonly says: string; readonly values: readonly (number | null)[] };
 
 export interface TreeIndex {
   readonly kind: "headvis";

@@ -1,39 +1,11 @@
-import type {
-  AnswerEnd,
-  AnswerQuestion,
-  CompareQuestion,
-  LensAnswer,
-  LensQuestion,
-  LiveAtlas,
-  LiveFacts,
-  LiveInput,
-  LiveLooking,
-  LiveOpening,
-  LiveQuestion,
-  MattersDone,
-  MattersQuestion,
-  MattersValues,
-  ModelChange,
-  SketchAnswer,
-  SketchQuestion,
-  WriteEnd,
-  WriteQuestion,
-  WrittenToken,
-} from "../../types/live";
+import type * as live from "../../types/live";
 import { answering, checkHeader, encoded, type Fetch, ModelError, PageError, readingAt, type Source } from "./source";
 
 /** What a model is asked: something to read, and changes of its heads. */
-export interface Asked {
-  readonly input: LiveInput;
-  readonly changes: readonly ModelChange[];
-}
+export type Asked = { readonly input: live.LiveInput; readonly changes: readonly live.ModelChange[] };
 
 /** A record that a model made, and what it said. */
-export interface Answered {
-  readonly asked: Asked;
-  readonly opening: LiveOpening;
-  readonly source: Source;
-}
+export type Answered = { readonly asked: Asked; readonly opening: live.LiveOpening; readonly source: Source };
 
 /** A model behind a server of ours. Each call ends, with an error, when its signal says so. */
 export type Model = ReturnType<typeof httpModel>;
@@ -58,13 +30,13 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       body: JSON.stringify(question),
       ...(signal && { signal }),
     });
-  async function ask(asked: Asked, looking: LiveLooking, signal?: AbortSignal, more = {}): Promise<Answered> {
-    const question: LiveQuestion = { page, input: asked.input, changes: [...asked.changes], looking, ...more };
+  async function ask(asked: Asked, looking: live.LiveLooking, signal?: AbortSignal, more = {}): Promise<Answered> {
+    const question: live.LiveQuestion = { page, input: asked.input, changes: [...asked.changes], looking, ...more };
     return answered(asked, await openingIn(await post("ask", question, signal)));
   }
   /** Two records beside each other, which the server keeps. */
-  async function compare(a: Answered, b: Answered, looking: LiveLooking, signal: AbortSignal): Promise<Answered> {
-    const question: CompareQuestion = { page: beside, a: a.opening.id, b: b.opening.id, looking };
+  async function compare(a: Answered, b: Answered, looking: live.LiveLooking, signal: AbortSignal): Promise<Answered> {
+    const question: live.CompareQuestion = { page: beside, a: a.opening.id, b: b.opening.id, looking };
     return answered(b.asked, await openingIn(await post("compare", question, signal)));
   }
   /** A record as a source: what came with the answer, and all else from the server. */
@@ -98,27 +70,27 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
   return {
     ask,
     /** The same question to another text or to the second model; what the page itself asks goes on meanwhile. */
-    askBeside: (asked: Asked, second: boolean, looking: LiveLooking, signal: AbortSignal) =>
+    askBeside: (asked: Asked, second: boolean, looking: live.LiveLooking, signal: AbortSignal) =>
       ask(asked, looking, signal, { page: beside, second }),
     compare,
-    facts: async (): Promise<LiveFacts> => (await get(`${base}model.json`)).json(),
+    facts: async (): Promise<live.LiveFacts> => (await get(`${base}model.json`)).json(),
     /** The record of an id, such as one that was written. */
-    async opened(id: string, asked: Asked, looking: LiveLooking): Promise<Answered> {
+    async opened(id: string, asked: Asked, looking: live.LiveLooking): Promise<Answered> {
       const words = encodeURIComponent(JSON.stringify(looking));
       return answered(asked, await openingIn(await get(`${base}record/${id}/opening?looking=${words}`)));
     },
-    write: (question: Omit<WriteQuestion, "page">, signal: AbortSignal) =>
-      streamed<WrittenToken | WriteEnd>(post("write", { page, ...question }, signal)),
-    answer: (question: Omit<AnswerQuestion, "page">, signal: AbortSignal) =>
-      streamed<WrittenToken | AnswerEnd>(post("answer", { page, ...question }, signal)),
-    matters: (question: Omit<MattersQuestion, "page">, signal: AbortSignal) =>
-      streamed<MattersDone | MattersValues>(post("matters", { page, ...question }, signal)),
-    sketch: async (question: Omit<SketchQuestion, "page">, signal: AbortSignal): Promise<SketchAnswer> =>
+    write: (question: Omit<live.WriteQuestion, "page">, signal: AbortSignal) =>
+      streamed<live.WrittenToken | live.WriteEnd>(post("write", { page, ...question }, signal)),
+    answer: (question: Omit<live.AnswerQuestion, "page">, signal: AbortSignal) =>
+      streamed<live.WrittenToken | live.AnswerEnd>(post("answer", { page, ...question }, signal)),
+    matters: (question: Omit<live.MattersQuestion, "page">, signal: AbortSignal) =>
+      streamed<live.MattersDone | live.MattersValues>(post("matters", { page, ...question }, signal)),
+    sketch: async (question: Omit<live.SketchQuestion, "page">, signal: AbortSignal): Promise<live.SketchAnswer> =>
       (await post("sketch", { page, ...question }, signal)).json(),
     /** The mean maps of the heads over the texts of an atlas. */
-    atlas: async (): Promise<LiveAtlas> => (await get(`${base}atlas.json`)).json(),
+    atlas: async (): Promise<live.LiveAtlas> => (await get(`${base}atlas.json`)).json(),
     /** What each layer would say. */
-    lens: async (question: Omit<LensQuestion, "page">): Promise<LensAnswer> =>
+    lens: async (question: Omit<live.LensQuestion, "page">): Promise<live.LensAnswer> =>
       (await post("lens", { page, ...question })).json(),
     /** The file of a record. */
     file: async (id: string): Promise<Blob> => (await get(`${base}record/${encoded(id)}/download`)).blob(),
@@ -130,17 +102,14 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
   };
 }
 
-interface Unpacked {
-  readonly opening: LiveOpening;
-  readonly chunks: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
-}
+type Unpacked = { readonly opening: live.LiveOpening; readonly chunks: ReadonlyMap<string, Uint8Array<ArrayBuffer>> };
 
 /** An answer in bytes: the length of a JSON text, the text, and the chunks that it names. */
 export async function openingIn(response: Response): Promise<Unpacked> {
   const bytes = await response.arrayBuffer();
   const length = bytes.byteLength < 4 ? Number.POSITIVE_INFINITY : new DataView(bytes).getUint32(0, true);
   if (4 + length > bytes.byteLength) throw new PageError("The server's answer ends too early. Ask again.");
-  const opening = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as LiveOpening;
+  const opening = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as live.LiveOpening;
   const chunks = new Map<string, Uint8Array<ArrayBuffer>>();
   let at = 4 + length;
   for (const [name, size] of opening.chunks) {

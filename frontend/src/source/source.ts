@@ -256,10 +256,7 @@ interface Answer {
   readonly error?: string;
 }
 
-interface Waiting {
-  resolve(bytes: Uint8Array<ArrayBuffer>): void;
-  reject(reason: PageError): void;
-}
+type Waiting = { resolve(bytes: Uint8Array<ArrayBuffer>): void; reject(reason: PageError): void };
 
 /** A kernel that runs something else answers afterwards, so only one that is gone should be given up. */
 const PATIENCE = 60_000;

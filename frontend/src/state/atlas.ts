@@ -55,11 +55,7 @@ export function mapAddress(side: Side = ""): string {
 }
 
 /** One link of a head on a text. */
-export interface AtlasLink {
-  readonly query: number;
-  readonly key: number;
-  readonly weight: number;
-}
+export type AtlasLink = { readonly query: number; readonly key: number; readonly weight: number };
 
 /** Links that are kept of a text: the strongest of all, and the strongest between words. */
 export const LINKS = 24;
@@ -109,11 +105,7 @@ export function shownText(head: Pick<AtlasHead, "links">, number: number, { word
 }
 
 /** A head that was looked for, and why it is one. */
-export interface Hit {
-  readonly at: number;
-  readonly value: number;
-  readonly why: string;
-}
+export type Hit = { readonly at: number; readonly value: number; readonly why: string };
 
 /** The heads that a word says something of, those that it says most of first. */
 export function hitsOf(index: AtlasIndex, words: string): Hit[] {
@@ -202,10 +194,7 @@ export function atlasClauses({ heads }: AtlasIndex): { kind: KindName; count: nu
 }
 
 /** Rows of heads by their place, and the number of the layer before each; -1 is an empty place. */
-export interface GridRows {
-  readonly layers: readonly number[];
-  readonly rows: readonly (readonly number[])[];
-}
+export type GridRows = { readonly layers: readonly number[]; readonly rows: readonly (readonly number[])[] };
 
 /** All heads, a row for each layer. */
 export function rowsOf(heads: readonly { readonly layer: number; readonly head: number }[]): GridRows {

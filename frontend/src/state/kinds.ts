@@ -140,10 +140,7 @@ export function shareText(value: number): string {
 }
 
 /** What a head does, and the second line: how much, and the one thing that the number hides. */
-export interface HeadWords {
-  readonly does: string;
-  readonly more: string;
-}
+export type HeadWords = { readonly does: string; readonly more: string };
 
 /** A link between two words is named beside resting or spreading from this weight on. */
 const CLEAR_LINK = 0.3;

@@ -8,10 +8,7 @@ import { type Drawing, emptyBoard, isDrawn, likeness, meanBoard, rowsOf } from "
 // Heads in an order that the model is asked for: by what they matter, by how much they look like a drawing.
 
 /** What is asked of a model: which of its guesses, in numbers and in words. */
-export interface MattersTo {
-  readonly target: MattersQuestion["target"];
-  readonly words: string;
-}
+export type MattersTo = { readonly target: MattersQuestion["target"]; readonly words: string };
 
 /** How much each head matters to a guess. */
 export interface Mattering extends MattersTo {

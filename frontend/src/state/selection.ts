@@ -321,10 +321,7 @@ function written(name: Name, value: unknown): string {
 const VERSION = "2";
 
 /** How one part of a selection is written into a link and read back; reading gives undefined for nonsense. */
-interface Part {
-  write(value: unknown): string;
-  read(text: string): unknown;
-}
+type Part = { write(value: unknown): string; read(text: string): unknown };
 
 const FLAG: Part = {
   write: (flag) => (flag ? "1" : "0"),

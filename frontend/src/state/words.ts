@@ -135,10 +135,7 @@ function mostly(labels: readonly string[], special: readonly boolean[], script: 
   return 2 * of > all;
 }
 
-interface Labelled {
-  readonly labels: readonly string[];
-  readonly special: readonly boolean[];
-}
+type Labelled = { readonly labels: readonly string[]; readonly special: readonly boolean[] };
 
 /** The direction in which most of a text is written. */
 export function directionOf({ labels, special }: Labelled): "rtl" | "ltr" {

@@ -210,10 +210,7 @@ export function joinedRow(
 }
 
 /** What was shown before, and what comes after a step back. */
-export interface Steps {
-  readonly past: Selection[];
-  readonly ahead: Selection[];
-}
+export type Steps = { readonly past: Selection[]; readonly ahead: Selection[] };
 
 /** What a reader does: chooses, goes back, pins, points and lets go. */
 export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenState, { opening }: Opened, steps: Steps) {

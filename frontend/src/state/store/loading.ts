@@ -19,12 +19,7 @@ export interface Shown extends LoadedLayer {
 }
 
 /** What is asked for: a layer of a stack, one of its heads, and a quantity. */
-interface Asked {
-  readonly stack: PageStack;
-  readonly number: number;
-  readonly head: number;
-  readonly name: string;
-}
+type Asked = { readonly stack: PageStack; readonly number: number; readonly head: number; readonly name: string };
 
 export type Loading = ReturnType<typeof loadingState>;
 

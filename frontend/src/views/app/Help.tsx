@@ -80,11 +80,7 @@ export function Help({ store }: { store: Store }) {
   );
 }
 
-interface ListProps {
-  title: string;
-  rows: readonly (readonly [string, string])[];
-  keys?: boolean;
-}
+type ListProps = { title: string; rows: readonly (readonly [string, string])[]; keys?: boolean };
 
 function List({ title, rows, keys = false }: ListProps) {
   return (

@@ -4,18 +4,7 @@ import { kindColor } from "../../draw/kinds";
 import { Check } from "../../parts/controls";
 import { LabelSection } from "../../parts/evidence";
 import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares, WordPair } from "../../source/atlas";
-import {
-  type AtlasPlace,
-  bare,
-  findAddress,
-  kindOfTile,
-  LINKS,
-  percents,
-  type Side,
-  shortShare,
-  shownText,
-  WORD_LINKS,
-} from "../../state/atlas";
+import * as atlas from "../../state/atlas";
 import { count, counted } from "../../state/words";
 import {
   type AtlasView,
@@ -33,7 +22,7 @@ import {
 import { Strata, TextPage } from "./Texts";
 
 /** Everything that is known of one head; or one text as it sees it. */
-export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }) {
+export function HeadPage({ view, place }: { view: AtlasView; place: atlas.AtlasPlace }) {
   const [layer, number] = place.head ?? [0, 0];
   const { said, texts, failure } = useHead(view, layer, number);
   const at = placeOf(view.index, layer, number);
@@ -53,7 +42,7 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
               key={name}
               name={name}
               dark={view.dark}
-              note={`${shortShare(score)}${holds ? "" : " candidate"}`}
+              note={`${atlas.shortShare(score)}${holds ? "" : " candidate"}`}
             />
           ))}
           {tile?.labels.length === 0 && <span class="facts muted">no label</span>}
@@ -68,24 +57,19 @@ export function HeadPage({ view, place }: { view: AtlasView; place: AtlasPlace }
   );
 }
 
-interface SampleTextProps {
-  view: AtlasView;
-  head: AtlasHead;
-  number: number;
-  text: AtlasText;
-}
+type SampleTextProps = { view: AtlasView; head: AtlasHead; number: number; text: AtlasText };
 
 /** A whole text of the sample, and the same in heads that are alike. */
 function SampleText({ view, head, number, text }: SampleTextProps) {
-  const shown = shownText(head, number, text);
+  const shown = atlas.shownText(head, number, text);
   const mass = shown.links.reduce((sum, { weight }) => sum + weight, 0) / text.words.length;
   return (
     <TextPage
       dark={view.dark}
       text={shown}
       title="A text of the sample"
-      score={`${head.score} ${shortShare(head.scores[number])}`}
-      kept={`Kept are the ${LINKS} strongest links of the text and the ${WORD_LINKS} strongest between words: here ${percents(mass)} of the head's attention.`}
+      score={`${head.score} ${atlas.shortShare(head.scores[number])}`}
+      kept={`Kept are the ${atlas.LINKS} strongest links of the text and the ${atlas.WORD_LINKS} strongest between words: here ${atlas.percents(mass)} of the head's attention.`}
       head={[head.layer, head.head, view.side]}
     >
       <h3>The same text in heads alike</h3>
@@ -102,7 +86,7 @@ function Neighbours({ view, head, most, text }: { view: AtlasView; head: AtlasHe
           key={`${layer}-${other}`}
           view={view}
           at={placeOf(view.index, layer, other)}
-          note={shortShare(alike)}
+          note={atlas.shortShare(alike)}
           {...(text !== undefined && { text })}
           named
         />
@@ -111,12 +95,7 @@ function Neighbours({ view, head, most, text }: { view: AtlasView; head: AtlasHe
   );
 }
 
-interface EverythingProps {
-  view: AtlasView;
-  at: number;
-  said: AtlasHead;
-  texts: readonly AtlasText[];
-}
+type EverythingProps = { view: AtlasView; at: number; said: AtlasHead; texts: readonly AtlasText[] };
 
 function Everything({ view, at, said, texts }: EverythingProps) {
   return (
@@ -161,8 +140,8 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
           <ul>
             {rest.map(({ name, score, baseline, threshold }) => (
               <li key={name}>
-                <bdi>{name}</bdi> {shortShare(score)}, baseline {shortShare(baseline)}, threshold{" "}
-                {shortShare(threshold)}
+                <bdi>{name}</bdi> {atlas.shortShare(score)}, baseline {atlas.shortShare(baseline)}, threshold{" "}
+                {atlas.shortShare(threshold)}
               </li>
             ))}
           </ul>
@@ -197,8 +176,8 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
         count: counted(fifth.texts, "text"),
         texts: fifth.examples.map((number) => ({
           at: number,
-          text: shownText(said, number, texts[number]),
-          score: shortShare(said.scores[number]),
+          text: atlas.shownText(said, number, texts[number]),
+          score: atlas.shortShare(said.scores[number]),
         })),
       }))}
       note={`Four texts of each fifth, drawn evenly from a sample of ${texts.length} that is the same for all heads; fifths are of all ${count(view.index.texts)} texts${fifths.length < 5 ? ", and fall together where many score alike" : ""}.`}
@@ -217,12 +196,12 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
 }
 
 function range({ low, high }: AtlasStratum): string {
-  return `${shortShare(low)} to ${shortShare(high)}`;
+  return `${atlas.shortShare(low)} to ${atlas.shortShare(high)}`;
 }
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */
 function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
-  const color = kindColor(kindOfTile(view.index.heads[at]), view.dark);
+  const color = kindColor(atlas.kindOfTile(view.index.heads[at]), view.dark);
   const { side } = view.index;
   return (
     <Card class="atlas-where" label="Where its attention goes" title="Where its attention goes" color={color}>
@@ -236,11 +215,11 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
         <Curve
           distances={view.index.distances}
           shares={said.distance}
-          said={({ name, bar, line }) => `${name}: ${percents(bar)} (even ${percents(line)})`}
+          said={({ name, bar, line }) => `${name}: ${atlas.percents(bar)} (even ${atlas.percents(line)})`}
           size={({ bar }) => bar}
         >
           {({ name, bar }) =>
-            `by distance in tokens, farther ones pooled; most ${name}, ${percents(bar)}; line: even attention`
+            `by distance in tokens, farther ones pooled; most ${name}, ${atlas.percents(bar)}; line: even attention`
           }
         </Curve>
         <Kinds classes={view.index.classes} said={said} />
@@ -252,11 +231,7 @@ function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHea
 const HEIGHT = 130;
 const BAR = 11;
 
-interface AtDistance {
-  readonly name: string;
-  readonly bar: number;
-  readonly line: number;
-}
+type AtDistance = { readonly name: string; readonly bar: number; readonly line: number };
 
 interface CurveProps {
   distances: readonly string[];
@@ -333,9 +308,9 @@ function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead 
       head={["key", "share", "even", ...(hasNorms ? ["of norms"] : [])]}
       rows={rows.map(([name, [share, even]]) => [
         RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name,
-        { text: percents(share), part: share },
-        percents(even),
-        ...(hasNorms ? [percents(said.norms[name] ?? 0)] : []),
+        { text: atlas.percents(share), part: share },
+        atlas.percents(even),
+        ...(hasNorms ? [atlas.percents(said.norms[name] ?? 0)] : []),
       ])}
     />
   );
@@ -361,7 +336,15 @@ const SHOWN = 12;
 type Order = "share" | "ratio";
 
 /** The pairs of words that most of a head's attention goes between. */
-export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly WordPair[]; texts: number; side?: Side }) {
+export function FrequentPairs({
+  pairs,
+  texts,
+  side = "",
+}: {
+  pairs: readonly WordPair[];
+  texts: number;
+  side?: atlas.Side;
+}) {
   const [words, setWords] = useState(true);
   const [order, setOrder] = useState<Order>("share");
   const [all, setAll] = useState(false);
@@ -386,8 +369,8 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
           <>
             <Word word={pair[0]} side={side} /> → <Word word={pair[1]} side={side} />
           </>,
-          percents(pair[2]),
-          percents(pair[3]),
+          atlas.percents(pair[2]),
+          atlas.percents(pair[3]),
           ratio(pair) > 0 ? `${ratio(pair).toFixed(1)} ×` : "–",
         ])}
       />
@@ -404,9 +387,9 @@ export function FrequentPairs({ pairs, texts, side = "" }: { pairs: readonly Wor
   );
 }
 
-function Word({ word, side }: { word: string; side: Side }) {
+function Word({ word, side }: { word: string; side: atlas.Side }) {
   return (
-    <a href={findAddress(bare(word), side)}>
+    <a href={atlas.findAddress(atlas.bare(word), side)}>
       <bdi>{word}</bdi>
     </a>
   );

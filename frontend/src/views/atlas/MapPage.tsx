@@ -47,7 +47,16 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
               : "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text."}
           </p>
           {looking ? (
-            <Ranked view={view} hits={order} />
+            <div
+              class="atlas-ranked stack"
+              role="group"
+              aria-label="Heads in order"
+              onKeyDown={(event) => walkTiles(event, 1)}
+            >
+              {order.map(({ at, why }, place) => (
+                <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
+              ))}
+            </div>
           ) : (
             <HeadGrid
               grid={rowsOf(index.heads)}
@@ -156,15 +165,5 @@ function Chips({ view, find }: { view: AtlasView; find: string }) {
           />
         ))}
     </nav>
-  );
-}
-
-function Ranked({ view, hits }: { view: AtlasView; hits: readonly Hit[] }) {
-  return (
-    <div class="atlas-ranked stack" role="group" aria-label="Heads in order" onKeyDown={(event) => walkTiles(event, 1)}>
-      {hits.map(({ at, why }, place) => (
-        <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
-      ))}
-    </div>
   );
 }

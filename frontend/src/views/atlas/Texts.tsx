@@ -41,11 +41,7 @@ function HeatWords({ dark, text, from = null }: { dark: boolean; text: ShownText
 const PITCH = 20;
 const LINES_WIDE = 300;
 
-interface LinkColumnsProps {
-  text: ShownText;
-  from: number | null;
-  setFrom: (from: number | null) => void;
-}
+type LinkColumnsProps = { text: ShownText; from: number | null; setFrom: (from: number | null) => void };
 
 /** Two columns of the words of a text and the links between them; one that is pointed at shows its own. */
 function LinkColumns({ text: { tokens, links, rest, written }, from, setFrom }: LinkColumnsProps) {

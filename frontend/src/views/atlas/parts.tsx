@@ -5,16 +5,7 @@ import { walkTiles } from "../../parts/controls";
 import { KindIcon, LabelIcon } from "../../parts/legend";
 import type { AtlasIndex, AtlasSource, AtlasTile, TreePlot } from "../../source/atlas";
 import { fromBase64 } from "../../source/source";
-import {
-  type AtlasPlace,
-  digits,
-  type GridRows,
-  headAddress,
-  kindOfTile,
-  mapAddress,
-  type Side,
-  shortShare,
-} from "../../state/atlas";
+import * as atlas from "../../state/atlas";
 
 /** What all parts of the page are given. */
 export interface AtlasView {
@@ -24,11 +15,11 @@ export interface AtlasView {
   /** Mean maps of all heads, a byte for the root of each weight. */
   readonly maps: Uint8Array;
   /** Which of two atlases it is. */
-  readonly side: Side;
+  readonly side: atlas.Side;
 }
 
 /** What the parts are given of an atlas. */
-export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, side: Side): AtlasView {
+export function viewOf(index: AtlasIndex, source: AtlasSource, dark: boolean, side: atlas.Side): AtlasView {
   return { index, source, dark, maps: fromBase64(index.maps), side };
 }
 
@@ -181,19 +172,21 @@ export function Heading({ title, children, failure, noun, home, out, before, aft
 
 /** Where the heading of a head leads: to the map and to the heads before and after, which may show a text too. */
 export function besideHead(
-  { side, head, text: shown }: AtlasPlace,
+  { side, head, text: shown }: atlas.AtlasPlace,
   heads: readonly (readonly [layer: number, head: number] | undefined)[],
   text?: number,
 ) {
-  const home = mapAddress(side);
-  const [before, after] = heads.map((at) => at && headAddress(...at, text, side));
-  const out = shown === null || !head ? home : headAddress(...head, undefined, side);
+  const home = atlas.mapAddress(side);
+  const [before, after] = heads.map((at) => at && atlas.headAddress(...at, text, side));
+  const out = shown === null || !head ? home : atlas.headAddress(...head, undefined, side);
   return { noun: "Head", home: [home, "All heads"], out, before, after } as const;
 }
 
 /** What a head is called, and its labels, in words. */
 function tileWords({ layer, head, labels }: AtlasTile): string {
-  const told = labels.map(({ name, score, holds }) => `${name} ${shortShare(score)}${holds ? "" : " (candidate)"}`);
+  const told = labels.map(
+    ({ name, score, holds }) => `${name} ${atlas.shortShare(score)}${holds ? "" : " (candidate)"}`,
+  );
   return `Head ${layer}-${head}: ${told.join(", ") || "no label"}`;
 }
 
@@ -212,11 +205,11 @@ interface TileProps {
 /** The mean map of one head: a link to its page. */
 export function Tile({ view, at, note, tabbed = true, named = false, text, href }: TileProps) {
   const tile = view.index.heads[at];
-  const kind = kindOfTile(tile);
+  const kind = atlas.kindOfTile(tile);
   return (
     <a
       class="atlas-tile block relative slim"
-      href={href ?? headAddress(tile.layer, tile.head, text, view.side)}
+      href={href ?? atlas.headAddress(tile.layer, tile.head, text, view.side)}
       // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
       title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}
@@ -250,7 +243,7 @@ interface MeanMapProps {
 export function MeanMap({ view, at, label }: MeanMapProps) {
   const width = 2 * view.index.side;
   const pixels = () => {
-    const ramp = kindRamp(kindOfTile(view.index.heads[at]), view.dark);
+    const ramp = kindRamp(atlas.kindOfTile(view.index.heads[at]), view.dark);
     return Uint32Array.from(view.maps.subarray(at * width * width, (at + 1) * width * width), (byte) => ramp[byte]);
   };
   return <SquareMap width={width} pixels={pixels} of={[view, at]} label={label} />;
@@ -285,7 +278,7 @@ export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
 }
 
 interface HeadGridProps {
-  grid: GridRows;
+  grid: atlas.GridRows;
   columns?: number;
   /** Whether the numbers of the heads stand over their columns. */
   numbered?: boolean;
@@ -325,7 +318,7 @@ export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadG
   );
 }
 
-function widest({ rows }: GridRows): number {
+function widest({ rows }: atlas.GridRows): number {
   return Math.max(...rows.map((row) => row.length));
 }
 
@@ -354,7 +347,8 @@ export function Bars({ plot, odd }: BarsProps) {
   const most = Math.max(...values, Number.MIN_VALUE);
   const width = WIDE / values.length;
   const top = values.indexOf(most);
-  const peak = top < 0 ? "" : `; most, ${digits(most)}, from ${digits(edges[top])} to ${digits(edges[top + 1])}`;
+  const peak =
+    top < 0 ? "" : `; most, ${atlas.digits(most)}, from ${atlas.digits(edges[top])} to ${atlas.digits(edges[top + 1])}`;
   return (
     <figure class="tree-plot">
       <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={`${label}${peak}`}>
@@ -368,7 +362,7 @@ export function Bars({ plot, odd }: BarsProps) {
             data-odd={odd?.(bin) || undefined}
           >
             <title>
-              {digits(edges[bin])} to {digits(edges[bin + 1])}: {digits(value)}
+              {atlas.digits(edges[bin])} to {atlas.digits(edges[bin + 1])}: {atlas.digits(value)}
             </title>
           </rect>
         ))}
@@ -380,7 +374,7 @@ export function Bars({ plot, odd }: BarsProps) {
             y={HIGH + 13}
             text-anchor={bin === 0 ? "start" : bin === values.length ? "end" : "middle"}
           >
-            {digits(edges[bin])}
+            {atlas.digits(edges[bin])}
           </text>
         ))}
       </svg>

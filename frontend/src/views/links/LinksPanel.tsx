@@ -195,13 +195,7 @@ function Arcs({ parts, choices, side }: ArcsProps) {
   );
 }
 
-interface HalfProps {
-  arcs: readonly Arc[];
-  middles: readonly number[];
-  step: number;
-  active: number;
-  below?: boolean;
-}
+type HalfProps = { arcs: readonly Arc[]; middles: readonly number[]; step: number; active: number; below?: boolean };
 
 function Half({ arcs, middles, step, active, below = false }: HalfProps) {
   const levels = arcLevels(arcs);
@@ -246,10 +240,7 @@ function roomFor(arcs: readonly Arc[]): number[] {
 }
 
 /** An arc between two words. */
-interface Ends {
-  readonly dependent: number;
-  readonly head: number;
-}
+type Ends = { readonly dependent: number; readonly head: number };
 
 /** How high each arc runs, from 1: above all arcs that it spans or crosses, shorter ones first. */
 export function arcLevels(arcs: readonly Ends[]): number[] {

@@ -29,10 +29,7 @@ import { OutputPanel } from "./OutputPanel";
 import { TwoTexts } from "./TwoTexts";
 import { Writing } from "./Writing";
 
-export interface LiveParts {
-  live: Live;
-  store: Store;
-}
+export type LiveParts = { live: Live; store: Store };
 
 /** What the model reads, what it says and what is done to it; all else that can be asked stands behind one word. */
 export function LiveBar({ live, store }: LiveParts) {

@@ -3,12 +3,7 @@ import type { View } from "../../draw/heat";
 import { ARROWS } from "../../parts/controls";
 import type { Store } from "../../state/store";
 
-export interface Room {
-  readonly width: number;
-  readonly height: number;
-  readonly rows: number;
-  readonly columns: number;
-}
+export type Room = { readonly width: number; readonly height: number; readonly rows: number; readonly columns: number };
 
 const LARGEST_CELL = 48;
 const LARGEST_FITTED = 44;

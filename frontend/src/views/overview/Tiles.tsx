@@ -90,11 +90,7 @@ function isCaptured(store: Store, at: number): boolean {
   return layers[Math.floor(at / heads)].held?.includes(at % heads) ?? true;
 }
 
-interface HeatCellsProps {
-  store: Store;
-  places: Places;
-  opens: View | undefined;
-}
+type HeatCellsProps = { store: Store; places: Places; opens: View | undefined };
 
 /** One surface over all heads, where each of them is one colour. */
 function HeatCells({ store, places: { cells, pitch }, opens }: HeatCellsProps) {

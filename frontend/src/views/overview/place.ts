@@ -13,11 +13,7 @@ export interface Cell {
   readonly column: number;
 }
 
-export interface RowLabel {
-  readonly y: number;
-  readonly text: string;
-  readonly kind?: KindName;
-}
+export type RowLabel = { readonly y: number; readonly text: string; readonly kind?: KindName };
 
 /** Where every tile stands. */
 export interface Places {

@@ -290,12 +290,7 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
 /** Texts up to this many tokens are written large. */
 const SHORT = 48;
 
-interface WordsProps {
-  side: Side;
-  tokens: PageTokens;
-  pictures: readonly Raster[];
-  title: string;
-}
+type WordsProps = { side: Side; tokens: PageTokens; pictures: readonly Raster[]; title: string };
 
 function Words({ side, tokens, pictures, title }: WordsProps) {
   return (
@@ -329,13 +324,7 @@ function Words({ side, tokens, pictures, title }: WordsProps) {
   );
 }
 
-interface PicturedProps {
-  tokens: PageTokens;
-  first: number;
-  stop: number;
-  raster: Raster;
-  children: ComponentChildren;
-}
+type PicturedProps = { tokens: PageTokens; first: number; stop: number; raster: Raster; children: ComponentChildren };
 
 /** Patches under the part of the picture that they are, which lies over their heat as ink. */
 function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {

@@ -1,34 +1,18 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Segmented } from "../../../parts/controls";
 import type { AtlasSource, ComparisonIndex } from "../../../source/atlas";
-import {
-  type AtlasPlace,
-  type ComparedSide,
-  changeOf,
-  type GridRows,
-  headName,
-  mapAddress,
-  otherSide,
-  pairAddress,
-  pairName,
-  pairsOf,
-  partnerRows,
-  readPair,
-  rowsOf,
-  shortShare,
-  unmatched,
-} from "../../../state/atlas";
+import * as atlas from "../../../state/atlas";
 import { counted } from "../../../state/words";
 import { HeadPage } from "../HeadPage";
 import { MapPage } from "../MapPage";
-import { type AtlasView, HeadGrid, LabelChip, placeOf, Tile, viewOf } from "../parts";
+import { type AtlasView, Card, HeadGrid, LabelChip, placeOf, Tile, viewOf } from "../parts";
 import { Changes, PairPage } from "./PairPage";
 
 interface ComparisonPlaceProps {
   index: ComparisonIndex;
   source: AtlasSource;
   dark: boolean;
-  place: AtlasPlace;
+  place: atlas.AtlasPlace;
   fragment: string;
 }
 
@@ -42,7 +26,7 @@ export function ComparisonPlace({ index, source, dark, place, fragment }: Compar
     }),
     [index, source, dark],
   );
-  const pair = readPair(fragment, index);
+  const pair = atlas.readPair(fragment, index);
   if (pair !== null && pair >= 0) return <PairPage key={pair} view={view} number={pair} />;
   if (place.side === "") return <BothMaps view={view} />;
   const alone = view[place.side];
@@ -56,18 +40,17 @@ export function ComparisonPlace({ index, source, dark, place, fragment }: Compar
 }
 
 /** Leads from the page of a head to the pair that it is in. */
-function Partner({ index, place: { side, head } }: { index: ComparisonIndex; place: AtlasPlace }) {
+function Partner({ index, place: { side, head } }: { index: ComparisonIndex; place: atlas.AtlasPlace }) {
   if (side === "" || !head) return null;
-  const name = index.names[side === "a" ? 0 : 1];
-  const number = pairsOf(index, side)[placeOf(index[side], ...head)] ?? -1;
+  const number = atlas.pairsOf(index, side)[placeOf(index[side], ...head)] ?? -1;
   const pair = index.pairs[number];
-  const other = otherSide(side);
+  const other = atlas.otherSide(side);
   return (
     <p class="twin-name muted">
-      <bdi>{name}</bdi>:{" "}
+      <bdi>{nameOf(index, side)}</bdi>:{" "}
       {pair ? (
-        <a class="quiet muted" href={pairAddress(index, number)}>
-          matched with {headName(index, other, pair[other])} of {index.names[other === "a" ? 0 : 1]}
+        <a class="quiet muted" href={atlas.pairAddress(index, number)}>
+          matched with {atlas.headName(index, other, pair[other])} of {nameOf(index, other)}
         </a>
       ) : (
         "no partner"
@@ -76,12 +59,12 @@ function Partner({ index, place: { side, head } }: { index: ComparisonIndex; pla
   );
 }
 
-/** What all parts of the page of two atlases are given. */
-export interface ComparisonView {
-  readonly index: ComparisonIndex;
-  readonly a: AtlasView;
-  readonly b: AtlasView;
+function nameOf({ names }: ComparisonIndex, side: atlas.ComparedSide): string {
+  return names[side === "a" ? 0 : 1];
 }
+
+/** What all parts of the page of two atlases are given. */
+export type ComparisonView = { readonly index: ComparisonIndex; readonly a: AtlasView; readonly b: AtlasView };
 
 const ORDERS = ["by layer", "beside partners"] as const;
 
@@ -90,8 +73,11 @@ export function BothMaps({ view }: { view: ComparisonView }) {
   const { index } = view;
   const maps = useRef<HTMLDivElement>(null);
   const [order, setOrder] = useState<string>(ORDERS[0]);
-  const rows = useMemo(() => (order === ORDERS[0] ? rowsOf(index.b.heads) : partnerRows(index)), [index, order]);
-  const left = order === ORDERS[0] ? [] : unmatched(index, "b");
+  const rows = useMemo(
+    () => (order === ORDERS[0] ? atlas.rowsOf(index.b.heads) : atlas.partnerRows(index)),
+    [index, order],
+  );
+  const left = order === ORDERS[0] ? [] : atlas.unmatched(index, "b");
   return (
     <>
       <header>
@@ -112,7 +98,7 @@ export function BothMaps({ view }: { view: ComparisonView }) {
           <Segmented label="Order of the heads on the right" options={ORDERS} chosen={order} onChoose={setOrder} />
         </div>
         <div class="twin-maps halves stack relative top" ref={maps}>
-          <SideMap view={view} side="a" rows={useMemo(() => rowsOf(index.a.heads), [index])} left={[]} />
+          <SideMap view={view} side="a" rows={useMemo(() => atlas.rowsOf(index.a.heads), [index])} left={[]} />
           <SideMap view={view} side="b" rows={rows} left={left} />
           <JoinedPair view={view} maps={maps} order={order} />
         </div>
@@ -126,8 +112,8 @@ export function BothMaps({ view }: { view: ComparisonView }) {
 
 interface SideMapProps {
   view: ComparisonView;
-  side: ComparedSide;
-  rows: GridRows;
+  side: atlas.ComparedSide;
+  rows: atlas.GridRows;
   /** Heads without a partner that have no place in the rows. */
   left: readonly number[];
 }
@@ -135,7 +121,7 @@ interface SideMapProps {
 function SideMap({ view, side, rows, left }: SideMapProps) {
   const { index } = view;
   const { model, heads, texts } = index[side];
-  const pairs = useMemo(() => pairsOf(index, side), [index, side]);
+  const pairs = useMemo(() => atlas.pairsOf(index, side), [index, side]);
   const tile = (at: number, tabbed: boolean, place: number) =>
     at < 0 ? (
       <span key={`empty ${place}`} class="twin-empty" />
@@ -143,10 +129,10 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
       <MatchedTile key={at} view={view} side={side} at={at} pair={pairs[at]} tabbed={tabbed} />
     );
   return (
-    <section class="twin-side" data-side={side} aria-label={index.names[side === "a" ? 0 : 1]}>
+    <section class="twin-side" data-side={side} aria-label={nameOf(index, side)}>
       <h2>
-        <a href={mapAddress(side)}>
-          <bdi>{index.names[side === "a" ? 0 : 1]}</bdi>
+        <a href={atlas.mapAddress(side)}>
+          <bdi>{nameOf(index, side)}</bdi>
         </a>{" "}
         <small>{[model, counted(heads.length, "head"), counted(texts, "text")].filter(Boolean).join(", ")}</small>
       </h2>
@@ -167,7 +153,7 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
 
 interface MatchedTileProps {
   view: ComparisonView;
-  side: ComparedSide;
+  side: atlas.ComparedSide;
   at: number;
   /** Number of its pair; -1 where it has no partner. */
   pair: number;
@@ -177,18 +163,18 @@ interface MatchedTileProps {
 function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
   const { index } = view;
   const both = index.pairs[pair];
-  const other = otherSide(side);
+  const other = atlas.otherSide(side);
   const note = both
-    ? `matched with ${headName(index, other, both[other])}, similarity ${shortShare(both.similarity)}`
+    ? `matched with ${atlas.headName(index, other, both[other])}, similarity ${atlas.shortShare(both.similarity)}`
     : "no partner";
   return (
     <span
       class="twin-tile block relative slim"
       data-alone={!both || undefined}
       data-pair={both && pair}
-      style={{ "--change": both && changeOf(index, both) }}
+      style={{ "--change": both && atlas.changeOf(index, both) }}
     >
-      <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={both && pairAddress(index, pair)} />
+      <Tile view={view[side]} at={at} note={note} tabbed={tabbed} href={both && atlas.pairAddress(index, pair)} />
     </span>
   );
 }
@@ -238,8 +224,9 @@ function JoinedPair({ view, maps, order }: JoinedPairProps) {
       <p class="twin-said muted" role="status">
         {both ? (
           <>
-            <b>{pairName(view.index, both)}</b>: similarity {shortShare(both.similarity)}
-            {both.nextBest !== null && `, next best ${shortShare(both.nextBest)}`}, chance {shortShare(both.chance)}
+            <b>{atlas.pairName(view.index, both)}</b>: similarity {atlas.shortShare(both.similarity)}
+            {both.nextBest !== null && `, next best ${atlas.shortShare(both.nextBest)}`}, chance{" "}
+            {atlas.shortShare(both.chance)}
             {both.gained.length > 0 && `; gained ${both.gained.join(", ")}`}
             {both.lost.length > 0 && `; lost ${both.lost.join(", ")}`}
           </>
@@ -278,10 +265,7 @@ function LabelChanges({ view }: { view: ComparisonView }) {
       {lists.map(({ title, says, of }) => {
         const mine = index.pairs.flatMap((pair, number) => pair[of].map((name) => ({ name, number })));
         return (
-          <section key={of} class="card atlas-card" aria-label={title}>
-            <h2>
-              {title} <small>{says}</small>
-            </h2>
+          <Card key={of} label={title} title={[title, " ", <small key={of}>{says}</small>]}>
             {mine.length === 0 && <p class="fine">None.</p>}
             <ul class="label-chips flex wrap">
               {mine.map(({ name, number }) => (
@@ -289,13 +273,13 @@ function LabelChanges({ view }: { view: ComparisonView }) {
                   <LabelChip
                     name={name}
                     dark={view.a.dark}
-                    note={pairName(index, index.pairs[number])}
-                    href={pairAddress(index, number)}
+                    note={atlas.pairName(index, index.pairs[number])}
+                    href={atlas.pairAddress(index, number)}
                   />
                 </li>
               ))}
             </ul>
-          </section>
+          </Card>
         );
       })}
     </div>
@@ -318,13 +302,13 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
     <section class="card atlas-card twin-similarities stack middle" aria-label="How similar matched heads are">
       <div class="twin-numbers">
         <p class="stack muted">
-          <b>{shortShare(similarity)}</b> matched heads
+          <b>{atlas.shortShare(similarity)}</b> matched heads
         </p>
         <p class="stack muted" data-line="different">
-          <b>{shortShare(different)}</b> different heads of one atlas, matched in the same way
+          <b>{atlas.shortShare(different)}</b> different heads of one atlas, matched in the same way
         </p>
         <p class="stack muted" data-line="chance">
-          <b>{shortShare(chance)}</b> random pairs
+          <b>{atlas.shortShare(chance)}</b> random pairs
         </p>
       </div>
       <figure>
@@ -333,18 +317,18 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
           {dots.map(({ place, level }, number) => (
             <circle key={number} cx={place} cy={HIGH - 5 - level * step} r={Math.min(3.4, step * 0.46)}>
               <title>
-                {pairName(index, pairs[number])}: {shortShare(pairs[number].similarity)}
+                {atlas.pairName(index, pairs[number])}: {atlas.shortShare(pairs[number].similarity)}
               </title>
             </circle>
           ))}
           <path class="twin-chance" d={`M${x(chance)} 4V${HIGH}`} />
           {different !== null && <path class="twin-different" d={`M${x(different)} 4V${HIGH}`} />}
           <text x={x(chance)} y={HIGH + 13} text-anchor="middle">
-            random {shortShare(chance)}
+            random {atlas.shortShare(chance)}
           </text>
           {different !== null && Math.abs(x(different) - x(chance)) > 90 && (
             <text x={x(different)} y={HIGH + 13} text-anchor="middle">
-              different {shortShare(different)}
+              different {atlas.shortShare(different)}
             </text>
           )}
           <text x={WIDE} y={HIGH + 13} text-anchor="end">

@@ -3,25 +3,13 @@ import { signedByte, signedRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
 import { LabelIcon } from "../../../parts/legend";
 import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
-import {
-  type ComparedSide,
-  headAddress,
-  headName,
-  isClear,
-  mapDifference,
-  pairAddress,
-  pairName,
-  percents,
-  shortShare,
-  shownText,
-  signed,
-} from "../../../state/atlas";
+import * as atlas from "../../../state/atlas";
 import { Curve, FrequentPairs, useHead } from "../HeadPage";
 import { type AtlasView, Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
 import { Example } from "../Texts";
 import type { ComparisonView } from "./BothMaps";
 
-const SIDES: readonly ComparedSide[] = ["a", "b"];
+const SIDES: readonly atlas.ComparedSide[] = ["a", "b"];
 
 /** Both heads of a pair: where their attention goes, their scores, words and examples. */
 export function PairPage({ view, number }: { view: ComparisonView; number: number }) {
@@ -36,9 +24,9 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         noun="Pair"
         home={["#/", "Both atlases"]}
         out="#/"
-        before={number > 0 ? pairAddress(index, number - 1) : undefined}
-        after={number + 1 < index.pairs.length ? pairAddress(index, number + 1) : undefined}
-        title={`Head ${pairName(index, pair)}`}
+        before={number > 0 ? atlas.pairAddress(index, number - 1) : undefined}
+        after={number + 1 < index.pairs.length ? atlas.pairAddress(index, number + 1) : undefined}
+        title={`Head ${atlas.pairName(index, pair)}`}
         failure={a.failure || b.failure}
       >
         <span class="label-chips flex wrap">
@@ -48,8 +36,12 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         </span>
         <span class="facts muted">
           {SIDES.map((side, at) => (
-            <a key={side} class="quiet muted" href={headAddress(heads[side].layer, heads[side].head, undefined, side)}>
-              <bdi>{index.names[at]}</bdi> {headName(index, side, pair[side])} alone
+            <a
+              key={side}
+              class="quiet muted"
+              href={atlas.headAddress(heads[side].layer, heads[side].head, undefined, side)}
+            >
+              <bdi>{index.names[at]}</bdi> {atlas.headName(index, side, pair[side])} alone
             </a>
           ))}
         </span>
@@ -91,16 +83,16 @@ function Similarity({ view: { index }, number }: { view: ComparisonView; number:
       label="Similarity"
       title={
         <>
-          Similarity <b class="number">{shortShare(similarity)}</b>
+          Similarity <b class="number">{atlas.shortShare(similarity)}</b>
         </>
       }
     >
       <Table
         rows={[
-          ...index.parts.map((name, at) => [PART_WORDS[name] ?? name, shortShare(parts[at])] as const),
-          ["mean of these", <b>{shortShare(similarity)}</b>],
-          [`next best head of ${index.names[1]}`, shortShare(nextBest)],
-          ["all its heads, on average", shortShare(chance)],
+          ...index.parts.map((name, at) => [PART_WORDS[name] ?? name, atlas.shortShare(parts[at])] as const),
+          ["mean of these", <b>{atlas.shortShare(similarity)}</b>],
+          [`next best head of ${index.names[1]}`, atlas.shortShare(nextBest)],
+          ["all its heads, on average", atlas.shortShare(chance)],
         ]}
       />
     </Card>
@@ -166,9 +158,9 @@ function SideExample({ of: { name, view, said, texts }, number }: { of: OneSide;
   return (
     <Example
       dark={view.dark}
-      text={shownText(said, number, texts[number])}
-      href={headAddress(said.layer, said.head, number, view.side)}
-      score={shortShare(said.scores[number])}
+      text={atlas.shownText(said, number, texts[number])}
+      href={atlas.headAddress(said.layer, said.head, number, view.side)}
+      score={atlas.shortShare(said.scores[number])}
     >
       <small class="twin-narrow">
         <bdi>{name}</bdi>
@@ -177,12 +169,7 @@ function SideExample({ of: { name, view, said, texts }, number }: { of: OneSide;
   );
 }
 
-interface PairWhereProps {
-  view: ComparisonView;
-  pair: ComparedPair;
-  a: AtlasHead;
-  b: AtlasHead;
-}
+type PairWhereProps = { view: ComparisonView; pair: ComparedPair; a: AtlasHead; b: AtlasHead };
 
 /** Where the attention of both heads goes: mean maps and their difference, by distance, by what a key is. */
 function PairWhere({ view, pair, a, b }: PairWhereProps) {
@@ -208,7 +195,7 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
       <Curve
         distances={index.a.distances}
         shares={a.distance.map(([share], at) => [share, b.distance[at][0]] as const)}
-        said={(at) => `${at.name}: ${percents(at.bar)} and ${percents(at.line)}`}
+        said={(at) => `${at.name}: ${atlas.percents(at.bar)} and ${atlas.percents(at.line)}`}
         size={({ bar, line }) => Math.abs(bar - line)}
         twin
       >
@@ -226,7 +213,7 @@ function PairWhere({ view, pair, a, b }: PairWhereProps) {
 /** The mean map of B less that of A. */
 function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPair }) {
   const width = 2 * view.index.a.side;
-  const values = mapDifference({ maps: view.a.maps, at: pair.a }, { maps: view.b.maps, at: pair.b }, width);
+  const values = atlas.mapDifference({ maps: view.a.maps, at: pair.a }, { maps: view.b.maps, at: pair.b }, width);
   // Below a twentieth the picture would be noise in full colours.
   const most = Math.max(0.05, ...values.map(Math.abs));
   const pixels = () => {
@@ -239,9 +226,9 @@ function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPai
         width={width}
         pixels={pixels}
         of={[view, pair]}
-        label={`Difference of both, up to ${percents(most)}`}
+        label={`Difference of both, up to ${atlas.percents(most)}`}
       />
-      <figcaption>difference: blue more, orange less; full colour {percents(most)}</figcaption>
+      <figcaption>difference: blue more, orange less; full colour {atlas.percents(most)}</figcaption>
     </figure>
   );
 }
@@ -255,8 +242,8 @@ function BothKinds({ view: { index }, a, b }: Omit<PairWhereProps, "pair">) {
       head={["key", <bdi>{index.names[0]}</bdi>, <bdi>{index.names[1]}</bdi>]}
       rows={index.a.classes.map((name, key) => [
         name,
-        { text: percents(a.keys[key] ?? 0), part: a.keys[key] ?? 0, color: "var(--muted)" },
-        { text: percents(b.keys[key] ?? 0), part: b.keys[key] ?? 0, color: "var(--accent)" },
+        { text: atlas.percents(a.keys[key] ?? 0), part: a.keys[key] ?? 0, color: "var(--muted)" },
+        { text: atlas.percents(b.keys[key] ?? 0), part: b.keys[key] ?? 0, color: "var(--accent)" },
       ])}
     />
   );
@@ -278,7 +265,7 @@ export function Changes({ view, pair }: ChangesProps) {
   const mine = index.differences.filter(([number, name]) => {
     return (pair === undefined || number === pair) && (pattern === "" || name === pattern);
   });
-  const clear = mine.filter(isClear).length;
+  const clear = mine.filter(atlas.isClear).length;
   const byChance = (1 - index.confidence) * mine.length;
   const alone = pair !== undefined;
   const shownScores = mine.slice(0, shown);
@@ -309,7 +296,7 @@ export function Changes({ view, pair }: ChangesProps) {
           <span class="twin-wide">interval</span>,
         ]}
         rows={shownScores.map((score) => rowOf(view, score, alone))}
-        marks={(row) => ({ "data-clear": isClear(shownScores[row]) || undefined })}
+        marks={(row) => ({ "data-clear": atlas.isClear(shownScores[row]) || undefined })}
       />
       {mine.length > shown && (
         <button type="button" class="quiet muted" onClick={() => setShown(shown + 40)}>
@@ -336,13 +323,17 @@ function rowOf({ index, a }: ComparisonView, score: ComparedScore, alone: boolea
   );
   const numbers = [
     <Dumbbell before={before} after={after} />,
-    shortShare(before),
-    shortShare(after),
-    <b>{signed(after - before)}</b>,
-    <span class="twin-wide">{low !== null && high !== null && `[${signed(low)}, ${signed(high)}]`}</span>,
+    atlas.shortShare(before),
+    atlas.shortShare(after),
+    <b>{atlas.signed(after - before)}</b>,
+    <span class="twin-wide">{low !== null && high !== null && `[${atlas.signed(low)}, ${atlas.signed(high)}]`}</span>,
   ];
   if (alone) return [name, ...numbers] as const;
-  return [<a href={pairAddress(index, number)}>{pairName(index, index.pairs[number])}</a>, name, ...numbers] as const;
+  return [
+    <a href={atlas.pairAddress(index, number)}>{atlas.pairName(index, index.pairs[number])}</a>,
+    name,
+    ...numbers,
+  ] as const;
 }
 
 /** Two scores on a line from 0 to 1: a ring for A, a dot for B. */

@@ -3,40 +3,18 @@ import { type Ramp, rampColor, rampCss, textOn, weightRamp, wordRamp } from "../
 import { Choice } from "../../../parts/controls";
 import { Scale } from "../../../parts/legend";
 import type { AtlasSource, TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
-import {
-  type AtlasPlace,
-  digits,
-  headAddress,
-  meanOf,
-  metricAddress,
-  metricWords,
-  notKept,
-  notKeptWords,
-  partOf,
-  rangeOf,
-  rankOf,
-  rowsOf,
-  statisticText,
-  tokenName,
-  treeText,
-} from "../../../state/atlas";
+import * as atlas from "../../../state/atlas";
 import { counted } from "../../../state/words";
 import { Bars, besideHead, Card, HeadGrid, Heading, Table, useLoaded } from "../parts";
 import { Strata, TextPage } from "../Texts";
 
-interface HeadTileProps {
-  view: TreeView;
-  metric: TreeMetric | undefined;
-  ramp: Ramp;
-  at: number;
-  tabbed: boolean;
-}
+type HeadTileProps = { view: TreeView; metric: TreeMetric | undefined; ramp: Ramp; at: number; tabbed: boolean };
 
 /** The map of all heads of a tree, each in the colour of one of its metrics. */
 export function TreeMap({ view, metric }: Pick<HeadTileProps, "view" | "metric">) {
   const { index } = view;
   const ramp = useMemo(() => wordRamp(weightRamp(view.dark)), [view.dark]);
-  const [low, high] = rangeOf(metric?.values ?? []);
+  const [low, high] = atlas.rangeOf(metric?.values ?? []);
   return (
     <>
       <header>
@@ -54,22 +32,22 @@ export function TreeMap({ view, metric }: Pick<HeadTileProps, "view" | "metric">
               label="Colour by"
               name="data-metric"
               options={index.metrics.map(({ name }) => name)}
-              words={Object.fromEntries(index.metrics.map(({ name }) => [name, metricWords(name)]))}
+              words={Object.fromEntries(index.metrics.map(({ name }) => [name, atlas.metricWords(name)]))}
               chosen={metric.name}
-              onChoose={(name) => (location.hash = metricAddress(name))}
+              onChoose={(name) => (location.hash = atlas.metricAddress(name))}
             />
             <Scale
               ramp={ramp}
-              ticks={[low, high].map((end, at) => [at, digits(end)] as const)}
-              label={metricWords(metric.name)}
+              ticks={[low, high].map((end, at) => [at, atlas.digits(end)] as const)}
+              label={atlas.metricWords(metric.name)}
             />
           </div>
         )}
         <p class="atlas-says muted">
-          <bdi>{metric ? metric.says || metricWords(metric.name) : "The tree has no metrics."}</bdi>
+          <bdi>{metric ? metric.says || atlas.metricWords(metric.name) : "The tree has no metrics."}</bdi>
         </p>
         <HeadGrid
-          grid={rowsOf(index.heads.map(([layer, head]) => ({ layer, head })))}
+          grid={atlas.rowsOf(index.heads.map(([layer, head]) => ({ layer, head })))}
           columns={1 + Math.max(...index.heads.map(([, head]) => head))}
           tile={(at, tabbed) => <HeadTile key={at} view={view} metric={metric} ramp={ramp} at={at} tabbed={tabbed} />}
         />
@@ -82,13 +60,13 @@ export function TreeMap({ view, metric }: Pick<HeadTileProps, "view" | "metric">
 function HeadTile({ view, metric, ramp, at, tabbed }: HeadTileProps) {
   const [layer, head] = view.index.heads[at];
   const value = metric?.values[at] ?? null;
-  const byte = Math.round(20 + 235 * partOf(value ?? 0, rangeOf(metric?.values ?? [])));
-  const told = metric ? `${metricWords(metric.name)} ${digits(value)}` : "";
+  const byte = Math.round(20 + 235 * atlas.partOf(value ?? 0, atlas.rangeOf(metric?.values ?? [])));
+  const told = metric ? `${atlas.metricWords(metric.name)} ${atlas.digits(value)}` : "";
   const colors = value === null ? {} : { background: rampCss(ramp, byte), color: textOn(rampColor(ramp, byte)) };
   return (
     <a
       class="tree-tile stack slim"
-      href={headAddress(layer, head)}
+      href={atlas.headAddress(layer, head)}
       data-tile={`${layer}-${head}`}
       data-unknown={value === null || undefined}
       tabIndex={tabbed ? 0 : -1}
@@ -96,20 +74,16 @@ function HeadTile({ view, metric, ramp, at, tabbed }: HeadTileProps) {
       title={`Head ${layer}-${head}${told && `\n${told}`}`}
       style={{ "grid-column": head + 2, ...colors }}
     >
-      <span>{digits(value)}</span>
+      <span>{atlas.digits(value)}</span>
     </a>
   );
 }
 
 /** What all parts of the page of a tree are given. */
-export interface TreeView {
-  readonly index: TreeIndex;
-  readonly dark: boolean;
-  readonly source: AtlasSource;
-}
+export type TreeView = { readonly index: TreeIndex; readonly dark: boolean; readonly source: AtlasSource };
 
 /** Everything that a tree says of one head; or one text as it sees it. */
-export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlace }) {
+export function TreeHeadPage({ view, place }: { view: TreeView; place: atlas.AtlasPlace }) {
   const [layer, number] = place.head ?? [0, 0];
   const [said, failure] = useLoaded(() => view.source.read<TreeHead>(`head-${layer}-${number}`), [view, layer, number]);
   const { heads, model } = view.index;
@@ -128,10 +102,10 @@ export function TreeHeadPage({ view, place }: { view: TreeView; place: AtlasPlac
       {said && sequence && (
         <TextPage
           dark={view.dark}
-          text={treeText(sequence)}
+          text={atlas.treeText(sequence)}
           title={`Text ${sequence.name}`}
-          score={`largest weight ${digits(sequence.largest)}${sequence.interval > 0 ? ` · stratum ${sequence.interval}` : ""}`}
-          kept={`Of the head's attention on this text: ${notKeptWords(meanOf(notKept(sequence)))}.`}
+          score={`largest weight ${atlas.digits(sequence.largest)}${sequence.interval > 0 ? ` · stratum ${sequence.interval}` : ""}`}
+          kept={`Of the head's attention on this text: ${atlas.notKeptWords(atlas.meanOf(atlas.notKept(sequence)))}.`}
           head={[layer, number]}
         />
       )}
@@ -148,8 +122,8 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
         <dl class="tree-statistics stack">
           {said.statistics.map(([name, value]) => (
             <div key={name} class="flex apart">
-              <dt>{view.index.statistics[name]?.label ?? metricWords(name)}</dt>
-              <dd>{statisticText(value, view.index.statistics[name]?.format)}</dd>
+              <dt>{view.index.statistics[name]?.label ?? atlas.metricWords(name)}</dt>
+              <dd>{atlas.statisticText(value, view.index.statistics[name]?.format)}</dd>
             </div>
           ))}
         </dl>
@@ -186,10 +160,13 @@ function Metrics({ view, at }: { view: TreeView; at: number }) {
       head={["metric", "value", "among heads"]}
       rows={view.index.metrics.map((metric) => {
         const value = metric.values[at] ?? null;
-        const rank = rankOf(metric, at);
+        const rank = atlas.rankOf(metric, at);
         return [
-          <a href={metricAddress(metric.name)}>{metricWords(metric.name)}</a>,
-          { text: digits(value), part: value === null ? undefined : partOf(value, rangeOf(metric.values)) },
+          <a href={atlas.metricAddress(metric.name)}>{atlas.metricWords(metric.name)}</a>,
+          {
+            text: atlas.digits(value),
+            part: value === null ? undefined : atlas.partOf(value, atlas.rangeOf(metric.values)),
+          },
           rank ? `${rank[0]} of ${rank[1]}` : "–",
         ];
       })}
@@ -201,14 +178,14 @@ function Metrics({ view, at }: { view: TreeView; at: number }) {
 /** Texts of each stratum of the largest weight, the strongest first. */
 function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
   const numbers = [...new Set(said.sequences.map(({ interval }) => interval))].sort((one, other) => other - one);
-  const texts = said.sequences.map((sequence, at) => ({ sequence, at, text: treeText(sequence) }));
+  const texts = said.sequences.map((sequence, at) => ({ sequence, at, text: atlas.treeText(sequence) }));
   texts.sort((one, other) => other.sequence.largest - one.sequence.largest);
   const strata = numbers.map((number) => {
     const of = texts.filter(({ sequence }) => sequence.interval === number);
     return {
       name: stratumName(number, numbers[0]),
       count: `${counted(of.length, "text")} shown`,
-      texts: of.map(({ sequence, ...text }) => ({ ...text, score: digits(sequence.largest) })),
+      texts: of.map(({ sequence, ...text }) => ({ ...text, score: atlas.digits(sequence.largest) })),
     };
   });
   return (
@@ -247,8 +224,8 @@ function Tokens({ table: { label, says, rows } }: { table: TreeTable }) {
       rows={rows
         .slice(0, ROWS)
         .map(([token, weight]) => [
-          <bdi>{tokenName(token)}</bdi>,
-          { text: digits(weight), part: Math.max(0, weight) / most },
+          <bdi>{atlas.tokenName(token)}</bdi>,
+          { text: atlas.digits(weight), part: Math.max(0, weight) / most },
         ])}
     />
   );
