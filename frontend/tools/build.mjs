@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import { minify } from "terser";
-import { packedCss } from "./css.mjs";
+import { cssText, packedCss, SHEETS } from "./css.mjs";
 import { shortNames } from "./names.mjs";
 
 /** Bytes that each bundle may have. */
@@ -81,12 +81,6 @@ async function licences() {
   return [...holders].map(([terms, of]) => `/*! ${of.join("\n")}\n\n${terms}\n*/`).join("\n");
 }
 
-/** Sheets of the page of a model and of an atlas, which no other bundle has; both have a board to draw on. */
-const ofModels = (name) => name.startsWith("views/live/") || name === "styles/sketch.css" || ofAnswers(name);
-const ofAnswers = (name) => name.startsWith("views/answer/");
-const ofAtlases = (name) => name.startsWith("views/atlas/");
-const css = await packedCss((name) => !ofModels(name) && !ofAtlases(name));
-const cssOfModels = await packedCss((name) => !ofAtlases(name));
 const common = {
   absWorkingDir: fileURLToPath(root),
   outdir: folder,
@@ -97,8 +91,8 @@ const common = {
   charset: "ascii",
   legalComments: "none",
   mangleProps: await shortNames(root),
-  define: { ...css.define, OF_MODEL: "false" },
-  plugins: [css.plugin, checkedWrite],
+  define: { CSS_PACKED: JSON.stringify(await packedCss(SHEETS.page)), OF_MODEL: "false" },
+  plugins: [checkedWrite],
   logLevel: "warning",
 };
 
@@ -117,23 +111,21 @@ const contexts = await Promise.all([
   esbuild.context({
     ...common,
     ...elements,
-    define: { ...cssOfModels.define, OF_MODEL: "true" },
-    plugins: [cssOfModels.plugin, checkedWrite],
+    define: { CSS_PACKED: JSON.stringify(await packedCss(SHEETS.model)), OF_MODEL: "true" },
     entryPoints: ["src/shells/model.ts"],
     format: "esm",
   }),
-  esbuild.context({
-    ...common,
-    ...elements,
-    // What its scripts hold keeps its names.
-    mangleProps: undefined,
-    // It stands once in a folder, and not in every page: its sheets may stay as they are.
-    loader: { ".css": "text" },
-    define: {},
-    plugins: [checkedWrite],
-    entryPoints: ["src/shells/atlas.tsx", "src/shells/answer.tsx"],
-    format: "iife",
-  }),
+  ...["atlas", "answer"].map(async (name) =>
+    esbuild.context({
+      ...common,
+      ...elements,
+      // What scripts beside it hold keeps its names.
+      mangleProps: undefined,
+      define: { CSS_TEXT: JSON.stringify(await cssText(SHEETS[name])) },
+      entryPoints: [`src/shells/${name}.tsx`],
+      format: "iife",
+    }),
+  ),
   // Runs once for each output of a notebook, in the notebook's own document: no name of it may stay behind.
   esbuild.context({ ...common, entryPoints: ["src/shells/frame.ts"], format: "iife" }),
 ]);

@@ -1,28 +1,32 @@
-// Style sheets, minified and packed together: they are a sixth of a bundle, and say the same often.
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+// Style sheets in the order in which a bundle has them: what adapts to width and preferences comes last, so that it wins.
+import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
-const SOURCES = fileURLToPath(new URL("../src/", import.meta.url));
+const BASE = ["styles/page", "styles/tokens", "styles/controls"];
+const ADAPT = "styles/adapt";
+const VIEWS = [
+  ...["styles/grid", "styles/evidence", "styles/loading", "views/app/app", "views/app/figure", "views/head/head"],
+  ...["views/links/links", "views/long/long", "views/matrix/matrix", "views/neuron/neuron", "views/overview/overview"],
+  ...["views/one/one", "views/text/text", "views/compare/compare", "views/generation/written"],
+];
+const PAGE = [...BASE, ...VIEWS, ADAPT];
+/** The sheets of each bundle; that of a model has more than that of a page. */
+export const SHEETS = {
+  page: PAGE,
+  model: [...PAGE, "styles/sketch", "views/answer/answer", "views/live/live"],
+  atlas: [...BASE, "styles/evidence", "styles/sketch", "views/atlas/atlas", ADAPT],
+  answer: [...BASE, "views/answer/answer", ADAPT],
+};
 
-/** The plugin, by which a sheet is its place in the pack, and the pack that the bundle reads (src/styles/packed.ts). */
-export async function packedCss(has = () => true) {
-  const all = await readdir(SOURCES, { recursive: true });
-  const paths = all.filter((name) => name.endsWith(".css") && has(name)).sort();
-  const sheets = await Promise.all(paths.map(async (name) => minified(await readFile(join(SOURCES, name), "utf8"))));
-  const places = new Map(paths.map((name, at) => [join(SOURCES, name), String(at)]));
-  const plugin = {
-    name: "packed-css",
-    setup(build) {
-      build.onLoad({ filter: /\.css$/ }, ({ path }) => ({ contents: places.get(path), loader: "text" }));
-    },
-  };
-  const pack = gzipSync(JSON.stringify(sheets), { level: 9 }).toString("base64");
-  return { plugin, define: { CSS_PACKED: JSON.stringify(pack) } };
+/** The sheets as one text, minified. */
+export async function cssText(sheets) {
+  const texts = sheets.map((name) => readFile(new URL(`../src/${name}.css`, import.meta.url), "utf8"));
+  const { code } = await esbuild.transform((await Promise.all(texts)).join("\n"), { loader: "css", minify: true });
+  return code.trim();
 }
 
-async function minified(sheet) {
-  return (await esbuild.transform(sheet, { loader: "css", minify: true })).code.trim();
+/** The same packed, as src/styles/packed.ts reads it: sheets are a sixth of a bundle, and say the same often. */
+export async function packedCss(sheets) {
+  return gzipSync(await cssText(sheets), { level: 9 }).toString("base64");
 }

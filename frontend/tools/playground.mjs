@@ -2,9 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
-import { packedCss } from "./css.mjs";
+import { packedCss, SHEETS } from "./css.mjs";
 
-const css = await packedCss();
 const root = fileURLToPath(new URL("../", import.meta.url));
 const folder = new URL("../playground/", import.meta.url);
 
@@ -19,8 +18,7 @@ const { outputFiles } = await esbuild.build({
   charset: "ascii",
   jsx: "automatic",
   jsxImportSource: "preact",
-  define: { ...css.define, OF_MODEL: "false" },
-  plugins: [css.plugin],
+  define: { CSS_PACKED: JSON.stringify(await packedCss(SHEETS.page)), OF_MODEL: "false" },
   logLevel: "warning",
 });
 

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { messageOf, PageError, type Source } from "../source/source";
 import { keepHead, type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
+import { styles } from "../styles/packed";
 import { type FollowTheme, followSystemTheme, styledRoot } from "./theme";
 
 interface ViewProps {
@@ -39,7 +40,7 @@ export interface ViewParts {
 const HEIGHT = 560;
 
 /** Makes the `mount` of a view: into a shadow root of the element, with a state of its own. */
-export function mounting(View: ComponentType<ViewParts>, styles: string) {
+export function mounting(View: ComponentType<ViewParts>) {
   return (element: HTMLElement, props: ViewProps) => {
     const root = styledRoot(element, styles);
     const room = signal(props.height ?? HEIGHT);
@@ -105,12 +106,12 @@ export function placeIn(output: HTMLElement): HTMLElement {
 }
 
 /** Shows a message where a view would be. */
-export function mountFailure(element: HTMLElement, error: unknown, styles: string): void {
+export function mountFailure(element: HTMLElement, error: unknown): void {
   render(<Failure error={error} />, styledRoot(element, styles));
 }
 
 /** Says something where a view will be. */
-export function mountMessage(element: HTMLElement, text: string, styles: string): void {
+export function mountMessage(element: HTMLElement, text: string): void {
   render(
     <div class="failure" role="status" data-message>
       <strong>{text}</strong>
@@ -126,7 +127,6 @@ export function mountChoice<Props extends object>(
   element: HTMLElement,
   Field: ComponentType<Props & ChoosingProps>,
   props: Props,
-  styles: string,
 ): Promise<string> {
   const root = styledRoot(element, styles);
   return new Promise((resolve) => {

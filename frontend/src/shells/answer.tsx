@@ -3,10 +3,7 @@ import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { AnswerPicture } from "../../types/answer";
 import { followParentTheme, followSystemTheme, isFramed, reportHeight, styledRoot } from "../parts/theme";
 import { counted } from "../state/words";
-import controls from "../styles/controls.css";
-import { withBase } from "../styles/index";
 import { AnswerView } from "../views/answer/AnswerView";
-import answer from "../views/answer/answer.css";
 
 /** The page of an answer. */
 function AnswerPage({ picture, host }: { picture: AnswerPicture; host: HTMLElement }) {
@@ -39,6 +36,6 @@ const data = document.getElementById("headscope-page")?.textContent;
 if (element && data) {
   if (isFramed()) reportHeight(element);
   else element.style.minHeight = "100vh";
-  const root = styledRoot(element, withBase(controls, answer).join("\n"));
+  const root = styledRoot(element, CSS_TEXT);
   render(<AnswerPage picture={JSON.parse(data)} host={element} />, root);
 }

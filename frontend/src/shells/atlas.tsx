@@ -3,11 +3,6 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { followSystemTheme, styledRoot } from "../parts/theme";
 import { type AtlasIndex, type AtlasSource, type ComparisonIndex, scriptSource, type TreeIndex } from "../source/atlas";
 import { type AtlasPlace, readMetric, readPlace } from "../state/atlas";
-import controls from "../styles/controls.css";
-import evidence from "../styles/evidence.css";
-import { withBase } from "../styles/index";
-import sketch from "../styles/sketch.css";
-import atlas from "../views/atlas/atlas.css";
 import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
 import { HeadPage } from "../views/atlas/HeadPage";
 import { TreeHeadPage, TreeMap } from "../views/atlas/headvis/TreePages";
@@ -95,12 +90,10 @@ function useDark(host: HTMLElement): boolean {
   return dark;
 }
 
-const atlasStyles = withBase(controls, evidence, sketch, atlas).join("\n");
-
 // An atlas in a folder of files: what it draws comes in scripts beside it.
 
 const element = document.getElementById("headscope");
 if (element) {
   element.style.minHeight = "100vh";
-  render(<AtlasApp source={scriptSource(document)} host={element} />, styledRoot(element, atlasStyles));
+  render(<AtlasApp source={scriptSource(document)} host={element} />, styledRoot(element, CSS_TEXT));
 }

@@ -2,8 +2,7 @@ import { mountFailure, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
 import { httpSource, takeToken, type WidgetModel, widgetSource } from "../source/source";
 import { pageSelection, type Selection } from "../state/selection";
-import { mountApp, styles } from "../views/app/mount";
-import { openPage } from "./show";
+import { mountApp, openPage } from "./show";
 
 // The shells that ask for their data: anywidget's module has a default export, the server's page calls `serve`.
 
@@ -25,7 +24,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   try {
     return show(model, place);
   } catch (error) {
-    mountFailure(place, error, styles);
+    mountFailure(place, error);
     return () => place.remove();
   }
 }

@@ -8,9 +8,8 @@ import { ModelError, PageError, takeToken, type WidgetModel } from "../source/so
 import { readAsked, writeAsked } from "../state/changes";
 import { isSame, type Live, liveState } from "../state/live";
 import { pageSelection, readFragment, type Selection } from "../state/selection";
-import { styles } from "../views/app/mount";
 import { FILES, FileField } from "../views/live/Fields";
-import { liveApp, liveStyles } from "../views/live/LiveBar";
+import { liveApp } from "../views/live/LiveBar";
 import { type Extra, openPage } from "./show";
 
 // The page of `headscope serve --model`: all views, and a model that answers.
@@ -36,7 +35,7 @@ export async function serve(element: HTMLElement): Promise<void> {
 function extraOf(live: Live): Extra {
   const { header } = live.answer.peek().source;
   return {
-    mount: mounting(liveApp(live), `${styles}${liveStyles}`),
+    mount: mounting(liveApp(live)),
     // Not those of the first record: a link is read again beside another one.
     defaults: { ...pageSelection(header), ...DEFAULTS, view: "overview" },
     write: () => writeAsked(live.answer.value.asked),
@@ -67,7 +66,7 @@ export async function loadedFacts(model: Model, element: HTMLElement): Promise<L
     const facts = await model.facts();
     if (facts.failed) throw new PageError(facts.failed);
     if (!facts.loading) return facts;
-    mountMessage(element, `Loading ${facts.name || "the model"} …`, styles);
+    mountMessage(element, `Loading ${facts.name || "the model"} …`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
   }
 }
@@ -113,7 +112,7 @@ async function chosenInput(facts: LiveFacts, element: HTMLElement): Promise<Part
   const name: "image" | "audio" = facts.fields.includes("image") ? "image" : "audio";
   const lead = `${facts.name} reads ${FILES[name].one}. Choose one:`;
   const given = { name, facts, lead } as const;
-  return { [name]: await mountChoice<typeof given>(element, FileField, given, `${styles}${liveStyles}`) };
+  return { [name]: await mountChoice<typeof given>(element, FileField, given) };
 }
 
 // The page of a model as a widget of a notebook, in the form that anywidget wants: its kernel answers.
@@ -124,7 +123,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
   const stops = [kernel.close, () => place.remove()];
   start(model, place, kernel.ask).then(
     (stop) => stops.unshift(stop),
-    (error: unknown) => mountFailure(place, error, styles),
+    (error: unknown) => mountFailure(place, error),
   );
   return () => {
     for (const stop of stops) stop();
@@ -136,7 +135,7 @@ async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typ
   const facts = await loadedFacts(asks, place);
   const live = liveState(asks, facts, await firstAnswer(asks, facts, place, linkTo(askedOf(model))));
   let shown = "";
-  const view = mounting(liveApp(live, place), `${styles}${liveStyles}`)(place, {
+  const view = mounting(liveApp(live, place))(place, {
     source: live.answer.peek().source,
     selection: { view: "overview", ...(model.get("selection") as Partial<Selection>) },
     height: NOTEBOOK_HEIGHT,

@@ -1,8 +1,8 @@
-import { type MountedView, mountFailure } from "../parts/mount";
+import { type MountedView, mountFailure, mounting } from "../parts/mount";
 import { followParentTheme, isFramed, reportHeight } from "../parts/theme";
 import type { Source } from "../source/source";
 import { isStep, pageSelection, readFragment, type Selection, writeFragment } from "../state/selection";
-import { mountApp, styles } from "../views/app/mount";
+import { App } from "../views/app/App";
 
 // All views in a page of their own, the selection in the URL fragment.
 
@@ -13,6 +13,8 @@ const LOWEST_PICTURE = 340;
 const MOST_OFTEN = 200;
 /** Height of the picture in a frame, which is as high as what it shows. */
 const FRAMED_PICTURE = 440;
+
+export const mountApp = /* @__PURE__ */ mounting(App);
 
 /** What stands in the address beside the selection, such as a text that a model reads. */
 export interface Extra {
@@ -39,7 +41,7 @@ export async function openPage(
   try {
     showPage(element, await open(), extra?.());
   } catch (error) {
-    mountFailure(element, error, styles);
+    mountFailure(element, error);
   }
 }
 

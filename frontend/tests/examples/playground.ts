@@ -1,4 +1,4 @@
-import { mountApp } from "../../src/views/app/mount";
+import { mountApp } from "../../src/shells/show";
 import { EXAMPLES } from "./named";
 import { exampleSource } from "./page";
 

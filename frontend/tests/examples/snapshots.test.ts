@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 test.each(Object.keys(EXAMPLES))("%s", async (name) => {
-  const { mountApp } = await import("../../src/views/app/mount");
+  const { mountApp } = await import("../../src/shells/show");
   const place = document.getElementById("place") as HTMLElement;
   const { make, selection } = EXAMPLES[name];
   const source = exampleSource(make());

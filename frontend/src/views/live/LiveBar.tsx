@@ -16,14 +16,10 @@ import {
 import { isSame, type Live } from "../../state/live";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
-import { joined } from "../../styles/packed";
-import sketch from "../../styles/sketch.css";
-import answer from "../answer/answer.css";
 import { App } from "../app/App";
 import { Answering } from "./Answering";
 import { ChangeMaker, Switches } from "./Changes";
 import { Fields, FurtherFields } from "./Fields";
-import live from "./live.css";
 import { Matters, MattersOnGrid, Sketch } from "./Matters";
 import { OutputPanel } from "./OutputPanel";
 import { TwoTexts } from "./TwoTexts";
@@ -275,6 +271,3 @@ function Past({ live, store }: LiveParts) {
     </ol>
   );
 }
-
-/** The styles of what only the page of a model has. */
-export const liveStyles = joined([sketch, answer, live]);
