@@ -1,5 +1,5 @@
 // Style sheets in the order in which a bundle has them: what adapts to width and preferences comes last, so that it wins.
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
@@ -19,9 +19,18 @@ export const SHEETS = {
   answer: [...BASE, "views/answer/answer", ADAPT],
 };
 
-/** The sheets as one text, minified. */
+const SOURCES = new URL("../src/", import.meta.url);
+
+/**
+ * The sheets as one text, minified.
+ *
+ * @throws where a sheet is in no list: no page would have it.
+ */
 export async function cssText(sheets) {
-  const texts = sheets.map((name) => readFile(new URL(`../src/${name}.css`, import.meta.url), "utf8"));
+  const there = (await readdir(SOURCES, { recursive: true })).filter((name) => name.endsWith(".css"));
+  const lost = there.filter((name) => !Object.values(SHEETS).flat().includes(name.replace(".css", "")));
+  if (lost.length > 0) throw new Error(`${lost} is in none of SHEETS in tools/css.mjs; say which bundles have it.`);
+  const texts = sheets.map((name) => readFile(new URL(`${name}.css`, SOURCES), "utf8"));
   const { code } = await esbuild.transform((await Promise.all(texts)).join("\n"), { loader: "css", minify: true });
   return code.trim();
 }
