@@ -357,3 +357,8 @@ def test_regions_that_are_given_are_compared_and_cut(llava):
     answer = ask(*llava, max_new_tokens=3, parts=[("left", 0, 0, 0.5, 1), ("right", 0.5, 0, 1, 1)])
     assert [answer.parts[at].name for at in answer.candidates] == ["left", "right"]
     assert np.isfinite(answer.without).all()
+    # Their text on the page is their name; the column in the middle is the first one's.
+    told = [answer.pieces[answer.parts[at].tokens[0]] for at in answer.candidates]
+    assert told == ["left", "right"]
+    assert [len(answer.parts[at].tokens) for at in answer.candidates] == [6, 3]
+    assert not any("r0c" in piece for piece in answer.pieces)

@@ -183,6 +183,17 @@ STEPS = Tokens(
         (STEPS, "time", {"steps 0-8": [0, 2], "steps 8-16": [1, 3]}),
         (SOUND, [("late", 0.5, 1.5)], {"late": [1, 2]}),
         (PATCHES, [("left", 0, 0, 0.5, 1)], {"left": [0, 1, 4, 5, 8, 9]}),
+        # A patch of two boxes is of the one with most of it, of equals of the first.
+        (
+            PATCHES,
+            [("wide", 0, 0, 0.65, 1), ("right", 0.5, 0, 1, 1)],
+            {"wide": [0, 1, 4, 5, 8, 9], "right": [2, 3, 6, 7, 10, 11]},
+        ),
+        (
+            PATCHES,
+            [("wide", 0, 0, 0.75, 1), ("right", 0.5, 0, 1, 1)],
+            {"wide": [0, 1, 2, 4, 5, 6, 8, 9, 10], "right": [3, 7, 11]},
+        ),
     ],
 )
 def test_pictures_frames_and_times_are_parts(tokens, parts, wanted):
@@ -191,6 +202,11 @@ def test_pictures_frames_and_times_are_parts(tokens, parts, wanted):
         name: list(own) for name, own in wanted.items()
     }
     assert all(part.spans == () for part in read)
+
+
+def test_a_region_that_others_have_all_of_is_refused_by_name():
+    with pytest.raises(hs.TextError, match="The region 'inner' has most of no patch"):
+        parts_of(PATCHES, [("outer", 0, 0, 1, 1), ("inner", 0.25, 0, 0.5, 1)])
 
 
 def test_what_is_seen_and_heard_has_its_parts():
@@ -233,7 +249,7 @@ def test_regions_lie_in_their_picture():
         (re.compile("z"), "No match of 'z'"),
         ([("a", 0, 99)], "'a' was given from 0 to 99; .* text, which has 7"),
         ([("a", 0, 4), ("b", 3, 6)], "'b' and 'a' have characters in common"),
-        ([("a", 0, 0, 1, 1)], "'a' is a box in a picture, and no patches were read; give .name,"),
+        ([("a", 0, 0, 1, 1)], "'a' is a box, and no picture was read; give start and stop"),
     ],
 )
 def test_parts_that_are_not_there_are_refused(parts, words):

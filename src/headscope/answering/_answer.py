@@ -317,10 +317,8 @@ def _needs(
         cut = {"none": np.full(count, np.nan), "without": missing, "alone": missing}
         return {"whole": whole, **cut, "need": "", "by": "", "checked": None}
     if count > MOST_TOKENS:
-        raise CaptureError(
-            f"The answer has {count} tokens, and parts are cut for at most {MOST_TOKENS}; give "
-            "max_new_tokens, or need=None"
-        )
+        told = f"The answer has {count} tokens, and parts are cut for at most {MOST_TOKENS}; give "
+        raise CaptureError(f"{told}max_new_tokens, or need=None")
     ids = (*(stack.query.ids or ())[: generation.prompt], *(generation.tokens.ids or ()))
     places = [tuple(stack.key.parts[number].tokens) for number in some]
     for number, place in zip(some, places, strict=True):
@@ -378,6 +376,9 @@ def _pieces_of(tokens: Tokens) -> tuple[str, ...]:
     for label, place in zip(tokens.labels, tokens.offsets or [None] * len(tokens), strict=True):
         pieces.append(tokens.texts[0][end : place[1]] if place else label)
         end = max(end, place[1]) if place else end
+    for part in (part for part in tokens.parts if part.kind == "region"):
+        for number, at in enumerate(part.tokens):
+            pieces[at] = "" if number else part.name
     return tuple(pieces)
 
 

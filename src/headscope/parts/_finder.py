@@ -36,8 +36,6 @@ WITHIN = {
 }
 """Kinds that a text is cut into: by form feeds, empty lines, and marks that end a sentence."""
 ROWS, COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
-SHORT = 40
-"""Characters of what a regular expression found that name it."""
 
 
 def check_choice(parts: Any) -> None:
@@ -132,6 +130,8 @@ def _chosen(tokens: Tokens, texts: Sequence[str], parts: Any, known: Sequence[Pa
     level = int(bool(known))
     if isinstance(parts, re.Pattern) or parts in tuple(WITHIN):
         return _matches("".join(texts), known or _texts(texts), parts, level)
+    if not isinstance(parts, str) and len(parts[0]) > 3:
+        return _boxes(tokens, parts)
     if not isinstance(parts, str):
         return [_given(tokens, "".join(texts), each, level) for each in parts]
     kinds = {parts, "picture"} if parts == "region" else {parts}
@@ -194,9 +194,8 @@ def with_parts(
 
 def _begin_alike(texts: Sequence[str], given: Sequence[str]) -> bool:
     """Whether texts are those given, which may be longer or shorter, or none was given."""
-    both = zip(texts, given, strict=False)
-    is_alike = all(one.startswith(other) or other.startswith(one) for one, other in both)
-    return is_alike and len(texts) == len(given or texts)
+    both = [sorted(pair, key=len) for pair in zip(texts, given, strict=False)]
+    return len(texts) == len(given or texts) and all(b.startswith(a) for a, b in both)
 
 
 def _texts(texts: Sequence[str]) -> list[Part]:
@@ -222,7 +221,7 @@ def _matches(text: str, within: Sequence[Part], parts: Any, level: int) -> list[
         for number, (start, match) in enumerate(inside, 1):
             name = ", ".join(filter(None, [outer.name, f"{kind} {number}"]))
             if kind == "span":
-                name = shorten(next(filter(None, match.groups()), match[0]), SHORT)
+                name = shorten(next(filter(None, match.groups()), match[0]), 40)
             first = start + len(match[0]) - len(match[0].lstrip())
             spans = ((first, first + len(match[0].strip())),)
             matches.append(Part(name=name, kind=kind, level=level, spans=spans))
@@ -258,8 +257,7 @@ def _times(tokens: Tokens) -> Iterator[tuple[str, int]]:
         if time is not None and tokens.places:  # channels of a series are rows
             yield f"steps {time[0]:g}-{time[1]:g}", at
         elif time is not None:
-            second = int(sum(time) / 2)
-            yield f"seconds {second}-{second + 1}", at
+            yield f"seconds {sum(time) // 2:.0f}-{sum(time) // 2 + 1:.0f}", at
 
 
 def _pictures(tokens: Tokens) -> Iterator[tuple[str, str]]:
@@ -269,8 +267,7 @@ def _pictures(tokens: Tokens) -> Iterator[tuple[str, str]]:
         if frame is None:
             yield f"picture {number}" if len(frames) > 1 else "picture", "picture"
         else:
-            first, last = frame
-            yield f"frame {first}" if first == last else f"frames {first}-{last}", "frame"
+            yield ("frames {}-{}" if len({*frame}) > 1 else "frame {}").format(*frame), "frame"
 
 
 def _grouped(kind: str, named: Iterable[tuple[str, int]], level: int = 0) -> list[Part]:
@@ -284,14 +281,8 @@ def _grouped(kind: str, named: Iterable[tuple[str, int]], level: int = 0) -> lis
 
 
 def _given(tokens: Tokens, text: str, given: Sequence[Any], level: int) -> Part:
-    """A part that the user gave: characters, seconds, or a region of the first picture."""
-    name, first, last, *box = given
-    if box and not tokens.grids:
-        raise TextError(
-            f"{name!r} is a box in a picture, and no patches were read; give (name, start, stop)"
-        )
-    if box:
-        return Part(name=name, kind="region", tokens=_inside(tokens, given[1:3], box))
+    """A part that the user gave: characters, or seconds."""
+    name, first, last = given
     if not text and tokens.times:
         # The frames whose middles lie between two seconds.
         own = [at for at, time in enumerate(tokens.times) if time and first <= sum(time) / 2 < last]
@@ -304,14 +295,26 @@ def _given(tokens: Tokens, text: str, given: Sequence[Any], level: int) -> Part:
     return Part(name=name, kind="span", level=level, spans=((int(first), int(last)),))
 
 
-def _inside(tokens: Tokens, start: Sequence[Any], stop: Sequence[Any]) -> tuple[int, ...]:
-    """The patches of the first picture whose middles lie between two corners."""
-    own: list[int] = []
-    for at, place in enumerate(tokens.places or ()):
-        if place is not None and tokens.pictures and tokens.pictures[at] == 0:
-            row, column = ((n + 0.5) / size for n, size in zip(place, tokens.grids[0], strict=True))
-            own += [at] * (start[0] <= column < stop[0] and start[1] <= row < stop[1])
-    return tuple(own)
+def _boxes(tokens: Tokens, given: Sequence[Any]) -> list[Part]:
+    """Regions of the first picture: a patch is of the box with most of it, of equals of the first.
+
+    Raises:
+        TextError: where no patches were read, or a box has none.
+    """
+    if not tokens.grids:
+        raise TextError(f"{given[0][0]!r} is a box, and no picture was read; give start and stop")
+    (rows, columns), named = tokens.grids[0], []
+    for at in [at for at, of in enumerate(tokens.pictures or ()) if of == 0]:
+        (row, column), shares = (tokens.places or ())[at] or (0, 0), []
+        for _, left, top, right, bottom in given:
+            across = min(right * columns, column + 1) - max(left * columns, column)
+            down = min(bottom * rows, row + 1) - max(top * rows, row)
+            shares.append(round(max(across, 0) * max(down, 0), 9))
+        if max(shares) >= 1 - sum(shares):  # no less than is of none
+            named.append((given[shares.index(max(shares))][0], at))
+    if empty := [name for name, *_ in given if name not in dict(named)]:
+        raise TextError(f"The region {empty[0]!r} has most of no patch; give it a larger box")
+    return _grouped("region", named)
 
 
 def _read(part: Part, given: Sequence[str], read: Sequence[str]) -> Part:
