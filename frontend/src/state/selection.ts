@@ -1,13 +1,4 @@
-import {
-  CHOICES,
-  DEFAULTS,
-  MOST_IN_TRAY,
-  MOVED_VIEWS,
-  NUMBERS,
-  PICTURE_OPTIONS,
-  PLACES,
-  VIEWS_WITH,
-} from "../../contract/values";
+import * as values from "../../contract/values";
 import type { Page, PageSelection, PageStack } from "../../types/page";
 import { isPair, type Place, type Side } from "../draw/tokens";
 import { quantitiesOf } from "./quantity";
@@ -56,10 +47,10 @@ export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSele
 
 type Frozen<Value> = Value extends (infer Item)[] ? readonly Item[] : Value;
 
-type PlaceOption = keyof typeof PLACES;
+type PlaceOption = keyof typeof values.PLACES;
 
 export function pageSelection(page: Page): Selection {
-  const selection = { ...page.selection, ...DEFAULTS, ...page.selection };
+  const selection = { ...page.selection, ...values.DEFAULTS, ...page.selection };
   return fitSelection(selection, page.beside?.[selection.shown_record] ?? page, page);
 }
 
@@ -78,7 +69,7 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     tray,
     stack: stack.name,
     layer: nearestLayer(stack, selection.layer),
-    filter: isPair(stack) && CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
+    filter: isPair(stack) && values.CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
     quantity: fitQuantity(selection.quantity, page),
     ...fitPlaces(selection, stack),
     view,
@@ -87,7 +78,7 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
 
 function severalHeads(selection: Selection, stack: PageStack, page: Page, root: Page): Selection {
   const heads = stack.head_numbers.filter((head) => selection.heads?.includes(head));
-  const lines = heads.slice(0, MOST_IN_TRAY).map((head) => writeEntry({ ...selection, heads: [head] }, page));
+  const lines = heads.slice(0, values.MOST_IN_TRAY).map((head) => writeEntry({ ...selection, heads: [head] }, page));
   const one = { ...selection, heads: heads.slice(0, 1) };
   return fitSelection(heads.length > 1 ? { ...one, view: "compare", tray: lines } : one, page, root);
 }
@@ -163,7 +154,7 @@ function nearestLayer(stack: PageStack, wanted: number): number {
 
 /** The options that name heads or tokens, with what of it the stack has. */
 function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, PlaceOption> {
-  const fitted = Object.entries(PLACES).map(([name, of]) => [
+  const fitted = Object.entries(values.PLACES).map(([name, of]) => [
     name,
     fitNumbers(selection[name as PlaceOption], of, stack),
   ]);
@@ -230,9 +221,9 @@ export function follower(before: readonly string[], after: readonly string[]): (
 const LEFT_OUT: Readonly<Record<string, unknown>> = {
   view: "head",
   stack: "",
-  ...Object.fromEntries(PICTURE_OPTIONS.map((name) => [name, DEFAULTS[name]])),
+  ...Object.fromEntries(values.PICTURE_OPTIONS.map((name) => [name, values.DEFAULTS[name]])),
 };
-type Name = "view" | "stack" | (typeof PICTURE_OPTIONS)[number];
+type Name = "view" | "stack" | (typeof values.PICTURE_OPTIONS)[number];
 const NAMES = Object.keys(LEFT_OUT) as Name[];
 
 /** The name of the further record that a line shows; empty for the page's own. */
@@ -290,7 +281,7 @@ export function readEntry(line: string, page: Page): Partial<Selection> | null {
     const value = Object.hasOwn(LEFT_OUT, name) ? PARTS[name].read(decoded(text ?? "")) : undefined;
     if (value !== undefined) entry[name] = value;
   }
-  if (!VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
+  if (!values.VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
   return { ...entry, layer: Number(found[1]), heads: found[2]?.split(",").map(Number) ?? null };
 }
 
@@ -302,7 +293,7 @@ export function fitTray(tray: readonly string[], page: Page): readonly string[] 
     // Heads are never drawn over each other: each has a picture of its own.
     return heads && heads.length > 1 ? heads.map((head) => line.replace(/-[\d,]+/, `-${head}`)) : [line];
   });
-  return [...new Set(lines)].slice(0, MOST_IN_TRAY);
+  return [...new Set(lines)].slice(0, values.MOST_IN_TRAY);
 }
 
 /** The picture in another place, from 0. */
@@ -343,18 +334,18 @@ const SPECIAL: Readonly<Record<string, Part>> = {
   },
 };
 
-const KEYS = ["view", "stack", "layer", ...Object.keys(DEFAULTS)] as (keyof Selection)[];
+const KEYS = ["view", "stack", "layer", ...Object.keys(values.DEFAULTS)] as (keyof Selection)[];
 
 /** Each part of a selection as its type is written. */
 const PARTS = Object.fromEntries(KEYS.map((key) => [key, SPECIAL[key] ?? partOf(key)]));
 
 function partOf(key: string): Part {
-  const usual = (DEFAULTS as Readonly<Record<string, unknown>>)[key];
-  const words = (CHOICES as Readonly<Record<string, readonly string[]>>)[key];
+  const usual = (values.DEFAULTS as Readonly<Record<string, unknown>>)[key];
+  const words = (values.CHOICES as Readonly<Record<string, readonly string[]>>)[key];
   if (words) return oneOf(words, usual);
   if (typeof usual === "boolean") return FLAG;
   if (Array.isArray(usual)) return LIST;
-  if ((NUMBERS as readonly string[]).includes(key)) return oneNumber(usual);
+  if ((values.NUMBERS as readonly string[]).includes(key)) return oneNumber(usual);
   return usual === null ? NAME : TEXT;
 }
 
@@ -370,7 +361,7 @@ export function writeFragment(selection: Selection, defaults: Selection): string
 export function readFragment(fragment: string, defaults: Selection): Selection {
   const given = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
   if (given.get("v") !== VERSION) return defaults;
-  const moved = MOVED_VIEWS[given.get("view") ?? ""];
+  const moved = values.MOVED_VIEWS[given.get("view") ?? ""];
   const read = KEYS.flatMap((key) => {
     const text = given.get(key);
     const value = text === null ? undefined : PARTS[key].read(text);

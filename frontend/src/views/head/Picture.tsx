@@ -8,16 +8,7 @@ import { isShare } from "../../state/quantity";
 import { FEW_QUERIES } from "../../state/selection";
 import type { Shown, Store } from "../../state/store";
 import { counted, directionOf, isUpright, percent } from "../../state/words";
-import {
-  createLayout,
-  type Layout,
-  markFocus,
-  markHidden,
-  paintAll,
-  paintToken,
-  tokenElements,
-  writeReadouts,
-} from "./paint";
+import * as paint from "./paint";
 
 /** Above this, style transitions cost more than all drawing. */
 const MOST_ANIMATED = 96;
@@ -42,7 +33,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
   // The room is that along the tokens: of rows the width.
   const layout = useMemo(
     () =>
-      createLayout(
+      paint.createLayout(
         store,
         computed(() => (rows.value ? Math.max(120, width.value - 12) : room.value)),
         rows,
@@ -109,7 +100,7 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
 type Root = { readonly current: HTMLDivElement | null };
 
 /** Follows the width between the columns and the density of the screen. */
-function useLineArea(root: Root, { lineArea, rows }: Layout): void {
+function useLineArea(root: Root, { lineArea, rows }: paint.Layout): void {
   const across = rows.value;
   useEffect(() => {
     const area = root.current?.querySelector(".lines");
@@ -124,17 +115,17 @@ function useLineArea(root: Root, { lineArea, rows }: Layout): void {
 }
 
 /** Where a picture is scrolled to along its tokens; from right to left browsers count below 0. */
-function scrolled(root: HTMLElement, { rows }: Layout): number {
+function scrolled(root: HTMLElement, { rows }: paint.Layout): number {
   return rows.value ? Math.abs(root.scrollLeft) : root.scrollTop;
 }
 
-function scrollPicture(root: HTMLElement, { rows }: Layout, to: number): void {
+function scrollPicture(root: HTMLElement, { rows }: paint.Layout, to: number): void {
   if (rows.value) root.scrollLeft = root.dir === "rtl" ? -to : to;
   else root.scrollTop = to;
 }
 
 /** Moves the columns with the scroll position, in step with the lines. */
-function useColumns(root: Root, store: Store, { geometry, rows }: Layout): void {
+function useColumns(root: Root, store: Store, { geometry, rows }: paint.Layout): void {
   useSignalEffect(() => {
     void store.shownStack.value;
     for (const side of ["query", "key"] as const) {
@@ -147,7 +138,7 @@ function useColumns(root: Root, store: Store, { geometry, rows }: Layout): void 
 }
 
 /** Scrolls to a pinned token that is out of sight, as when a link is opened. */
-function usePinInSight(root: Root, store: Store, layout: Layout): void {
+function usePinInSight(root: Root, store: Store, layout: paint.Layout): void {
   const { geometry, scroll } = layout;
   useSignalEffect(() => {
     const { query, key } = store.pins.value;
@@ -161,41 +152,41 @@ function usePinInSight(root: Root, store: Store, layout: Layout): void {
   });
 }
 
-function useLines(root: Root, store: Store, layout: Layout, onDrawn: PictureProps["onDrawn"]): void {
+function useLines(root: Root, store: Store, layout: paint.Layout, onDrawn: PictureProps["onDrawn"]): void {
   useSignalEffect(() => {
     const canvas = root.current?.querySelector<HTMLCanvasElement>('[data-canvas="all"]');
-    if (canvas && paintAll(canvas, store, layout) && store.shown.value) onDrawn(canvas, store.shown.value);
+    if (canvas && paint.paintAll(canvas, store, layout) && store.shown.value) onDrawn(canvas, store.shown.value);
   });
   useSignalEffect(() => {
     const canvas = root.current?.querySelector<HTMLCanvasElement>('[data-canvas="token"]');
     const focus = store.focus.value;
-    if (canvas && focus) paintToken(canvas, store, layout, focus);
+    if (canvas && focus) paint.paintToken(canvas, store, layout, focus);
   });
 }
 
-function useReadouts(root: Root, store: Store, { geometry }: Layout, received: boolean): void {
+function useReadouts(root: Root, store: Store, { geometry }: paint.Layout, received: boolean): void {
   const stack = store.shownStack.value;
   useSignalEffect(() => {
-    if (root.current) markFocus(root.current, store);
+    if (root.current) paint.markFocus(root.current, store);
   });
   useSignalEffect(() => {
     if (!root.current) return;
     const focus = store.focus.value;
-    if (focus || !received) writeReadouts(root.current, store, geometry.value, focus, store.attention.value);
+    if (focus || !received) paint.writeReadouts(root.current, store, geometry.value, focus, store.attention.value);
     else if (!store.kinds.value?.said.causal)
-      writeReadouts(root.current, store, geometry.value, EVERY_QUERY, store.overall.value);
+      paint.writeReadouts(root.current, store, geometry.value, EVERY_QUERY, store.overall.value);
   });
   // Needs the elements of the new stack, which are there only after rendering.
   useEffect(() => {
     const sides = root.current && {
-      query: tokenElements(root.current, "query"),
-      key: tokenElements(root.current, "key"),
+      query: paint.tokenElements(root.current, "query"),
+      key: paint.tokenElements(root.current, "key"),
     };
     if (!sides) return;
     return store.mask.subscribe((mask) => {
       if (!mask || store.shownStack.peek() !== stack) return;
-      markHidden(sides.query, mask.query, store.selection.peek().hide_special);
-      markHidden(sides.key, mask.key, store.selection.peek().hide_special);
+      paint.markHidden(sides.query, mask.query, store.selection.peek().hide_special);
+      paint.markHidden(sides.key, mask.key, store.selection.peek().hide_special);
     });
   }, [root, store, stack]);
 }
@@ -221,7 +212,7 @@ function inRows({ view, selection, stack }: Store): boolean {
 }
 
 /** Where a key leads, brought into sight. */
-function nextToken(event: KeyInside, place: Place, layout: Layout): HTMLElement | null {
+function nextToken(event: KeyInside, place: Place, layout: paint.Layout): HTMLElement | null {
   const { query, key, longest, height } = layout.geometry.value;
   const root = event.currentTarget;
   const next = neighbour(place, turned(event.key, root), { query: query.tokens, key: key.tokens });

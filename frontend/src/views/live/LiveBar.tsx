@@ -4,15 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { saveFile } from "../../parts/files";
 import type { ViewParts } from "../../parts/mount";
 import { messageOf } from "../../source/source";
-import {
-  changeWords,
-  isInAddress,
-  MOST_IN_ADDRESS,
-  pythonLine,
-  quickChange,
-  subjectAt,
-  subjectOf,
-} from "../../state/changes";
+import * as changes from "../../state/changes";
 import { isSame, type Live } from "../../state/live";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
@@ -95,8 +87,8 @@ function Facts({ live, store }: LiveParts) {
       {total.value > 0 && (
         <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
       )}
-      {!isInAddress(asked.value) && (
-        <span> · not in the address: longer than {count(MOST_IN_ADDRESS)} characters, or no text</span>
+      {!changes.isInAddress(asked.value) && (
+        <span> · not in the address: longer than {count(changes.MOST_IN_ADDRESS)} characters, or no text</span>
       )}
       {said.value && <span data-live-said> · {said.value}</span>}
     </p>
@@ -177,25 +169,25 @@ function listenToChanges(bar: HTMLElement, store: Store, live: Live, keys: Event
   const several = () => store.page.stacks.length > 1;
   const onClick = (event: Event) => {
     const { altKey, target } = event as MouseEvent;
-    const subject = altKey && target instanceof Element ? subjectAt(target, store) : null;
+    const subject = altKey && target instanceof Element ? changes.subjectAt(target, store) : null;
     if (!subject) return;
     // Else the same click would also choose the head, or pin the token.
     event.preventDefault();
     event.stopPropagation();
-    live.toggle(quickChange(subject, several()));
+    live.toggle(changes.quickChange(subject, several()));
   };
   const onKey = (event: Event) => {
     const { key, ctrlKey, metaKey, altKey } = event as KeyboardEvent;
     const focused = (root.getRootNode() as ShadowRoot).activeElement;
     if (key !== "x" || ctrlKey || metaKey || altKey || isField(focused)) return;
-    const at = focused && root.contains(focused) ? subjectAt(focused, store) : null;
-    const subject = at ?? { ...subjectOf(store), query: null, key: null };
+    const at = focused && root.contains(focused) ? changes.subjectAt(focused, store) : null;
+    const subject = at ?? { ...changes.subjectOf(store), query: null, key: null };
     // All heads of a layer at once is nothing that a single key should do.
     if (subject.heads === null) {
       live.said.value = "Choose one head first, then press x";
       return;
     }
-    live.toggle(quickChange(subject, several()));
+    live.toggle(changes.quickChange(subject, several()));
   };
   root.addEventListener("click", onClick, { capture: true });
   keys.addEventListener("keydown", onKey);
@@ -215,7 +207,7 @@ const FILES = { download: ["record", "safetensors"], page: ["page", "html"] } as
 function Keep({ live, store }: LiveParts) {
   const said = useSignal("");
   const { asked, opening } = live.answer.value;
-  const line = pythonLine(asked.input, opening.python);
+  const line = changes.pythonLine(asked.input, opening.python);
   const save = async (kind: keyof typeof FILES) => {
     said.value = "on its way …";
     try {
@@ -253,7 +245,7 @@ function Past({ live, store }: LiveParts) {
       {live.history.value.map((asked, at) => {
         const { text, text_b: second, messages } = asked.input;
         const shown = text ?? messages?.map(({ content }) => content).join(" / ") ?? "a picture or sound";
-        const words = asked.changes.map((change) => changeWords(change, undefined, stacks.length > 1));
+        const words = asked.changes.map((change) => changes.changeWords(change, undefined, stacks.length > 1));
         return (
           <li key={at}>
             <button

@@ -9,14 +9,7 @@ import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { tokenMarks } from "../../parts/tokens";
 import { liftTicks } from "../../state/quantity";
-import {
-  boundsOf,
-  chooseSentence,
-  chosenSentence,
-  liftsOfSentence,
-  liftsOfTokens,
-  sentenceName,
-} from "../../state/sentences";
+import * as sentences from "../../state/sentences";
 import type { Store } from "../../state/store";
 import { directionOf, times } from "../../state/words";
 
@@ -27,11 +20,11 @@ const [NEAR, NEAR_SENTENCES] = [280, 24];
 export function LongText({ store, room }: ViewParts) {
   const box = useRef<HTMLElement>(null);
   const looked = useSignal<{ sentence: number; token: number } | null>(null);
-  const lifts = useComputed(() => liftsOfTokens(store, chosenSentence(store)));
+  const lifts = useComputed(() => sentences.liftsOfTokens(store, sentences.chosenSentence(store)));
   const stack = store.stack.value;
   const { key: tokens } = stack;
-  const chosen = chosenSentence(store);
-  const [first, end] = boundsOf(stack, "query", chosen);
+  const chosen = sentences.chosenSentence(store);
+  const [first, end] = sentences.boundsOf(stack, "query", chosen);
   const near = Math.min(tokens.count === undefined ? NEAR : NEAR_SENTENCES, tokens.labels.length);
   // Where nobody has looked elsewhere the chosen sentence is in sight.
   const middle = looked.value?.sentence === chosen ? looked.value.token : first;
@@ -118,8 +111,8 @@ export function Listed({ part, number, void: hatched }: { part: number; number: 
 /** The sentences that the chosen one looks at most. */
 export function SentenceCard({ store }: { store: Store }) {
   const stack = store.stack.value;
-  const chosen = chosenSentence(store);
-  const lifts = liftsOfSentence(store, chosen);
+  const chosen = sentences.chosenSentence(store);
+  const lifts = sentences.liftsOfSentence(store, chosen);
   const order = lifts ? [...lifts.keys()].sort((a, b) => lifts[b] - lifts[a]).slice(0, MOST_LISTED) : [];
   const listed = order.filter((sentence) => (lifts?.[sentence] ?? 0) > 0);
   return (
@@ -129,8 +122,8 @@ export function SentenceCard({ store }: { store: Store }) {
       <ol class="token-list sentences stack">
         {listed.map((sentence) => (
           <li key={sentence} data-listed={sentence}>
-            <button class="label left" onClick={() => chooseSentence(store, chosen, sentence)}>
-              {sentence + 1} <bdi>{sentenceName(stack, "key", sentence, 28)}</bdi>
+            <button class="label left" onClick={() => sentences.chooseSentence(store, chosen, sentence)}>
+              {sentence + 1} <bdi>{sentences.sentenceName(stack, "key", sentence, 28)}</bdi>
             </button>
             <Listed
               part={(lifts?.[sentence] ?? 0) / (lifts?.[listed[0]] || 1)}
@@ -167,7 +160,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
     putPixels(canvas, new Uint8ClampedArray(picture.pixels.buffer), { width: size, height: size });
     if (shown) reportDrawn(canvas, store, shown);
   });
-  const chosen = chosenSentence(store);
+  const chosen = sentences.chosenSentence(store);
   const at = (event: MouseEvent & { currentTarget: HTMLElement }) => {
     const box = event.currentTarget.getBoundingClientRect();
     const part = (point: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor(point * count)));
@@ -192,7 +185,7 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
                 data-at={sentence === row || undefined}
                 style={{ top: `${(sentence + 0.5) * pitch}px` }}
               >
-                {sentence + 1} <bdi>{sentenceName(stack, "query", sentence, 24)}</bdi>
+                {sentence + 1} <bdi>{sentences.sentenceName(stack, "query", sentence, 24)}</bdi>
               </span>
             ) : null,
           )}
@@ -206,12 +199,12 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
           style={{ width: `${side.value}px`, height: `${side.value}px` }}
           onPointerMove={(event) => (pointed.value = at(event))}
           onPointerLeave={() => (pointed.value = null)}
-          onClick={(event) => chooseSentence(store, ...at(event))}
+          onClick={(event) => sentences.chooseSentence(store, ...at(event))}
           onKeyDown={(event) => {
             const step = ARROWS[event.key]?.[0];
             if (!step) return;
             event.preventDefault();
-            chooseSentence(store, Math.max(0, Math.min(rows.length - 1, chosen + step)));
+            sentences.chooseSentence(store, Math.max(0, Math.min(rows.length - 1, chosen + step)));
           }}
         >
           <canvas data-canvas="sentences" />
@@ -219,10 +212,10 @@ export function SentenceMap({ store, room, plain = false, names }: ViewParts) {
         </div>
       </div>
       <p class="view-note muted" data-status aria-live="polite">
-        {row + 1} “<bdi>{sentenceName(stack, "query", row)}</bdi>”
+        {row + 1} “<bdi>{sentences.sentenceName(stack, "query", row)}</bdi>”
         {column === null
           ? ` is read${plain ? "" : ". Click a row to read what it looks at."}`
-          : ` → ${column + 1} “${sentenceName(stack, "key", column)}”: ${times(liftsOfSentence(store, row)?.[column] ?? 0)} even`}
+          : ` → ${column + 1} “${sentences.sentenceName(stack, "key", column)}”: ${times(sentences.liftsOfSentence(store, row)?.[column] ?? 0)} even`}
       </p>
       {!plain && (
         <Scale

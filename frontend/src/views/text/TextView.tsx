@@ -4,16 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { CHOICES } from "../../../contract/values";
 import type { PageQuantity, PageTokens } from "../../../types/page";
 import { rampColor, rampCss, signedByte, textOn, wordRamp } from "../../draw/color";
-import {
-  boxOf,
-  contrastPatch,
-  greyOf,
-  PICTURE_TOP,
-  pictureOf,
-  pixelsOf,
-  type Raster,
-  rowStep,
-} from "../../draw/patches";
+import * as patches from "../../draw/patches";
 import { type Focus, type Mask, otherSide, type Side } from "../../draw/tokens";
 import { type LayerValues, largest, liftByte, liftsOf, received, tokenAttention, topLift } from "../../draw/values";
 import { toByte } from "../../draw/weights";
@@ -163,14 +154,14 @@ export function heatOf(store: Store, direction: Direction, plain = false) {
   const [shown, values, mask] = [store.shown.value, store.values.value, store.mask.value];
   if (!shown || !values || !mask) return null;
   const patch =
-    plain && shown.stack.query.areas ? contrastPatch(shown.stack.query, store.pictures.value[0] ?? []) : null;
+    plain && shown.stack.query.areas ? patches.contrastPatch(shown.stack.query, store.pictures.value[0] ?? []) : null;
   const focus: Focus | null = store.focus.value ?? (patch === null ? null : { side: "query", tokens: [patch] });
   const { side, heat, even } = heatAndEven(store, focus, direction, values, mask);
   const facts = store.quantity.value;
   const over = shown.stack[side].areas && store.pictures.value.some(({ length }) => length);
   const ramp = facts.signed || over ? store.ramp.value : wordRamp(store.ramp.value);
   return {
-    ...scaleOf(facts, heat, even, over ? Math.min(PICTURE_TOP, topLift(values.keys)) : topLift(values.keys)),
+    ...scaleOf(facts, heat, even, over ? Math.min(patches.PICTURE_TOP, topLift(values.keys)) : topLift(values.keys)),
     side,
     values: heat,
     /** The number of a token. */
@@ -249,7 +240,7 @@ interface TextBlockProps {
   side: Side;
   tokens: PageTokens;
   /** That patches are parts of. */
-  pictures: readonly Raster[];
+  pictures: readonly patches.Raster[];
   title: string;
   heat: ReadonlySignal<Heat | null>;
   /** The same words are also the other side. */
@@ -290,7 +281,7 @@ export function TextBlock({ store, side, tokens, pictures, title, heat, both }: 
 /** Texts up to this many tokens are written large. */
 const SHORT = 48;
 
-type WordsProps = { side: Side; tokens: PageTokens; pictures: readonly Raster[]; title: string };
+type WordsProps = { side: Side; tokens: PageTokens; pictures: readonly patches.Raster[]; title: string };
 
 function Words({ side, tokens, pictures, title }: WordsProps) {
   return (
@@ -324,12 +315,22 @@ function Words({ side, tokens, pictures, title }: WordsProps) {
   );
 }
 
-type PicturedProps = { tokens: PageTokens; first: number; stop: number; raster: Raster; children: ComponentChildren };
+type PicturedProps = {
+  tokens: PageTokens;
+  first: number;
+  stop: number;
+  raster: patches.Raster;
+  children: ComponentChildren;
+};
 
 /** Patches under the part of the picture that they are, which lies over their heat as ink. */
 function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
-  const box = boxOf(tokens, first, stop);
-  const part = pixelsOf(box, tokens.grids?.[pictureOf(tokens, first) - 1] ?? [box.bottom, box.right], raster);
+  const box = patches.boxOf(tokens, first, stop);
+  const part = patches.pixelsOf(
+    box,
+    tokens.grids?.[patches.pictureOf(tokens, first) - 1] ?? [box.bottom, box.right],
+    raster,
+  );
   const [width, height] = [part.right - part.left, part.bottom - part.top];
   const style = {
     aspectRatio: `${width} / ${height}`,
@@ -341,8 +342,8 @@ function Pictured({ tokens, first, stop, raster, children }: PicturedProps) {
     <span
       class="patches pictured stack relative"
       data-coarse={Math.max(width, height) < COARSE || undefined}
-      data-bright={greyOf(raster, part)[0] > 127 || undefined}
-      data-frame={tokens.frames?.[pictureOf(tokens, first) - 1]}
+      data-bright={patches.greyOf(raster, part)[0] > 127 || undefined}
+      data-frame={tokens.frames?.[patches.pictureOf(tokens, first) - 1]}
       style={style}
     >
       {children}
@@ -398,7 +399,7 @@ function stepIn({ key, currentTarget }: KeyInside, tokens: PageTokens, token: nu
     ({
       ArrowLeft: at + back,
       ArrowRight: at - back,
-      ArrowUp: rowStep(tokens, token, -1),
-      ArrowDown: rowStep(tokens, token, 1),
+      ArrowUp: patches.rowStep(tokens, token, -1),
+      ArrowDown: patches.rowStep(tokens, token, 1),
     })[key];
 }
