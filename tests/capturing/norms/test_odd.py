@@ -7,6 +7,7 @@ from torch import nn
 
 import headscope as hs
 from headscope import RecordError
+from headscope.capturing.contributions._modules import norm_of
 from headscope.testing import tiny_model
 
 from .conftest import TEXT
@@ -147,3 +148,10 @@ def test_a_second_norm_that_lies_costs_only_what_needs_it(monkeypatch, tokenizer
     found = hs.capture(model, tokenizer, TEXT, keep="alti")["self"].layer(0).contributions
     assert set(found.missing) == {"globenc"}
     assert "second norm's output" in found.missing["globenc"]
+
+
+@pytest.mark.parametrize(
+    "module", [nn.Linear(24, 24), nn.GELU(), nn.Dropout().eval(), nn.Identity(), nn.Softmax(-1)]
+)
+def test_other_modules_are_no_norms(module):
+    assert norm_of(module, 24) is None
