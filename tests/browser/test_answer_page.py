@@ -36,7 +36,12 @@ def pages(tmp_path_factory):
     many = hs.answer(
         None, documents=DOCUMENTS[1:] * 20, question="Which code opens the tower?", need=None
     )
-    made = {"text": asked, "many": many, "picture": made_answer(words=24)}
+    twice = hs.answer(
+        None, documents=[*DOCUMENTS[:2], DOCUMENTS[1]], question="Which code opens the mill?"
+    )
+    plain = hs.answer(None, None, f"{DOCUMENTS[1]} Which code opens the mill?")
+    made = {"text": asked, "many": many, "twice": twice, "plain": plain}
+    made["picture"] = made_answer(words=24)
     return {name: answer.view().save(folder / f"{name}.html") for name, answer in made.items()}
 
 
@@ -72,6 +77,20 @@ def test_a_head_shows_what_it_looked_at(opened):
     expect(view.page.locator('[data-head="2-0"]')).to_have_attribute("data-framed", "true")
     view.page.locator('[data-head="2-0"]').click()
     expect(view.page.get_by_role("heading", name="The prompt, part by part")).to_be_visible()
+
+
+def test_heads_are_framed_by_all_that_was_needed(opened):
+    view = opened("twice")
+    expect(
+        view.page.get_by_text("30 % or more on document 2 and document 3 together")
+    ).to_be_visible()
+    expect(view.page.locator('[data-head="2-0"]')).to_have_attribute("data-framed", "true")
+
+
+def test_what_has_no_template_names_none(opened):
+    rest = opened("plain").page.get_by_text("The rest: first token")
+    expect(rest).to_contain_text("the answer itself")
+    expect(rest).not_to_contain_text("template")
 
 
 def test_a_long_part_is_folded_to_its_strongest_sentences(opened):

@@ -12,6 +12,7 @@ import { MARKER, type Shown } from "./AnswerView";
 const [OFTEN, TIMES] = [0.3, 1.25];
 /** Rows of a tile: of a longer answer words one after the other share a row. */
 const ROWS = 12;
+const AND = new Intl.ListFormat("en-GB");
 /** Tiles beside each other where heads are ranked. */
 const RANKED = 4;
 
@@ -21,7 +22,7 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root).value;
   const columns = data.columns || RANKED;
-  const target = data.targets.map((part) => data.parts[part].name).join(", ");
+  const target = AND.format(data.targets.map((part) => data.parts[part].name));
   const all = useMemo(() => [...data.words.keys()], [data]);
   const numbers = useMemo(
     () => data.heads.map((_, at) => onTargets(data, partNumbers(data, all, at + 1))),
@@ -36,7 +37,8 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
     <section class="card" aria-label="Heads">
       <h2>{data.needed.length > 0 ? "Which heads look at what it needed" : "Which heads look where"}</h2>
       <p class="fine">
-        A tile is a head: rows the words, columns the parts. {target && `Framed: 30 % or more on ${target}.`}{" "}
+        A tile is a head: rows the words, columns the parts.{" "}
+        {target && `Framed: 30 % or more on ${target}${data.targets.length > 1 ? " together" : ""}.`}{" "}
         {!data.columns && "Those that look at it most come first."}
       </p>
       <div

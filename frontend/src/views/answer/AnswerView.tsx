@@ -206,8 +206,9 @@ function Parts({ shown, heat }: { shown: Shown; heat: (part: number) => Componen
         ),
       )}
       <li class="fine">
-        The rest: first token {answer.shareText(start)}, marks of the template {answer.shareText(template)}, the answer
-        itself {answer.shareText(self)}.
+        The rest: first token {answer.shareText(start)},{" "}
+        {template > 0 && `marks of the template ${answer.shareText(template)}, `}
+        the answer itself {answer.shareText(self)}.
       </li>
     </ol>
   );
