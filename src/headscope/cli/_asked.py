@@ -16,19 +16,7 @@ from cyclopts import CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from headscope.cli import _files as files
-from headscope.cli._files import (
-    TEXT,
-    check_model,
-    hs,
-    left_out,
-    load,
-    parse_texts,
-    quiet,
-    say,
-    say_where,
-    status,
-    text_or_chat,
-)
+from headscope.cli._files import TEXT, hs, left_out, load, quiet, say, status
 from headscope.errors import FigureError, FileError, HeadscopeError, RunError, TextError
 
 if TYPE_CHECKING:
@@ -233,8 +221,8 @@ class Request:
         Raises:
             ModelError: naming the form of a model's name.
         """
-        check_model(self.model, self.revision)
-        check_model(self.target_tokenizer)
+        files.check_model(self.model, self.revision)
+        files.check_model(self.target_tokenizer)
 
     def tokenizer_of_target(self) -> Any:
         """The tokenizer of the target side, loaded; None where it has none of its own."""
@@ -255,7 +243,7 @@ class Request:
             FileError: a file that does not exist.
             TextError: saying what cannot be combined.
         """
-        text, text_b = text_or_chat(self.text, self.chat, self.text_b), self.text_b
+        text, text_b = files.text_or_chat(self.text, self.chat, self.text_b), self.text_b
         media = self.media
         if text is None and not media:
             raise CycloptsError(
@@ -270,7 +258,7 @@ class Request:
         """The texts of a study, parsed, and the documents that they are of, where these are
         known.
         """
-        parsed = parse_texts(self.text, self.text_b, self.texts, self.chat)
+        parsed = files.parse_texts(self.text, self.text_b, self.texts, self.chat)
         return parsed, hs.capturing.groups_in(self.texts)
 
     def captured(self, given: ParsedInput, out: Path | None = None, **more: Any) -> Record:
@@ -402,7 +390,7 @@ class Request:
         if not self.in_parts and left_out.what != TEXT:
             left_out.names |= getattr(result, "left_out", None) or {}
         say(str(result))
-        say_where()
+        files.say_where()
         table = self.out if self.folder is None else None
         if table is not None:
             with status("Writing"):

@@ -20,13 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headscope.errors import (
-    CaptureError,
-    FileError,
-    HeadscopeError,
-    RecordError,
-    TextError,
-)
+from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError, TextError
 
 if TYPE_CHECKING:
     from headscope.capturing import Outcome

@@ -34,7 +34,7 @@ COMMANDS = {
 }
 """The commands of each module: the function of that name, with its docstring as the help."""
 if find_spec("headscope.headvis") is not None:  # of an extra
-    COMMANDS["_headvis"] = "headvis"
+    COMMANDS["_studies"] += " headvis"
 
 
 def _shown(default: Any) -> str | None:

@@ -40,9 +40,8 @@ from headscope.views._quantity_arrays import (
     LazyArray,
     given_quantities,
     put_norms,
-    quantity_of,
+    quantities_of,
     stored_quantities,
-    stored_quantity,
 )
 from headscope.views._thumbs import quantise
 from headscope.views._tray import PREFIX, options_beside, records_beside
@@ -182,8 +181,8 @@ class OnDemand:
             return json.dumps(prepared.header).encode()
         if kind == "quantity":
             of = (prepared.layer, prepared.heads, self._given[name])
-            stored = stored_quantity(*of, name=quantity, prefix=f"{name}/{number}")
-            return None if stored is None else stored.numbers.tobytes()
+            stored = stored_quantities(*of, prefix=f"{name}/{number}", only=quantity)
+            return stored[quantity].numbers.tobytes() if stored else None
         if kind in ENTIRE:
             return prepared.chunks.get(f"{kind}/{name}/{number}")
         return prepared.part(kind, part)
@@ -241,10 +240,8 @@ class OnDemand:
         layer = self.record[name].layer(number)
         if query >= layer.size[0]:
             return None
-        heads, further = (
-            own_heads(layer, stack["head_numbers"]),
-            quantity_of(layer, self._given[name], quantity),
-        )
+        heads = own_heads(layer, stack["head_numbers"])
+        further = quantities_of(layer, self._given[name], quantity).get(quantity)
         if further is not None:
             values = further[None, query] if further.ndim == 2 else further[heads, query]
         else:

@@ -30,7 +30,7 @@ Given = Mapping[str, Mapping[int, "np.ndarray | LazyArray"]]
 LISTED = "give lists of arrays by name, {'name': [array of each layer]}"
 
 
-def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
+def quantities_of(layer: Layer, given: Given, only: str | None = None) -> dict[str, np.ndarray]:
     """The further quantities of a layer, ``[query key]`` or ``[head query key]``.
 
     These are the quantities that the record holds, by `KNOWN`, and those that a caller gave, which
@@ -39,35 +39,24 @@ def quantities_of(layer: Layer, given: Given) -> Mapping[str, np.ndarray]:
     Args:
         layer: the layer.
         given: quantities from the call, by `given_quantities`.
+        only: the name of one, so that lazy ones are not all computed; by default all.
     """
-    quantities = {name: np.asarray(array, np.float64) for name, array in _known(layer).items()}
-    return quantities | {
-        name: np.asarray(array, np.float64) for name, array in _of_layer(layer, given).items()
-    }
+    arrays = _arrays_of(layer, given, only)
+    return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
-def quantity_of(layer: Layer, given: Given, name: str) -> np.ndarray | None:
-    """One of `quantities_of` alone, so that lazy ones are not all computed; None for an unknown
-    name.
-    """
-    own = _of_layer(layer, given)
-    array = own[name] if name in own else _known(layer, name).get(name)
-    return None if array is None else np.asarray(array, np.float64)
-
-
-def _known(layer: Layer, only: str | None = None) -> dict[str, np.ndarray]:
-    """The quantities of a layer that the record itself holds."""
-    arrays = {}
-    for name, known in KNOWN.items():
-        array = known.of_layer(layer) if only in (None, name) else None
-        if array is not None:
-            arrays[name] = array
+def _arrays_of(
+    layer: Layer, given: Given, only: str | None = None
+) -> dict[str, np.ndarray | LazyArray]:
+    """The same, of which lazy ones are not computed."""
+    arrays: dict[str, np.ndarray | LazyArray] = {}
+    for name in [*KNOWN, *given] if only is None else [only]:
+        own = given.get(name, {}).get(layer.layer)
+        if own is None and name in KNOWN:
+            own = KNOWN[name].of_layer(layer)
+        if own is not None:
+            arrays[name] = own
     return arrays
-
-
-def _of_layer(layer: Layer, given: Given) -> dict[str, np.ndarray | LazyArray]:
-    """The quantities of one layer that came with the call."""
-    return {name: arrays[layer.layer] for name, arrays in given.items() if layer.layer in arrays}
 
 
 def given_quantities(
@@ -170,11 +159,8 @@ def further_quantities(
 
 def _later_and_now(layer: Layer, given: Given) -> tuple[dict[str, LazyArray], Given]:
     """Quantities of a layer that are computed on request, and all others."""
-    later = {
-        name: array
-        for name, array in _of_layer(layer, given).items()
-        if isinstance(array, LazyArray)
-    }
+    arrays = _arrays_of(layer, given)
+    later = {name: array for name, array in arrays.items() if isinstance(array, LazyArray)}
     return later, {name: arrays for name, arrays in given.items() if name not in later}
 
 
@@ -182,7 +168,7 @@ def seen_names(layer: Layer, given: Given) -> list[str]:
     """Names of the quantities that a layer has besides weights."""
     scores = ["score"] if layer.has("queries") and layer.has("keys") else []
     norms = [CONTRIBUTION] if layer.has("value_norms") else []
-    return list(dict.fromkeys([*scores, *norms, *_known(layer), *_of_layer(layer, given)]))
+    return list(dict.fromkeys([*scores, *norms, *_arrays_of(layer, given)]))
 
 
 def quantity_names(stacks: list[PageStack], further: Sequence[PageQuantity]) -> list[str]:
@@ -249,38 +235,22 @@ class StoredQuantity:
 
 
 def stored_quantities(
-    layer: Layer, heads: Sequence[int], given: Given, *, prefix: str
+    layer: Layer, heads: Sequence[int], given: Given, *, prefix: str, only: str | None = None
 ) -> dict[str, StoredQuantity]:
-    """The further quantities of some heads of a layer, by name.
+    """The further quantities of some heads of a layer, by name; see `quantities_of`.
 
     Raises:
         PageError: a quantity with numbers that are not finite.
     """
-    return {
-        name: _stored(name, array, heads, prefix)
-        for name, array in quantities_of(layer, given).items()
-    }
-
-
-def stored_quantity(
-    layer: Layer, heads: Sequence[int], given: Given, *, name: str, prefix: str
-) -> StoredQuantity | None:
-    """One of `stored_quantities` alone; None for an unknown name.
-
-    Raises:
-        PageError: where some of its numbers are not finite.
-    """
-    array = quantity_of(layer, given, name)
-    return None if array is None else _stored(name, array, heads, prefix)
-
-
-def _stored(name: str, array: np.ndarray, heads: Sequence[int], prefix: str) -> StoredQuantity:
-    if not np.isfinite(array).all():
-        raise PageError(
-            f"{name}/{prefix} holds what is not a finite number; the record is damaged, capture "
-            "it again"
-        )
-    return StoredQuantity(of_heads(array, heads), both=is_signed(name))
+    stored = {}
+    for name, array in quantities_of(layer, given, only).items():
+        if not np.isfinite(array).all():
+            raise PageError(
+                f"{name}/{prefix} holds what is not a finite number; the record is damaged, "
+                "capture it again"
+            )
+        stored[name] = StoredQuantity(of_heads(array, heads), both=is_signed(name))
+    return stored
 
 
 def of_heads(array: np.ndarray, heads: Sequence[int]) -> np.ndarray:

@@ -21,17 +21,8 @@ from headscope.views.options import (
 )
 
 OF_HEADS = {
-    "heads",
-    "head",
-    "query",
-    "key",
-    "pinned",
-    "layout",
-    "quantity",
-    "filter",
-    "hide_special",
-    "sinks",
-    "comparison",
+    *("heads", "head", "query", "key", "pinned", "layout", "quantity", "filter"),
+    *("hide_special", "sinks", "comparison"),
 }
 """Options that belong to the head view; where one of them is given, the page opens on that view."""
 QUICK = 2**25

@@ -45,26 +45,18 @@ QUANTITIES = ("quantity", "quantities")
 MASK = ("filter", "hide_special")
 WORDS, MEANS = ("words",), ("words", "mean_layers", "mean_heads")
 
+DRAWN = (*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks")
+
 PrintedView = Literal["model", "pair", "scatter", "texts", "input"]
 """Views that exist only in print."""
 FigureView = ViewName | PrintedView
 VIEWS: Mapping[FigureView, ViewFacts] = {
     "overview": ViewFacts(figure=(*HEADS, "layers", *WORDS, *MASK)),
-    "head": ViewFacts(
-        mask=True,
-        picture=True,
-        tokens=True,
-        figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks", "top_percent"),
-    ),
+    "head": ViewFacts(mask=True, picture=True, tokens=True, figure=(*DRAWN, "top_percent")),
     "matrix": ViewFacts(
         mask=True, picture=True, tokens=True, figure=(*HEADS, *MEANS, *QUANTITIES, *MASK, "sinks")
     ),
-    "text": ViewFacts(
-        mask=True,
-        picture=True,
-        tokens=True,
-        figure=(*HEADS, *TOKENS, *MEANS, *QUANTITIES, *MASK, "sinks"),
-    ),
+    "text": ViewFacts(mask=True, picture=True, tokens=True, figure=DRAWN),
     "neuron": ViewFacts(
         picture=True,
         wide=True,
@@ -81,19 +73,7 @@ VIEWS: Mapping[FigureView, ViewFacts] = {
         needs=("query", "key"),
     ),
     "scatter": ViewFacts(figure=(*HEADS, "evidence", "x", "y")),
-    "texts": ViewFacts(
-        figure=(
-            *HEADS,
-            *TOKENS,
-            *MEANS,
-            *QUANTITIES,
-            *MASK,
-            "sinks",
-            "beside",
-            "labels",
-            "predictions",
-        )
-    ),
+    "texts": ViewFacts(figure=(*DRAWN, "beside", "labels", "predictions")),
     "input": ViewFacts(),
 }
 # A view declared in one of the two places only would have no facts, or no name.

@@ -162,7 +162,7 @@ def test_queries_and_keys_of_a_word_are_the_means_over_its_pieces(rng, see):
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     record = Record(stacks={"self": stack})
     plan = parse_options(record, {"view": "neuron", "head": 1, "query": "taste", "words": True})
-    found = neurons_of(layer, 1, plan.query, plan.shown.combined)
+    found = neurons_of(layer, 1, plan.query, plan.shown.units)
     np.testing.assert_allclose(found.query, queries[1, 4], atol=1e-6)
     np.testing.assert_allclose(found.keys[1], keys[1, 1:4].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(found.scores, 0.5 * found.dots, atol=1e-5)

@@ -20,6 +20,8 @@ from headscope.views.figures.fonts import in_quotes, mostly_left
 
 MOST_PARTS = 40
 """Of a prompt that are drawn."""
+WIDEST = "98 % → < 0.1 %"
+"""Of the numbers behind bars."""
 MOST_PANELS = 24
 """Number of words whose picture is drawn unless others are chosen: a page has room for no more."""
 PANEL, GAP = 27.0, 2.4
@@ -57,22 +59,33 @@ def answer_figure(
         return _parts_figure(answer, relative, words)
     shown, values = _chosen(answer, words), answer.values(relative=relative)
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         style, largest = sheet.style, float(np.nanmax(np.abs(values[list(shown)]), initial=0.0))
         scale = style.score_scale(largest) if relative else style.weight_scale(largest)
         # A record may hold no pixels: then patches are drawn as plain cells.
         if answer.pictures:
             scale = PictureHeat.of(scale, style)
-        y = _strip(sheet, answer, y)
-        y = _panels(sheet, answer, shown, values=values, scale=scale, y=y)
+        _strip(sheet, answer)
+        _panels(sheet, answer, shown, values=values, scale=scale)
         label = f"{answer.shares_of} on the patch" + ", less the mean over all words" * relative
-        return colour_bar(sheet, scale, label, y=y)
+        colour_bar(sheet, scale, label)
 
+    notes = [
+        f"mean over {answer.mean_of}, of the row that wrote the word",
+        f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
+        answer.sentences[-1].rstrip("."),
+        "a cross: a sink" * bool(answer.is_sink.any() and not answer.keep_sinks),
+    ]
+    if len(shown) < len(answer.words):
+        notes.append(
+            f"{len(shown)} of {len(answer.words)} words have a picture: those whose heat "
+            "differs most from the mean, or that were asked for"
+        )
     return Spec(
         title=answer.question,
         body=draw,
         note=f"{answer.model}: {in_quotes(answer.text.strip())}",
-        notes=_notes(answer, shown),
+        notes=notes,
         cells=answer.chosen,
         texts=(answer.prompt, answer.text),
     )
@@ -98,10 +111,8 @@ def _parts_figure(answer: Any, relative: bool, words: Sequence[int] | None) -> S
     )
 
 
-def _bars(
-    sheet: Sheet, y: float, *, answer: Any, parts: Sequence[int], words: Sequence[int] | None
-) -> float:
-    """The bars of parts below each other; return the next y."""
+def _bars(sheet: Sheet, *, answer: Any, parts: Sequence[int], words: Sequence[int] | None) -> None:
+    """The bars of parts below each other."""
     style, em, numbers = sheet.style, sheet.style.em, answer.part_numbers(words)
     hues = [each[style.dark] for each in (LOOKED, NEEDED)]
     colours = hues if style.colour else head_greys(2, dark=style.dark)
@@ -112,30 +123,29 @@ def _bars(
         name = "   " * part.level + inner if outer in above else part.name
         # Names often begin alike, and differ in their ends.
         names.append(sheet.fitted(sheet.shown(name), 0.3 * sheet.width, tail=8))
-    side, right = max(map(sheet.width_of, names)) + 0.8 * em, sheet.width_of("98 % → < 0.1 %") + em
-    wide, high = sheet.width - side - right, 0.75 * em
+    side, right = sheet.widest(names, of_notes=False) + 0.8 * em, sheet.width_of(WIDEST) + em
+    wide, high, pitch = sheet.width - side - right, 0.75 * em, 1.05 * em
     says = [f"looked: share of {answer.shares_of}"]
     says += [f"needed: part of the probability lost when {answer.gone}"] * bool(answer.need)
-    y = sheet.legend(list(zip(colours, says, strict=False)), y) + 0.2 * em
+    sheet.legend(list(zip(colours, says, strict=False)))
     most = max(max(numbers[at].looked, numbers[at].due) for at in parts) or 1.0
     for at, name in zip(parts, names, strict=True):
-        each, middle = numbers[at], y + 1.2 * em
+        each, middle = numbers[at], sheet.y + 1.4 * em
         sheet.text(0.0, middle, name)
-        rows = [(each.looked / most, each.looked_in_words, colours[0])]
-        if not np.isnan(each.lost):
-            rows.append((each.lost, each.needed_in_words, colours[1]))
-        for row, (part, told, colour) in enumerate(rows):
-            top = middle + (row - len(rows) / 2) * (high + 0.3 * em) + 0.15 * em
-            sheet.rect(side, top, wide, high, fill=style.masked)
-            sheet.rect(side, top, wide * part, high, fill=colour)
-            if row and each.is_enough:
-                sheet.rect(side, top, wide, high, edge=colour, line=0.8)
-            sheet.note(side + wide + 0.5 * em, top + high / 2, told)
+        rows = [(each.looked / most, each.looked_in_words), (each.lost, each.needed_in_words)]
+        rows = rows[: 1 if np.isnan(each.lost) else 2]
+        top = middle - len(rows) / 2 * pitch
+        for row, (part, told) in enumerate(rows):
+            box = (side, top + row * pitch + 0.15 * em, wide, high)
+            edge = colours[row] if row and each.is_enough else "none"
+            sheet.rect(*box, facecolor=style.masked)
+            sheet.rect(*box[:2], wide * part, high, facecolor=colours[row])
+            sheet.rect(*box, edgecolor=edge, linewidth=0.8)
+            sheet.note(side + wide + 0.5 * em, box[1] + high / 2, told)
         x = side + wide * each.due / most
-        top = middle - len(rows) / 2 * (high + 0.3 * em)
-        sheet.line((x, x), (top, top + high + 0.3 * em), colour=style.ink, line=0.8)
-        y += 2.6 * em
-    return y + 0.4 * em
+        sheet.line((x, x), (top, top + pitch), style.ink, 0.8)
+        sheet.y += 2.6 * em
+    sheet.y += 0.6 * em
 
 
 def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
@@ -153,55 +163,53 @@ def _chosen(answer: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted(np.argsort(-apart, kind="stable")[:MOST_PANELS].tolist()))
 
 
-def _strip(sheet: Sheet, answer: Any, y: float) -> float:
-    """The words in a row, each with its share below it and as a bar; return the next y."""
+def _strip(sheet: Sheet, answer: Any) -> None:
+    """The words in a row, each with its share below it and as a bar."""
     style, em, shares, even = sheet.style, sheet.style.em, answer.word_shares, answer.word_even
     most = float(max(shares.max(), even.max())) or 1.0
     small, tall = 1.2 * style.small * POINT, 1.2 * em
     texts = [sheet.fitted(sheet.shown(word.text), sheet.width) for word in answer.words]
     said = [f"{100 * share:.1f} %" for share in shares]
-    both = zip(map(sheet.width_of, texts), (sheet.widest([each]) for each in said), strict=True)
-    widths = [max(of) for of in both]
+    widths = [max(sheet.width_of(of), sheet.widest([n])) for of, n in zip(texts, said, strict=True)]
     places = sheet.flow(widths, gap=0.7 * em, leftward=mostly_left(texts))
     pitch = 2.1 * em + small + tall
     for at, (x, line) in enumerate(places):
-        top, width, high = y + line * pitch, widths[at], tall * shares[at] / most
+        top, width, high = sheet.y + line * pitch, widths[at], tall * shares[at] / most
         foot = top + 1.5 * em + tall
         sheet.text(x, top + 0.75 * em, texts[at])
-        sheet.rect(x, foot - high, width, high, fill=style.accent)
+        sheet.rect(x, foot - high, width, high, facecolor=style.accent)
         level = foot - tall * even[at] / most
-        sheet.line((x, x + width), (level, level), colour=style.muted, line=0.6)
+        sheet.line((x, x + width), (level, level), style.muted, 0.6)
         sheet.note(x, foot + 0.6 * small, said[at])
-    return y + (places[-1][1] + 1) * pitch + 0.6 * em
+    sheet.y += (places[-1][1] + 1) * pitch + 0.6 * em
 
 
 def _panels(
-    sheet: Sheet, answer: Any, words: Sequence[int], *, values: np.ndarray, scale: Scale, y: float
-) -> float:
-    """A picture for each word, its word below it; return the next y."""
+    sheet: Sheet, answer: Any, words: Sequence[int], *, values: np.ndarray, scale: Scale
+) -> None:
+    """A picture for each word in rows, its word below it."""
     em, small = sheet.style.em, sheet.style.small
     # Several pictures stand below each other in the panel of a word, all of one width; of a picture
     # without pixels the rows and columns of its patches are its size.
     sizes = [each.shape[:2] for each in answer.pictures] or answer.grids
-
-    def row(width: float) -> float:
-        tall = sum(width * high / wide for high, wide in sizes)
-        return tall + 0.5 * (len(sizes) - 1) + 2.2 * em
-
-    places, width, bottom = sheet.panels(y, len(words), (PANEL, 1.6 * PANEL), gap=GAP, tall=row)
+    columns = max(1, min(len(words), int((sheet.width + GAP) / (PANEL + GAP))))
+    width = min((sheet.width + GAP) / columns - GAP, 1.6 * PANEL)
+    highs = [width * high / wide for high, wide in sizes]
+    tall = sum(highs) + 0.5 * (len(sizes) - 1) + 2.2 * em
     leftward = mostly_left([word.text for word in answer.words])
-    for word, (x, top) in zip(words, places, strict=True):
-        x = sheet.width - x - width if leftward else x  # noqa: PLW2901
-        for number, (high, wide) in enumerate(sizes):
-            box = (x, top, width, width * high / wide)
+    for at, word in enumerate(words):
+        x, top = at % columns * (width + GAP), sheet.y + at // columns * tall
+        x = sheet.width - x - width if leftward else x
+        for number, high in enumerate(highs):
             pixels = answer.pictures[number] if answer.pictures else None
-            _panel(sheet, pixels, answer.laid_out(values[word], number), scale=scale, box=box)
-            top += box[3] + 0.5  # noqa: PLW2901
+            laid_out = answer.laid_out(values[word], number)
+            _panel(sheet, pixels, laid_out, scale=scale, box=(x, top, width, high))
+            top += high + 0.5
         percent = f"{100 * answer.word_shares[word]:.1f} %"
         room = width - sheet.width_of(percent, small) - 0.5 * em
         sheet.text(x, top + 0.4 * em, sheet.fitted(sheet.shown(answer.words[word].text), room))
         sheet.note(x + width, top + 0.4 * em, percent, anchor="right")
-    return bottom + 0.6 * em
+    sheet.y += -(-len(words) // columns) * tall + 0.6 * em
 
 
 def _panel(
@@ -213,26 +221,9 @@ def _panel(
     if pixels is not None and isinstance(scale, PictureHeat):
         rgb = veiled(pixels, np.nan_to_num(values), scale)
     sheet.cells(rgb, at=(x, y), size=(width, height))
-    across, down = width / values.shape[1], height / values.shape[0]
+    side = np.array([width / values.shape[1], height / values.shape[0]])
     for row, column in np.argwhere(np.isnan(values)):
-        middle = x + (column + 0.5) * across, y + (row + 0.5) * down
-        xs = (middle[0] - SINK_MARK * across, middle[0] + SINK_MARK * across)
-        ys = (middle[1] - SINK_MARK * down, middle[1] + SINK_MARK * down)
+        middle = np.array([x, y]) + (np.array([column, row]) + 0.5) * side
+        xs, ys = np.array([middle - SINK_MARK * side, middle + SINK_MARK * side]).T
         for ends in (ys, ys[::-1]):
-            sheet.line(xs, ends, colour=sheet.style.muted, line=0.5)
-
-
-def _notes(answer: Any, words: Sequence[int]) -> list[str]:
-    notes = [
-        f"mean over {answer.mean_of}, of the row that wrote the word",
-        f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
-        answer.sentences[-1].rstrip("."),
-    ]
-    if answer.is_sink.any() and not answer.keep_sinks:
-        notes.append("a cross: a sink")
-    if len(words) < len(answer.words):
-        notes.append(
-            f"{len(words)} of {len(answer.words)} words have a picture: those whose heat "
-            "differs most from the mean, or that were asked for"
-        )
-    return notes
+            sheet.line(xs, ends, sheet.style.muted, 0.5)

@@ -21,20 +21,12 @@ from headscope.record import Record
 from headscope.results import Result, drawing_of, draws, no_figure
 from headscope.storage import written_whole
 from headscope.views.figure_options import FigureOptions, ResultOptions
+from headscope.views.figures import _plan
 from headscope.views.figures._cells import draw_matrix, draw_overview, draw_pair
-from headscope.views.figures._frame import draw_tray
+from headscope.views.figures._frame import closing, draw_tray
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._plan import (
-    OF_ALL_LAYERS,
-    FigurePlan,
-    check_names,
-    check_values,
-    parse_options,
-    parse_style,
-    plain_options,
-)
 from headscope.views.figures._sheet import Sheet, drawing_onto, size_of
 from headscope.views.figures._style import Style
 from headscope.views.figures._text import draw_input, draw_text
@@ -104,14 +96,14 @@ and what was done to the model on purpose;
 """
 
 
-def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe:
+def recipe_of(view: str, plan: _plan.FigurePlan, options: Mapping[str, Any]) -> Recipe:
     """The recipe of a planned figure."""
-    model, combined = plan.record.model, plan.shown.combined
-    layers = [layer.layer for layer in combined.layers[plan.layer.layer]]
+    model, shown = plan.record.model, plan.shown
+    layers = [layer.layer for layer in shown.layers[plan.layer.layer]]
     heads, means = list(plan.heads), layers if len(layers) > 1 else []
-    if plan.view in (*OF_ALL_LAYERS, "scatter"):
+    if plan.view in (*_plan.OF_ALL_LAYERS, "scatter"):
         layers = [layer.layer for layer in plan.layers]
-        heads = list(combined.heads or range(plan.stack.heads))
+        heads = list(shown.heads or range(plan.stack.heads))
     shows_mean = plan.view in ("matrix", "text", "texts") and len(plan.heads) > 1
     return _recipe(
         plan.style,
@@ -122,10 +114,10 @@ def recipe_of(view: str, plan: FigurePlan, options: Mapping[str, Any]) -> Recipe
         heads=heads,
         query=plan.query,
         key=plan.key,
-        quantity=plan.shown.name,
-        words=combined.words is not None,
+        quantity=shown.name,
+        words=shown.units is not None,
         mean_layers=means,
-        mean_heads=bool(combined.heads) or (shows_mean and not plan.shown.whole),
+        mean_heads=bool(shown.heads) or (shows_mean and not shown.whole),
         model=model.name,
         revision=model.revision,
         model_type=model.model_type,
@@ -181,10 +173,16 @@ def _hash(texts: Iterable[Any]) -> str:
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
 
 
+METADATA = {
+    "svg": ("Creator", "Description", "Date"),
+    "pdf": ("Creator", "Subject", "CreationDate"),
+    "png": ("Software", "Description"),
+}
+"""Of each kind of file the fields of what made it, of the recipe, and of a date."""
+
+
 def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
-    """The metadata of a file in the form of matplotlib's writers; without a date, so that files are
-    the same each time.
-    """
+    """The metadata of a file in the form of matplotlib's writers."""
     document = json.dumps(recipe)
     title = f"Attention of {recipe['model'] or 'a model'}: view {recipe['view']}"
     if layers := sorted(recipe["layers"]):
@@ -192,17 +190,15 @@ def metadata(recipe: Recipe, kind: str) -> dict[str, Any]:
         title += f", {mean}layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
     # XML and PDF refuse control characters, which the name of a model may hold.
     title = "".join(character if character.isprintable() else "?" for character in title)
-    made = f"headscope {__version__}"
-    if kind == "svg":
-        return {"Title": title, "Creator": made, "Description": document, "Date": None}
-    if kind == "pdf":
-        return {"Title": title, "Creator": made, "Subject": document, "CreationDate": None}
-    return {"Title": title, "Software": made, "Description": document}
+    # Without a date, so that files are the same each time.
+    creator, content, *date = METADATA[kind]
+    made = {"Title": title, creator: f"headscope {__version__}", content: document}
+    return made | dict.fromkeys(date)
 
 
 FORMATS = ("svg", "pdf", "png")
 DPI = Option("dpi", float, "", Default(300, between=(30, 2400)))
-DRAWINGS: dict[str, Callable[[Sheet, FigurePlan], None]] = {
+DRAWINGS: Mapping[str, Callable[[Sheet, _plan.FigurePlan], list[str]]] = {
     "overview": draw_overview,
     "head": draw_head,
     "model": draw_overview,
@@ -214,6 +210,12 @@ DRAWINGS: dict[str, Callable[[Sheet, FigurePlan], None]] = {
     "pair": draw_pair,
     "scatter": draw_scatter,
 }
+"""Each draws a view below its heading, and returns notes about it."""
+
+
+def draw_view(sheet: Sheet, plan: _plan.FigurePlan) -> None:
+    """Draw a view, with its heading and notes."""
+    closing(sheet, plan, DRAWINGS[plan.view](sheet, plan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +294,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     """
     if not isinstance(record, Record):
         return _of_result(record, ax, options)
-    given = plain_options(options)
+    given = _plan.plain_options(options)
     if ax is not None:
         if "width" in given:
             raise FigureError(
@@ -300,17 +302,17 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
             )
         given["width"] = size_of(ax)[0]
     with our_settings(", ".join(map(repr, record.stacks.values()))), drawing_onto(ax):
-        view = check_names(given)
+        view = _plan.check_names(given)
         if view == "compare":
             if ax is not None:
                 raise FigureError(
                     "A tray is a figure of its own and fits into no axes; leave ax= out"
                 )
-            sheet, plan = draw_tray(record, given, DRAWINGS)
+            sheet, plan = draw_tray(record, given, draw_view)
         else:
-            plan = parse_options(record, given)
+            plan = _plan.parse_options(record, given)
             sheet = Sheet(plan.width, plan.style)
-            DRAWINGS[plan.view](sheet, plan)
+            draw_view(sheet, plan)
     return Figure(sheet.matplotlib, recipe_of(view, plan, given), "".join(sorted(sheet.missing)))
 
 
@@ -341,7 +343,7 @@ class Spec:
 
     Args:
         title: the default title.
-        body: draws it from a y on, and returns the next y.
+        body: draws it.
         note: the line below the title.
         notes: what is written below the figure.
         cells: layer and head of what is drawn, -1 for no single head; by default all of the result.
@@ -349,7 +351,7 @@ class Spec:
     """
 
     title: str
-    body: Callable[[Sheet, float], float]
+    body: Callable[[Sheet], None]
     note: str = ""
     notes: Sequence[str] = ()
     cells: Iterable[tuple[int, int]] | None = None
@@ -388,13 +390,17 @@ def _draw_spec(
 ) -> Figure:
     """Title and note, what the body draws, notes; and the recipe."""
     with our_settings():
-        check_values(options)
-        style = parse_style(options)
+        _plan.check_values(options)
+        style = _plan.parse_style(options)
         sheet = Sheet(float(options.get("width", WIDTH_OF_RESULTS)), style)
-        titles = [(0.0, options.get("title", spec.title))]
-        y = sheet.titles(0.0, titles, sheet.width, bold=True) + 0.1 * style.em
-        y = spec.body(sheet, sheet.paragraph(y, [spec.note]) + 0.5 * style.em)
-        sheet.finish(sheet.paragraph(y + 0.3 * style.em, spec.notes) + 0.3 * style.em)
+        sheet.titles([(0.0, options.get("title", spec.title))], sheet.width, bold=True)
+        sheet.y += 0.1 * style.em
+        sheet.paragraph([spec.note])
+        sheet.y += 0.5 * style.em
+        spec.body(sheet)
+        sheet.y += 0.3 * style.em
+        sheet.paragraph(spec.notes)
+        sheet.finish()
     cells, texts = spec.cells, spec.texts
     cells = [each[-2:] for each in (getattr(result, "cells", ()) if cells is None else cells)]
     kind = result.KIND.removesuffix(" study")

@@ -15,14 +15,8 @@ from headscope.patterns import KINDS, head_kinds
 from headscope.record import Generation, Record
 from headscope.views._tray import no_record, parse_entries, records_beside
 from headscope.views.constants import MOST_IN_TRAY
+from headscope.views.figures import _plan
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
-from headscope.views.figures._plan import (
-    OF_ALL_LAYERS,
-    OF_ONE_LAYER,
-    WIDTHS,
-    FigurePlan,
-    parse_options,
-)
 from headscope.views.figures._sheet import MARGIN, Sheet
 from headscope.views.figures._style import ordinal, percent
 
@@ -39,34 +33,35 @@ CLAUSES = {
 """Words for each kind of heads."""
 
 
-def heading(sheet: Sheet, plan: FigurePlan, title: str) -> float:
-    """Title on the left, the model on the right or below it, and of a picture in a row its letter
-    and the kind of its head; give the y where the view begins.
+def heading(sheet: Sheet, plan: _plan.FigurePlan, title: str) -> None:
+    """Write the title on the left, the model on the right or below it, and of a picture in a row
+    its letter and the kind of its head.
     """
     style, em, given = sheet.style, sheet.style.em, plan.options.get("title")
     wanted = title if given is None else " ".join(given.split())
     if not wanted:
-        return 0.35 * em
+        sheet.y = 0.35 * em
+        return
     if sheet.letter:
-        left, y = title_left(sheet, sheet.letter), 0.0
+        left = title_left(sheet, sheet.letter)
         sheet.text(0, 0.6 * em, sheet.letter, bold=True)
         if plan.kind:
             words, look = [(left, CLAUSES[plan.kind])], {"bold": True, "colour": plan.colour}
-            y = sheet.titles(y, words, sheet.width - left, **look)
-        y = sheet.titles(y, [(left, wanted)], sheet.width - left)
-        return max(y, sheet.title_room) + 0.3 * em
-    y = sheet.titles(0.0, [(0.0, wanted)], sheet.width, bold=True)
+            sheet.titles(words, sheet.width - left, **look)
+        sheet.titles([(left, wanted)], sheet.width - left)
+        sheet.y = max(sheet.y, sheet.title_room) + 0.3 * em
+        return
+    sheet.titles([(0.0, wanted)], sheet.width, bold=True)
     model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2], None)
     # A title of the user's own does not say what is shown.
     model = " · ".join(filter(None, [title if given else "", model]))
-    if model:
-        last = sheet.lines(sheet.shown(wanted, None).split(" · "), sheet.width, bold=True)[-1]
-        room = sheet.width - sheet.width_of(last, bold=True) - em
-        if sheet.width_of(model, style.small) <= room:
-            sheet.note(sheet.width, y - 0.75 * em, model, anchor="right")
-        else:
-            y = sheet.paragraph(y, [model])
-    return y + 0.5 * em
+    last = sheet.lines(sheet.shown(wanted, None).split(" · "), sheet.width, bold=True)[-1]
+    room = sheet.width - sheet.width_of(last, bold=True) - em
+    if sheet.width_of(model, style.small) <= room:
+        sheet.note(sheet.width, sheet.y - 0.75 * em, model, anchor="right")
+    else:
+        sheet.paragraph([model])
+    sheet.y += 0.5 * em
 
 
 def title_left(sheet: Sheet, letter: str) -> float:
@@ -74,11 +69,11 @@ def title_left(sheet: Sheet, letter: str) -> float:
     return sheet.width_of(letter, bold=True) + 0.7 * sheet.style.em
 
 
-def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> None:
-    """Draw what the model wrote, write what the figure shows and hides, and end the sheet below."""
+def closing(sheet: Sheet, plan: _plan.FigurePlan, notes: Iterable[str]) -> None:
+    """Draw what the model wrote, write what the figure shows and hides, and end the sheet."""
     notes = [plan.record.changed * (plan.view != "texts"), plan.shown.explanation, *notes]
     if not sheet.letter and (generation := plan.generation) is not None:
-        y = _draw_generation(sheet, generation, y)
+        _draw_generation(sheet, generation)
         likely = sum(rank == 1 for rank in generation.ranks)
         notes += [
             f"below the rule the model wrote: {len(generation)} tokens, {likely} of them the most "
@@ -86,26 +81,26 @@ def closing(sheet: Sheet, plan: FigurePlan, y: float, notes: Iterable[str]) -> N
             f"entropy up to {max(generation.entropies):.1f} nats",
             "the last token written was never read, and has no row",
         ]
-    notes += [WORDS_NOTE] * (plan.shown.combined.words is not None) + list(plan.hiding)
+    notes += [WORDS_NOTE] * (plan.shown.units is not None) + list(plan.hiding)
     if plan.shown.weights and plan.view != "scatter":
         notes += _weights_notes(sheet, plan)
     notes.append("□ stands for a character that no font here can write" * bool(sheet.missing))
     sheet.notes = [note for note in notes if note]
     # The notes of a row of pictures are written once for all of them.
-    y = sheet.paragraph(y, [] if sheet.letter else sheet.notes)
-    sheet.finish(y + 0.3 * sheet.style.em)
+    sheet.paragraph([] if sheet.letter else sheet.notes)
+    sheet.finish()
 
 
-def _weights_notes(sheet: Sheet, plan: FigurePlan) -> Iterator[str]:
+def _weights_notes(sheet: Sheet, plan: _plan.FigurePlan) -> Iterator[str]:
     """Notes about keys that take most of the attention, and about rows that do not sum to 1."""
-    if plan.view in OF_ONE_LAYER and not plan.without:
+    if plan.view in _plan.OF_ONE_LAYER and not plan.without:
         names = []
         for key, part in find_sinks(plan.layer, plan.heads).items():
             if plan.to[key]:
                 names.append(f"{sheet.quoted(plan.stack.key.labels[key])} {percent(part)}")
         if names:
             yield f"keys that take most of the attention: {', '.join(names)}"
-    of_all = plan.view in OF_ALL_LAYERS
+    of_all = plan.view in _plan.OF_ALL_LAYERS
     layers = plan.layers if of_all else (plan.layer,)
     if cut := [layer.not_kept for layer in layers if layer.partial]:
         share, of = sum(cut) / len(cut), "the attention"
@@ -133,30 +128,30 @@ NAMES_ROOM = 11.0
 """Room in millimetres for the names of generated tokens, which are written upright."""
 
 
-def _draw_generation(sheet: Sheet, generation: Generation, y: float) -> float:
-    """Probability and entropy of each written token, below what is drawn; return the next y."""
+def _draw_generation(sheet: Sheet, generation: Generation) -> None:
+    """Probability and entropy of each written token, below what is drawn."""
     style, count = sheet.style, len(generation)
     left = sheet.width_of("probability", style.small) + 0.8 * style.em
     pitch = min(WIDEST * style.em, (sheet.width - left) / count)
-    y += 0.6 * style.em
-    rows = (
-        ("probability", generation.probabilities, 1.0, style.accent),
-        ("entropy", generation.entropies, max(generation.entropies) or 1.0, style.muted),
-    )
-    size, every = sheet.naming(pitch, count)
-    shown = range(0, count, every)
-    names = (sheet.shown(generation.tokens.labels[at]) for at in shown)
-    for name, values, largest, colour in rows:
-        sheet.note(left - 0.5 * style.em, y + TALLEST_BAR / 2, name, anchor="right")
-        axes = sheet.axes((left, y, count * pitch, TALLEST_BAR))
-        axes.bar(range(count), np.clip(np.array(values) / largest, 0, 1), 0.72, color=colour)
+    sheet.y += 0.6 * style.em
+    largest = max(generation.entropies) or 1.0
+    for name, values, colour in (
+        ("probability", np.array(generation.probabilities), style.accent),
+        ("entropy", np.array(generation.entropies) / largest, style.muted),
+    ):
+        sheet.note(left - 0.5 * style.em, sheet.y + TALLEST_BAR / 2, name, anchor="right")
+        axes = sheet.axes((left, sheet.y, count * pitch, TALLEST_BAR))
+        axes.bar(range(count), np.clip(values, 0, 1), 0.72, color=colour)
         axes.axhline(0.0, color=style.faint, linewidth=0.4)
         axes.set(xlim=(-0.5, count - 0.5), ylim=(0, 1))
-        y += TALLEST_BAR + 0.5 * style.em
+        sheet.y += TALLEST_BAR + 0.5 * style.em
     # The tokens stand upright below their bars; only some where they are close.
+    size, every = sheet.naming(pitch, count)
+    names = [sheet.shown(name) for name in generation.tokens.labels[:count:every]]
     look = {"rotation": 90, "size": size, "color": style.ink}
-    axes.set_xticks(shown, [sheet.fitted(name, NAMES_ROOM, size) for name in names], **look)
-    return y + NAMES_ROOM + 0.6 * style.em
+    names = [sheet.fitted(name, NAMES_ROOM, size) for name in names]
+    axes.set_xticks(range(0, count, every), names, **look)
+    sheet.y += NAMES_ROOM + 0.6 * style.em
 
 
 ROW_GAP = 3.0
@@ -168,10 +163,8 @@ OF_ALL = ("theme", "font", "font_size", "colour", "words")
 
 
 def draw_tray(
-    record: Record,
-    options: Mapping[str, Any],
-    drawings: Mapping[str, Callable[[Sheet, FigurePlan], None]],
-) -> tuple[Sheet, FigurePlan]:
+    record: Record, options: Mapping[str, Any], draw: Callable[[Sheet, _plan.FigurePlan], None]
+) -> tuple[Sheet, _plan.FigurePlan]:
     """Draw all pictures of a tray on one sheet; return it with the plan of the first of them.
 
     Raises:
@@ -183,7 +176,7 @@ def draw_tray(
     if isinstance(tray, str) and tray == "kinds":
         tray = clearest_of_each(record)
     entries = _entries(record, tray, options.get("beside"))
-    width = float(options.get("width", WIDTHS["compare"]))
+    width = float(options.get("width", _plan.WIDTHS["compare"]))
     each = (width - ROW_GAP * (len(entries) - 1)) / len(entries)
     common = {"font_size": 5.5} if each < SMALL_TYPE else {}
     common |= {name: options[name] for name in OF_ALL if name in options}
@@ -191,11 +184,11 @@ def draw_tray(
     for of, entry in entries:
         is_held = not isinstance(given, Mapping) or entry.get("quantity") in given
         held = {"quantities": given} if given is not None and is_held else {}
-        plans.append(replace(parse_options(of, {**entry, **common, **held}), width=each))
-    whole, em, top = Sheet(width, plans[0].style), plans[0].style.em, 0.0
-    title = " ".join(str(options.get("title") or "").split())
-    if title:
-        top = whole.titles(top, [(0.0, title)], whole.width, bold=True) + 0.3 * em
+        plans.append(replace(_plan.parse_options(of, {**entry, **common, **held}), width=each))
+    whole, em = Sheet(width, plans[0].style), plans[0].style.em
+    if title := " ".join(str(options.get("title") or "").split()):
+        whole.titles([(0.0, title)], whole.width, bold=True)
+        whole.y += 0.3 * em
     # The pictures begin at one height, that of the longest title.
     room = each - 2 * MARGIN - title_left(whole, "m")
     lines = max(len(whole.lines(plan.where.split(" · "), room)) for plan in plans)
@@ -204,21 +197,20 @@ def draw_tray(
         sheet = Sheet(each, plan.style, whole, letter)
         sheet.narrow = each < SMALL_TYPE
         sheet.title_room = (1.2 * lines + 1.5 * any(plan.kind for plan in plans)) * em
-        drawings[plan.view](sheet, plan)
+        draw(sheet, plan)
         sheets.append(sheet)
         for note in dict.fromkeys(sheet.notes):
             letters.setdefault(note, []).append(letter)
-        if plan.record.model.name:
-            models.setdefault(plan.record.model.name, []).append(letter)
-    notes = (
-        [*models]
-        if len(models) < 2
-        else [f"{', '.join(of)}: {name}" for name, of in models.items()]
-    )
-    for note, of in letters.items():
+        models.setdefault(plan.record.model.name, []).append(letter)
+    models.pop("", None)
+    if len(models) == 1:
+        models = dict.fromkeys(models, plans)
+    notes, top = [], whole.y
+    for note, of in (models | letters).items():
         notes.append(note if len(of) == len(plans) else f"{', '.join(of)}: {note}")
-    y = top + max(sheet.height for sheet in sheets)
-    whole.finish(whole.paragraph(y, notes) + 0.3 * em)
+    whole.y += max(sheet.height for sheet in sheets)
+    whole.paragraph(notes)
+    whole.finish()
     for at, sheet in enumerate(sheets):
         sheet.put(at * (each + ROW_GAP), top + MARGIN, whole)
         whole.missing |= sheet.missing

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from headscope.views.constants import BEND, SPREAD
-from headscope.views.figures._frame import CLAUSES, closing, heading, named_every
+from headscope.views.figures import _style
+from headscope.views.figures._frame import CLAUSES, heading, named_every
 from headscope.views.figures._numbers import even_of, numbers_of, top_share
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import (
-    POINT,
-    counted,
-    parse_hex,
-    percent,
-    short_score,
-    short_weight,
-    text_on,
-)
 
 PITCH, GAP = 1.42, 0.45
 """Height of a token, and the gap between a name and its lines, in units of the font size."""
@@ -53,6 +46,8 @@ class Columns:
         height: height of the longer column.
         pitch: height of one token.
         size: size of the names, in points.
+        every: 1 where all tokens have a name, n where every nth has.
+        line: thickness of a line, in points.
     """
 
     edges: tuple[float, float]
@@ -61,6 +56,8 @@ class Columns:
     height: float
     pitch: float
     size: float
+    every: int
+    line: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +70,7 @@ class LinesOfHeads:
         drawn: whether a line is drawn.
         above: whether only what is above the even share is drawn.
         cut: whether only the strongest are drawn, as many as can be printed.
-        opacity: of each line.
-        power: opacity is ``1 - exp(-gain * size ** gamma)``, of this gain and gamma.
+        opacity: gives that of a line of some size.
     """
 
     values: np.ndarray
@@ -82,32 +78,31 @@ class LinesOfHeads:
     drawn: np.ndarray
     above: bool
     cut: bool
-    opacity: np.ndarray
-    power: tuple[float, float]
+    opacity: Callable[[Any], Any]
 
 
-def draw_head(sheet: Sheet, plan: FigurePlan) -> None:
+def draw_head(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Lines between two columns of tokens; colour is what the head does, opacity its weight."""
-    y = heading(sheet, plan, plan.where)
+    heading(sheet, plan, plan.where)
     if len(plan.maps) > 1:
-        y = _chips(sheet, plan, y)
-    columns, y = _place_columns(sheet, plan, y)
+        _draw_chips(sheet, plan)
+    columns = _place_columns(sheet, plan)
     lines = lines_of(plan, columns)
     _draw_lines(sheet, plan, lines, columns)
-    _, every = sheet.naming(columns.pitch, max(map(len, columns.middles)))
     for side in (0, 1):
-        _write_names(sheet, plan, columns, side, every=every)
-        _readouts(sheet, plan, lines, columns, side=side)
-    y = _samples(sheet, plan, lines, y + 0.7 * plan.style.em)
-    closing(sheet, plan, y, _notes(sheet, plan, lines, every))
+        _write_names(sheet, plan, columns, side)
+        _draw_readouts(sheet, plan, lines, columns, side=side)
+    sheet.y += 0.7 * plan.style.em
+    _draw_samples(sheet, plan, lines)
+    return _notes(sheet, plan, lines, columns.every)
 
 
-def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
+def _draw_chips(sheet: Sheet, plan: FigurePlan) -> None:
     """One numbered square for each head, those of one kind behind each other and before its words,
-    on one line where they fit; return the next y.
+    on one line where they fit.
     """
     em, small, blocks = plan.style.em, plan.style.small, []
-    side = max(1.55 * small * POINT, sheet.widest(["00", *map(str, plan.maps)]) + 0.5 * em)
+    side = max(1.55 * small * _style.POINT, sheet.widest(["00", *map(str, plan.maps)]) + 0.5 * em)
     pitch = side + 0.18 * em
     for kind in dict.fromkeys(plan.kinds.values()):
         heads = [head for head in plan.maps if plan.kinds[head] == kind]
@@ -118,26 +113,24 @@ def _chips(sheet: Sheet, plan: FigurePlan, y: float) -> float:
         blocks += [([head], "", side) for head in heads[: -len(last)]]
         blocks.append((last, words, len(last) * pitch + room))
     places = sheet.flow([width for *_, width in blocks], gap=pitch - side)
-    for (heads, words, _), (left, line) in zip(blocks, places, strict=True):
-        x, middle = left, y + (line + 0.5) * 1.8 * em
+    for (heads, words, _), (x, line) in zip(blocks, places, strict=True):
+        middle = sheet.y + (line + 0.5) * 1.8 * em
         for head in heads:
             fill = plan.colours[head]
-            sheet.rect(x, middle - side / 2, side, side, fill=fill, round=0.24 * side)
-            look = {"size": small, "colour": text_on(parse_hex(fill)), "anchor": "center"}
-            sheet.text(x + side / 2, middle, str(head), **look)
-            x += pitch
+            sheet.rect(x, middle - side / 2, side, side, facecolor=fill, round=0.24 * side)
+            ink = _style.text_on(_style.parse_hex(fill))
+            sheet.text(x + side / 2, middle, str(head), size=small, colour=ink, anchor="center")
+            x += pitch  # noqa: PLW2901 - the next square
         sheet.note(x + 0.32 * em, middle, words)
-    return y + (places[-1][1] + 1) * 1.8 * em + 0.3 * em
+    sheet.y += (places[-1][1] + 1) * 1.8 * em + 0.3 * em
 
 
-def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, float]:
-    """Place the columns below y, with room for bars where a token is chosen, and write their
-    titles; return the next y too.
-    """
-    style, sides = plan.style, (plan.stack.query, plan.stack.key)
+def _place_columns(sheet: Sheet, plan: FigurePlan) -> Columns:
+    """Place the columns, with room for bars where a token is chosen, and write their titles."""
+    style, sides, y = plan.style, (plan.stack.query, plan.stack.key), sheet.y
     em, small, most = style.em, style.small, max(map(len, sides))
-    pitch = min(PITCH * em, TALLEST / most)
-    (size, _), gap = sheet.naming(pitch), GAP * em
+    pitch, gap = min(PITCH * em, TALLEST / most), GAP * em
+    size, every = sheet.naming(pitch, most)
     words = ("from", "to") if sheet.narrow else ("from (query)", "to (key)")
     names = []
     for tokens, title in zip(sides, words, strict=True):
@@ -151,14 +144,16 @@ def _place_columns(sheet: Sheet, plan: FigurePlan, y: float) -> tuple[Columns, f
     bars = _bar_width(sheet) + sheet.width_of("<.001", small) + gap
     left = margin + names[0] + gap + bars * (plan.key is not None)
     right = sheet.width - margin - names[1] - gap - bars * (plan.query is not None)
-    top = y + 1.5 * em
     sheet.note(left - gap, y + 0.75 * em, words[0], anchor="right")
     sheet.note(right + gap, y + 0.75 * em, words[1])
     # The shorter column stands in the middle of the longer one.
     counts = [np.arange(len(of)) + (most - len(of)) / 2 + 0.5 for of in sides]
-    middles = [top + count * pitch for count in counts]
-    columns = Columns((left, right), (names[0], names[1]), middles, most * pitch, pitch, size)
-    return columns, top + columns.height
+    middles = [y + 1.5 * em + count * pitch for count in counts]
+    sheet.y += 1.5 * em + most * pitch
+    wide = (0.056, 0.07)[len(plan.maps) == 1]
+    line = float(np.clip(wide * pitch / _style.POINT, 0.3, 1.2))
+    edges, both = (left, right), (names[0], names[1])
+    return Columns(edges, both, middles, most * pitch, pitch, size, every, line)
 
 
 def _bar_width(sheet: Sheet) -> float:
@@ -166,9 +161,7 @@ def _bar_width(sheet: Sheet) -> float:
     return min(14.0, 0.1 * sheet.width)
 
 
-def _write_names(
-    sheet: Sheet, plan: FigurePlan, columns: Columns, side: int, *, every: int
-) -> None:
+def _write_names(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> None:
     """Write every nth token of a side, a line between the prompt and what the model wrote, and a
     thin line and a letter next to each text of a pair.
     """
@@ -177,7 +170,7 @@ def _write_names(
     x, anchor = columns.edges[side] + (2 * side - 1) * GAP * style.em, ("right", "left")[side]
     for position in range(len(tokens)):
         # The chosen token always has its name, however close tokens are.
-        if position % every and position != chosen:
+        if position % columns.every and position != chosen:
             continue
         look = {"size": columns.size, "anchor": anchor, "bold": chosen == position}
         if not takes_part[side][position] or chosen not in (None, position):
@@ -186,23 +179,21 @@ def _write_names(
     first = plan.first_written(tokens)
     if first is not None:
         start, y = x if side else x - room, middles[first] - columns.pitch / 2
-        sheet.line((start, start + room), (y, y), colour=style.accent, line=0.9)
-    if {*tokens.segments} == {0, 1}:
-        _brackets(sheet, plan, columns, side)
+        sheet.line((start, start + room), (y, y), style.accent, 0.9)
+    _draw_brackets(sheet, columns, side, tokens.segments)
 
 
-def _brackets(sheet: Sheet, plan: FigurePlan, columns: Columns, side: int) -> None:
-    style, tokens = plan.style, getattr(plan.stack, SIDES[side])
-    middles, half = columns.middles[side], 0.4 * columns.pitch
-    inset = (0.3 if sheet.narrow else 0.95) * style.em
+def _draw_brackets(sheet: Sheet, columns: Columns, side: int, segments: Sequence[int]) -> None:
+    """A thin line and a letter next to each text of a pair."""
+    em, middles, half = sheet.style.em, columns.middles[side], 0.4 * columns.pitch
+    inset = (0.3 if sheet.narrow else 0.95) * em
     x, outer = (sheet.width - inset, sheet.width) if side else (inset, 0.0)
-    changes = np.flatnonzero(np.diff(tokens.segments)) + 1
-    for start, end in pairwise([0, *changes.tolist(), len(tokens)]):
+    changes = (np.flatnonzero(np.diff(segments)) + 1).tolist()
+    for start, end in pairwise([0, *changes, len(segments)] if changes else ()):
         ends = (middles[start] - half, middles[end - 1] + half)
-        sheet.line((x, x), ends, colour=style.edge, line=0.6)
-        if not sheet.narrow:
-            letter = "AB"[tokens.segments[start]]
-            sheet.note(outer, sum(ends) / 2, letter, anchor=("left", "right")[side])
+        sheet.line((x, x), ends, sheet.style.edge, 0.6)
+        letter = "AB"[segments[start]] * (not sheet.narrow)
+        sheet.note(outer, sum(ends) / 2, letter, anchor=("left", "right")[side])
 
 
 def lines_of(plan: FigurePlan, columns: Columns) -> LinesOfHeads:
@@ -222,26 +213,23 @@ def lines_of(plan: FigurePlan, columns: Columns) -> LinesOfHeads:
         sizes *= np.arange(sizes.shape[2]) == plan.key
     largest = sizes.max(initial=0.0) or 1.0
     # The gain gives every figure the same mean darkness: one head or twelve, 20 tokens or 128.
-    coverage = sizes.sum() * _thickness(plan, columns) * POINT / columns.height
+    coverage = sizes.sum() * columns.line * _style.POINT / columns.height
     gain, gamma = 2.8 if plan.shown.weights else 2.8 / largest, 1.0
     if focus:
         gain, gamma = min(12.0, 2.2 / largest**0.85), 0.85
     elif coverage > 0:
         gain = float(min(gain, (0.55 if plan.style.dark else 0.68) / coverage))
-    opacity = 1 - np.exp(-gain * sizes**gamma)
-    drawn = (opacity >= FAINTEST) & (sizes > 0)
+
+    def opacity(size: Any) -> Any:
+        return 1 - np.exp(-gain * size**gamma)
+
+    drawn = (opacity(sizes) >= FAINTEST) & (sizes > 0)
     if share is not None:
         drawn &= top_share(sizes, share)
     cut = share is None and not focus and int(drawn.sum()) > BUDGET
     if cut:
         drawn &= sizes > np.sort(sizes[drawn])[-BUDGET - 1]
-    return LinesOfHeads(values, sizes, drawn, above, cut, opacity, (gain, gamma))
-
-
-def _thickness(plan: FigurePlan, columns: Columns) -> float:
-    """Thickness of a line in points."""
-    wide = 0.07 if len(plan.maps) == 1 else 0.056
-    return float(np.clip(wide * columns.pitch / POINT, 0.3, 1.2))
+    return LinesOfHeads(values, sizes, drawn, above, cut, opacity)
 
 
 def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, columns: Columns) -> None:
@@ -249,47 +237,48 @@ def _draw_lines(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, columns: Co
     starts, ends = columns.middles
     # Boundaries are half-way between two levels on a logarithmic scale, as the levels are spaced.
     bounds = LEVELS[1:] / np.sqrt(LEVELS[1] / LEVELS[0])
-    level = np.digitize(lines.opacity, bounds)
+    level = np.digitize(lines.opacity(lines.sizes), bounds)
     along = np.linspace(*columns.edges, 4)
     # `(1 - BEND) u + BEND u² (3 - 2 u)` is a cubic and so a Bézier curve exactly.
     rise = np.array([0, (1 - BEND) / 3, (2 + BEND) / 3, 1])
-    thickness = _thickness(plan, columns)
     for index, head in enumerate(plan.maps):
         port = ((index + 0.5) / len(plan.maps) - 0.5) * SPREAD * columns.pitch
-        for negative in (False, True):
-            chosen = lines.drawn[index] & ((lines.values[index] < 0) == negative)
+        look: dict[str, Any] = {"edgecolor": plan.colours[head], "linewidth": columns.line}
+        for style in ("solid", (0, (3, 2))):
+            chosen = lines.drawn[index] & ((lines.values[index] < 0) == (style != "solid"))
             for step in np.unique(level[index][chosen]):
                 query, key = np.nonzero(chosen & (level[index] == step))
                 first, last = starts[query, None] + port, ends[key, None] + port
                 heights = first + (last - first) * rise
                 points = np.stack([np.broadcast_to(along, heights.shape), heights], axis=-1)
-                look = {"colour": plan.colours[head], "line": thickness, "dashed": negative}
-                opacity, layer = float(LEVELS[step]), 1 + step / len(LEVELS)
-                sheet.curves(points, opacity=opacity, layer=layer, **look)
+                look |= {"alpha": float(LEVELS[step]), "zorder": 1 + step / len(LEVELS)}
+                sheet.curves(points, linestyle=style, **look)
 
 
-def _samples(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, y: float) -> float:
+def _draw_samples(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads) -> None:
     """Draw sample lines as dark as in the figure, of round weights or of parts of the largest
-    number; return the next y.
+    number.
     """
     style, size, largest = plan.style, plan.style.small, lines.sizes.max(initial=0.0)
-    marks = [(part * largest, short_score(part * largest)) for part in (0.1, 0.25, 0.5, 1.0)]
+    marks = [part * largest for part in (0.1, 0.25, 0.5, 1.0)]
     if plan.shown.weights:
-        marks = [(mark, short_weight(mark)) for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+        marks = [mark for mark in SAMPLES if mark <= 1.2 * largest][-5:]
+    short = _style.short_weight if plan.shown.weights else _style.short_score
+    length = 3.0 if sheet.narrow else 4.8
     colour = plan.colours[plan.maps[0]] if len(plan.maps) == 1 else style.ink
-    (gain, gamma), length = lines.power, 3.0 if sheet.narrow else 4.8
 
     def sample(sheet: Sheet, mark: float, x: float, middle: float) -> None:
         points = np.array([[[x + (step / 3 - 0.5) * length, middle] for step in range(4)]])
-        opacity = float(1 - np.exp(-gain * mark**gamma))
-        sheet.curves(points, colour=colour, line=1.1, opacity=opacity, layer=2)
+        opacity = float(lines.opacity(mark))
+        sheet.curves(points, edgecolor=colour, linewidth=1.1, alpha=opacity, zorder=2)
 
-    sheet.note(0, y + 0.75 * style.em, plan.shown.label)
+    sheet.note(0, sheet.y + 0.75 * style.em, plan.shown.label)
     left = sheet.width_of(plan.shown.label, size) + 0.9 * style.em
-    return sheet.legend(marks[-2 * sheet.narrow :], y, sample, x=left, side=length)
+    named = [(mark, short(mark)) for mark in marks[-2 * sheet.narrow :]]
+    sheet.legend(named, sample, x=left, side=length)
 
 
-def _readouts(
+def _draw_readouts(
     sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, columns: Columns, *, side: int
 ) -> None:
     """Draw a bar and a number, the mean of the heads, at each token linked to the chosen one."""
@@ -311,16 +300,16 @@ def _readouts(
     for part, end, head in zip(parts[:, tokens], ends, plan.maps, strict=True):
         look = {"height": 0.5 * columns.pitch, "color": plan.colours[head]}
         axes.barh(middles[tokens], part, left=end - part, **look)
+    look = {"size": min(style.small, columns.size), "colour": style.muted, "anchor": anchor}
     for token in tokens:
-        at, words = (start + sign * (long + gap), middles[token]), plan.shown.words(means[token])
-        size = min(style.small, columns.size)
-        sheet.text(*at, words, size=size, colour=style.muted, anchor=anchor)
+        words = plan.shown.words(means[token])
+        sheet.text(start + sign * (long + gap), middles[token], words, **look)
 
 
-def _notes(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, every: int) -> Sequence[str]:
+def _notes(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, every: int) -> list[str]:
     total = np.abs(np.nan_to_num(lines.values)).sum()
-    part = percent(float(lines.sizes[lines.drawn].sum() / total) if total else 0.0)
-    count = counted(int(lines.drawn.sum()), "line")
+    part = _style.percent(float(lines.sizes[lines.drawn].sum() / total) if total else 0.0)
+    count = _style.counted(int(lines.drawn.sum()), "line")
     notes = [f"{count}, {part} of {plan.shown.mass} of {plan.of_heads}"]
     for side, words in (("query", "from"), ("key", "to")):
         if getattr(plan, side) is not None:

@@ -12,20 +12,8 @@ import numpy as np
 
 from headscope.errors import FigureError
 from headscope.patterns import CLASSES, MEASURES, Groups, Heads
-from headscope.views.figures import charts
+from headscope.views.figures import _heads_plane, charts
 from headscope.views.figures._figure import Spec, specified
-from headscope.views.figures._heads_plane import (
-    axes_of,
-    axis_values,
-    draw_by_measures,
-    draw_labels,
-    draw_map,
-    label_colours,
-    label_notes,
-    rarest_labels,
-    shows_candidates,
-)
-from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import head_greys, parse_hex, text_on, two_digits
 
@@ -82,23 +70,22 @@ def heads_figure(
     notes, texts = ["one text gives no label: what it shows"], "1 text: no evidence for others"
     if result.texts != 1:
         notes, texts = [], f"{result.texts} texts"
-    if shows_candidates(result):
+    if _heads_plane.shows_candidates(result):
         notes.append("no label holds: candidates, on too few texts to tell")
     if is_maps:
         notes = [ROWS_ARE_LAYERS, *(notes or ["a dot: the label holds"])]
-    notes += label_notes(result)
+    notes += _heads_plane.label_notes(result)
 
-    def draw(sheet: Sheet, y: float) -> float:
-        plain = sheet.style.masked if is_maps else sheet.style.faint
+    def draw(sheet: Sheet) -> None:
         if axes is not None:
-            y = draw_by_measures(sheet, result, axes, y)
-        else:
-            if is_maps:
-                y = _maps(sheet, result, show, y)
-            # By default where distances were added up for the map.
-            if result.tally.distances is not None if mds is None else mds:
-                y = draw_map(sheet, result, y)
-        return draw_labels(sheet, result, y, plain=plain)
+            _heads_plane.draw_by_measures(sheet, result, axes)
+        if is_maps:
+            _maps(sheet, result, show)
+        # By default where distances were added up for the map.
+        if axes is None and (result.tally.distances is not None if mds is None else mds):
+            _heads_plane.draw_map(sheet, result)
+        plain = sheet.style.masked if is_maps else sheet.style.faint
+        _heads_plane.draw_labels(sheet, result, plain=plain)
 
     if classes is not False:
         bars, notes = _class_bars(result, classes)
@@ -175,10 +162,10 @@ def groups_figure(groups: Groups) -> Spec:
         neurons[name] = charts.Row({"neurons that carry a query's score": many})
         fixed[name] = charts.Row({"fixed: Jaccard above chance": alike})
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         most, least = charts.ends_of([*neurons.values()])[1], charts.ends_of([*fixed.values()])[0]
-        y = charts.draw_dots(sheet, y, neurons, ends=(0.0, max(1.0, 1.05 * most)))
-        return charts.draw_dots(sheet, y, fixed, ends=(least, 1.0))
+        charts.draw_dots(sheet, neurons, ends=(0.0, max(1.0, 1.05 * most)))
+        charts.draw_dots(sheet, fixed, ends=(least, 1.0))
 
     return Spec(
         title="Neurons that carry heads, by label",
@@ -192,14 +179,14 @@ def groups_figure(groups: Groups) -> Spec:
     )
 
 
-def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -> float:
-    """Small maps side by side: labels, patterns and measures; return the next y."""
-    known, label = axes_of(result, of_maps=True), rarest_labels(result)
-    colours = label_colours(result, sheet)
+def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None) -> None:
+    """Small maps side by side: labels, patterns and measures."""
+    known, label = _heads_plane.axes_of(result, of_maps=True), _heads_plane.rarest_labels(result)
+    colours = _heads_plane.label_colours(result, sheet)
     shown = (colours.get(label.get(cell, ""), sheet.style.masked) for cell in result.cells)
     panels = {"label": (np.array([*map(parse_hex, shown)]), [False] * len(result.cells), "")}
     for name in known if show is None else show:
-        panels[name] = _panel(sheet, result, name, axis_values(known, name, "to draw"))
+        panels[name] = _panel(sheet, result, name, _heads_plane.axis_values(known, name, "to draw"))
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     rows, columns = zip(*((layers.index(layer), head) for layer, head in result.cells), strict=True)
     maps = []
@@ -210,7 +197,7 @@ def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None, y: float) -
         dots = np.zeros(shape, bool)
         grid[rows, columns], dots[rows, columns] = rgb, holds
         maps.append(charts.Cells(title=name, note=scale, names=layers, rgb=grid, dots=dots))
-    return draw_panels(sheet, y, maps, least=PANEL)
+    charts.draw_panels(sheet, maps, least=PANEL)
 
 
 def _panel(
@@ -257,20 +244,22 @@ def _class_bars(
     return bars, notes
 
 
-def _draw_classes(sheet: Sheet, y: float, bars: Mapping[str, Mapping[str, float]]) -> float:
-    """A stacked bar from 0 to 100 % for each, each part with its number; return the next y."""
+def _draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]]) -> None:
+    """A stacked bar from 0 to 100 % for each, each part with its number."""
     style, names = sheet.style, list(CLASSES)
     colours = CLASS_COLOURS if style.colour else head_greys(len(names), dark=style.dark)
     side = min(0.4 * sheet.width, max(map(sheet.width_of, bars))) + 0.8 * style.em
-    y = sheet.legend(list(zip(colours, names, strict=True)), y, x=side) + 0.6 * style.em
+    sheet.legend(list(zip(colours, names, strict=True)), x=side)
+    sheet.y += 0.6 * style.em
     levels, room = [], sheet.width - side
     for name in bars:
-        y += BEFORE_ALL * (name == "all")
-        sheet.text(side - 0.6 * style.em, y + BAR / 2, sheet.fitted(name, side), anchor="right")
-        levels.append(y + BAR / 2)
-        y += BAR + GAP
-    axes, left = sheet.axes((side, 0.0, room, y)), np.zeros(len(bars))
-    axes.set(xlim=(0, 1), ylim=(y, 0))
+        sheet.y += BEFORE_ALL * (name == "all")
+        levels.append(sheet.y + BAR / 2)
+        name = sheet.fitted(name, side)  # noqa: PLW2901 - what is written of it
+        sheet.text(side - 0.6 * style.em, levels[-1], name, anchor="right")
+        sheet.y += BAR + GAP
+    axes, left = sheet.axes((side, 0.0, room, sheet.y)), np.zeros(len(bars))
+    axes.set(xlim=(0, 1), ylim=(sheet.y, 0))
     for of, colour in zip(names, colours, strict=True):
         shares = np.array([each[of] for each in bars.values()])
         parts = axes.barh(levels, shares, BAR, left, color=colour, edgecolor=style.paper, lw=0.6)
@@ -280,4 +269,4 @@ def _draw_classes(sheet: Sheet, y: float, bars: Mapping[str, Mapping[str, float]
         look = {"size": style.small, "color": text_on(parse_hex(colour))}
         axes.bar_label(parts, words, label_type="center", family=style.families, **look)
         left += shares
-    return y + 0.4 * style.em
+    sheet.y += 0.4 * style.em

@@ -14,7 +14,7 @@ from headscope.errors import FigureError
 from headscope.measures import stress
 from headscope.patterns import CLASSES, MEASURES, Heads
 from headscope.views.figures import charts
-from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._frame import heading
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import POINT, counted
@@ -38,24 +38,24 @@ Cell = tuple[int, int]
 Point = tuple[float, float]
 
 
-def draw_scatter(sheet: Sheet, plan: FigurePlan) -> None:
+def draw_scatter(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Draw a dot for each head in the colour of its label, with a ring around chosen heads."""
     evidence, options = plan.options["evidence"], plan.options
     axes = (options.get("x", "distance"), options.get("y", "entropy"))
     title = f"{counted(len(evidence.cells), 'head')} over {counted(evidence.texts, 'text')}"
-    y = heading(sheet, plan, title)
+    heading(sheet, plan, title)
     chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
     if axes[0] == MAP:
-        y = draw_map(sheet, evidence, y, chosen=chosen)
+        draw_map(sheet, evidence, chosen=chosen)
     else:
-        y = draw_by_measures(sheet, evidence, axes, y, chosen=chosen)
-    y = draw_labels(sheet, evidence, y, plain=plan.style.faint)
-    told = {
-        "seen on one text only, which is no evidence for others": evidence.texts == 1,
-        "candidates only: too few texts to tell": shows_candidates(evidence),
-        "rings: the chosen heads": bool(chosen),
-    }
-    closing(sheet, plan, y, [*label_notes(evidence), *(note for note, of in told.items() if of)])
+        draw_by_measures(sheet, evidence, axes, chosen=chosen)
+    draw_labels(sheet, evidence, plain=plan.style.faint)
+    return [
+        *label_notes(evidence),
+        "seen on one text only, which is no evidence for others" * (evidence.texts == 1),
+        "candidates only: too few texts to tell" * shows_candidates(evidence),
+        "rings: the chosen heads" * bool(chosen),
+    ]
 
 
 def rarest_labels(result: Heads) -> dict[Cell, str]:
@@ -117,9 +117,9 @@ def axis_values(
 
 
 def draw_by_measures(
-    sheet: Sheet, result: Heads, axes: tuple[str, str], y: float, *, chosen: Collection[Cell] = ()
-) -> float:
-    """Heads by two of their measures, with ticks and titles; return the next y."""
+    sheet: Sheet, result: Heads, axes: tuple[str, str], *, chosen: Collection[Cell] = ()
+) -> None:
+    """Heads by two of their measures, with ticks and titles."""
     style, line = sheet.style, 1.35 * sheet.style.em
     there = axes_of(result)
     values = np.stack([axis_values(there, name) for name in axes], axis=1)
@@ -130,52 +130,55 @@ def draw_by_measures(
     # All heads may have the same value: the axis then still needs a length.
     room = 0.06 * (high - low)
     room = np.where(room > 0, room, 0.5 * np.maximum(np.abs(high), 1e-6))
-    left, right, top = 3.2 * style.em, sheet.width - DOT, y + 1.15 * line
-    bottom = top + min(0.62 * (right - left), TALLEST)
-    ends = np.stack([low - room, high + room], axis=1)
-    units = (f", {MEASURES[name].unit}" if name in MEASURES else "" for name in axes)
+    low, high = low - room, high + room
+    left, right, top = 3.2 * style.em, sheet.width - DOT, sheet.y + 1.15 * line
+    wide, tall = right - left, min(0.62 * (right - left), TALLEST)
+    units = [f", {MEASURES[name].unit}" if name in MEASURES else "" for name in axes]
     titles = [sheet.shown(name) + unit.rstrip(", ") for name, unit in zip(axes, units, strict=True)]
-    sheet.note(0, y + line / 2, titles[1])
-    box = (left, top, right - left, bottom - top)
-    charts.draw_grid(sheet, box, tuple(ends[1]), _tick, level=True, has_zero=False)
-    charts.draw_grid(sheet, box, tuple(ends[0]), _tick, has_zero=False)
-    below = bottom + 0.9 * style.em
-    sheet.note(right, below + line, titles[0], anchor="right")
-    parts = (values - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
-    points = np.array([left, bottom]) + parts * [right - left, top - bottom]
+    sheet.note(0, sheet.y + line / 2, titles[1])
+    for axis in (1, 0):
+        ends, box = (low[axis], high[axis]), (left, top, wide, tall)
+        charts.draw_grid(sheet, box, ends, _tick, level=axis == 1, has_zero=False)
+    sheet.y = top + tall + 0.9 * style.em
+    sheet.note(right, sheet.y + line, titles[0], anchor="right")
+    sheet.y += 1.8 * line
+    points = np.array([left, top + tall]) + (values - low) / (high - low) * [wide, -tall]
     dots = {result.cells[at]: tuple(points[at].tolist()) for at in np.flatnonzero(known)}
     _dots(sheet, result, dots, chosen, between=(left, right))
     note = f"{(~known).sum()} heads have no such number and are left out"
-    return sheet.paragraph(below + 1.8 * line, [] if known.all() else [note])
+    sheet.paragraph([] if known.all() else [note])
 
 
-def draw_map(sheet: Sheet, result: Heads, y: float, *, chosen: Collection[Cell] = ()) -> float:
-    """All heads, like heads close together (Clark et al. 2019, section 6); return the next y."""
-    style, plane, middle = sheet.style, result.map, y + 0.6 * sheet.style.em
+def draw_map(sheet: Sheet, result: Heads, *, chosen: Collection[Cell] = ()) -> None:
+    """All heads, like heads close together (Clark et al. 2019, section 6)."""
+    style, plane, middle = sheet.style, result.map, sheet.y + 0.6 * sheet.style.em
     title = "map of all heads"
     sheet.text(0, middle, title)
     apart = f"like heads close together, {result.texts} texts"
     words = f"{apart}; stress {stress(result.distances, plane):.2f}"
     if sheet.width_of(title) + sheet.width_of(words, style.small) > sheet.width:
-        y = sheet.paragraph(y + 1.2 * style.em, [words]) - 1.2 * style.em
+        sheet.y += 1.2 * style.em
+        sheet.paragraph([words])
+        sheet.y += 0.6 * style.em
     else:
         sheet.note(sheet.width, middle, words, anchor="right")
-    top = y + 1.8 * style.em
+        sheet.y += 1.8 * style.em
     low, span = plane.min(axis=0), np.maximum(np.ptp(plane, axis=0), 1e-9)
     room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
     scale = min(room / span[0], TALLEST / span[1])
     left = (room - scale * span[0]) / 2 + 2 * DOT
-    points = np.array([left, top + DOT]) + scale * (plane - low)
+    points = np.array([left, sheet.y + DOT]) + scale * (plane - low)
     dots = dict(zip(result.cells, map(tuple, points.tolist()), strict=True))
     _dots(sheet, result, dots, chosen, between=(0.0, sheet.width))
-    return top + scale * span[1] + 2 * DOT + 0.6 * style.em
+    sheet.y += scale * span[1] + 2 * DOT + 0.6 * style.em
 
 
-def draw_labels(sheet: Sheet, result: Heads, y: float, *, plain: str) -> float:
-    """What the colours of labels mean, that of no label too; return the next y."""
+def draw_labels(sheet: Sheet, result: Heads, *, plain: str) -> None:
+    """What the colours of labels mean, that of no label too."""
     counts, colours = Counter(rarest_labels(result).values()), label_colours(result, sheet)
     entries = [(of, f"{sheet.shown(name)} ({counts[name]})") for name, of in colours.items()]
-    return sheet.legend([*entries, (plain, "no label")], y) + 0.2 * sheet.style.em
+    sheet.legend([*entries, (plain, "no label")])
+    sheet.y += 0.2 * sheet.style.em
 
 
 def label_notes(result: Heads) -> list[str]:
@@ -199,9 +202,9 @@ def _dots(
     counts, high = Counter(labels.values()), style.small * POINT
     for cell, (x, y) in points.items():
         fill = colours.get(labels.get(cell, ""), style.faint)
-        sheet.dot(x, y, DOT, fill=fill, edge=style.paper, line=0.3)
+        sheet.dot(x, y, DOT, facecolor=fill, edgecolor=style.paper, linewidth=0.3)
         if cell in chosen:
-            sheet.dot(x, y, RING, edge=style.ink, line=0.8, layer=4)
+            sheet.dot(x, y, RING, edgecolor=style.ink, linewidth=0.8, zorder=4)
     taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
 
     def order(cell: Cell) -> tuple[bool, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from headscope.comparison import Comparison, Effect
 from headscope.errors import FigureError
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
-from headscope.views.figures._panels import Panel, draw_panels
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import Scale, counted, parse_hex, short_change, two_digits
+from headscope.views.figures._style import Scale, counted, short_change, two_digits
 
 BY = {"weight": "by weight  a", "norm": "by norm  ‖a f(x)‖"}
 STATES = {"output": "the state that writes a word", "input": "the state that reads it"}
@@ -50,17 +48,16 @@ def ablation_figure(ablation: Any) -> Spec:
     if ablation.of_layers.any():
         notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         scale = sheet.style.score_scale(largest, power=1.0)
         for stack in ablation.stacks:
-            y = draw_panels(sheet, y, _ablated_stack(sheet, ablation, stack, scale), least=9.0)
+            charts.draw_panels(sheet, _ablated_stack(sheet, ablation, stack, scale), least=9.0)
         # One number where nothing changed.
         ends = [(0.0, -largest), (1.0, largest)] if largest > 0 else []
         marks = [(at, short_change(ablation.baseline + end, largest)) for at, end in ends]
         marks.insert(1, (0.5, f"intact {short_change(ablation.baseline, largest)}"))
-        if ablation.of_layers.all():
-            return y
-        return charts.colour_bar(sheet, scale, ablation.metric, y=y, ticks=marks)
+        if not ablation.of_layers.all():
+            charts.colour_bar(sheet, scale, ablation.metric, ticks=marks)
 
     return Spec(
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
@@ -71,38 +68,38 @@ def ablation_figure(ablation: Any) -> Spec:
     )
 
 
-def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> list[Panel]:
+def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> list[charts.Panel]:
     """The map of one stack, and a bar for each layer on both sides of the intact score."""
     style, named = sheet.style, f"{stack}, " * (len(ablation.stacks) > 1)
     grid, layers = ablation.grid(stack=stack), ablation.layers_of(stack)
-    panels: list[Panel] = []
+    panels: list[charts.Panel] = []
     if grid.size:
         marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
         title = f"{named}without one head"
         panels.append(charts.Cells(title=title, names=layers, rgb=scale.rgb(grid), **marks))
     places = {cell: row for row, cell in enumerate(ablation.cells) if cell[0] == stack}
-    whole = {layer: places[stack, layer, -1] for layer in layers if (stack, layer, -1) in places}
-    if whole:
-        largest, rows = float(np.abs(ablation.change[[*whole.values()]]).max()), []
-        for row in map(whole.get, layers):
-            if row is None:
-                rows.append(charts.Row({}))
-                continue
+    whole = [places.get((stack, layer, -1)) for layer in layers]
+    known = [row for row in whole if row is not None]
+    if not known:
+        return panels
+    largest, rows = float(np.abs(ablation.change[known]).max()), []
+    for row in whole:
+        rows.append(charts.Row({}))
+        if row is not None:
             value = float(ablation.change[row])
             words = short_change(value, largest) + " •" * bool(ablation.significant[row])
-            rows.append(charts.Row({value < 0: (value, *ablation.intervals[row])}, words))
-        ends = charts.ends_of(rows)
-        panels.append(
-            charts.RowMarks(
-                title=f"{named}without the whole layer",
-                under=f"change; intact {short_change(ablation.baseline, max(-ends[0], ends[1]))}",
-                names=layers,
-                rows=rows,
-                looks={False: (style.positive, "bar"), True: (style.negative, "bar")},
-                ends=ends,
-            )
-        )
-    return panels
+            rows[-1] = charts.Row({value < 0: (value, *ablation.intervals[row])}, words)
+    ends = charts.ends_of(rows)
+    intact = short_change(ablation.baseline, max(-ends[0], ends[1]))
+    bars = charts.RowMarks(
+        title=f"{named}without the whole layer",
+        under=f"change; intact {intact}",
+        names=layers,
+        rows=rows,
+        looks={False: (style.positive, "bar"), True: (style.negative, "bar")},
+        ends=ends,
+    )
+    return [*panels, bars]
 
 
 @specified("alignment study")
@@ -142,21 +139,22 @@ def alignment_figure(study: Any) -> Spec:
         layers = ", ".join(map(str, study.refused))
         notes.append(f"no norms of layer{'s' * (len(study.refused) > 1)} {layers}")
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         # Rates lie between 0 and 1, so this is the largest difference that can occur: all studies
         # with one baseline share their colours. Fewer errors than the diagonal are above 0.
         scale = sheet.style.score_scale(max(baseline, 1 - baseline), power=1.0)
         # A filled dot for weights, a square of paper for norms.
         looks = {"weight": (sheet.style.ink, "dot"), "norm": (sheet.style.ink, "square")}
         for state, words in STATES.items():
-            sheet.text(0.0, y + 0.6 * sheet.style.em, f"{state}: {words}")
+            sheet.text(0.0, sheet.y + 0.6 * sheet.style.em, f"{state}: {words}")
+            sheet.y += 1.4 * sheet.style.em
             panels = _aligned_state(study, state, scale, looks)
-            y = draw_panels(sheet, y + 1.4 * sheet.style.em, panels, least=2.0, gap=0.8)
+            charts.draw_panels(sheet, panels, least=2.0, gap=0.8)
         marks = [(0.0, "0"), (baseline, f"{100 * baseline:.0f}"), (1.0, "100")]
         values, words = baseline - np.linspace(0, 1, 256), f"error rate, % (diagonal {marks[1][1]})"
-        y = charts.colour_bar(sheet, scale, words, y=y, ticks=marks, values=values)
+        charts.colour_bar(sheet, scale, words, ticks=marks, values=values)
         legend = [(look, f"all heads together, {BY[by]}") for by, look in looks.items()]
-        return sheet.legend(legend, y, charts.draw_mark)
+        sheet.legend(legend, charts.draw_mark)
 
     return Spec(
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
@@ -169,45 +167,36 @@ def alignment_figure(study: Any) -> Spec:
 
 def _aligned_state(
     study: Any, state: str, scale: Scale, looks: dict[Any, charts.Look]
-) -> list[Panel]:
+) -> list[charts.Panel]:
     """The maps of one state, the heads and all heads of a layer together, each with its own best
     cell; and a mark for each of weight and norm, with the diagonal.
     """
-    panels: list[Panel] = []
+    panels: list[charts.Panel] = []
     rows = [charts.Row({}) for _ in study.layers]
     for by in looks:
-        rates, known = study.error_rates(by, state), {"names": study.layers}
+        rates = study.error_rates(by, state)
         if np.isnan(rates).all():
             continue
-        for part in (rates[:, :-1], rates[:, -1:]):
-            hidden, words = np.isnan(part), {}
+        for title, part in ((BY[by], rates[:, :-1]), ("", rates[:, -1:])):
+            look: dict[str, Any] = {"title": title, "names": study.layers}
+            look["hidden"] = hidden = np.isnan(part)
             best = [] if hidden.all() else [divmod(int(np.nanargmin(part)), part.shape[1])]
-            for row, column in np.argwhere(~hidden).tolist():
-                words[row, column] = f"{100 * part[row, column]:.0f}"
-            look: dict[str, Any] = {
-                "rgb": scale.rgb(study.baseline - part),
-                "hidden": hidden,
-                "frames": best,
-            }
-            look["below"] = (
-                range(part.shape[1]) if part.shape[1] > 1 or part is not rates else ["all"]
-            )
-            panels.append(charts.Cells(title=BY[by], words=words, **look, **known))
-        panels[-1] = replace(panels[-1], title="", below=["all"])
+            places = map(tuple, np.argwhere(~hidden).tolist())
+            look["words"] = {place: f"{100 * part[place]:.0f}" for place in places}
+            look["below"] = range(part.shape[1]) if title else ["all"]
+            panels.append(charts.Cells(rgb=scale.rgb(study.baseline - part), frames=best, **look))
         for row, rate, ends in zip(rows, rates, study.intervals(by, state), strict=True):
             row.values[by] = (rate[-1], *ends[-1])
-    panels.append(
-        charts.RowMarks(
-            title="all, and the diagonal",
-            names=study.layers,
-            rows=rows,
-            looks=looks,
-            base=(study.baseline, *study.baseline_interval),
-            spread=0.36,
-            written="{:.0%}".format,
-        )
+    marks = charts.RowMarks(
+        title="all, and the diagonal",
+        names=study.layers,
+        rows=rows,
+        looks=looks,
+        base=(study.baseline, *study.baseline_interval),
+        spread=0.36,
+        written="{:.0%}".format,
     )
-    return panels
+    return [*panels, marks]
 
 
 @specified("comparison", "effect")
@@ -235,26 +224,22 @@ def difference_figure(difference: Comparison | Effect) -> Spec:
     if any(stack.changed for stack in stacks.values()):
         notes.append("framed: changed on purpose")
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         largest, maps = max(float(stack.moved.max()) for stack in stacks.values()), []
         scale = sheet.style.weight_scale(largest, power=1.0, words=two_digits)
         for name, stack in stacks.items():
             grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
-            dots, frames = np.zeros(grid.shape, bool), []
+            dots = np.zeros(grid.shape, bool)
             if stack.has_baseline:
                 dots |= stack.as_map(stack.beyond.astype(float)) == 1
-            for layer, head in stack.changed:
-                frames.append((layers.index(layer), head))
-                dots[frames[-1]] = False
-            marks: dict[str, Any] = {
-                "hidden": np.isnan(grid),
-                "dots": dots,
-                "frames": frames,
-                "names": layers,
-            }
-            title = sheet.shown(name) * (len(stacks) > 1)
-            maps.append(charts.Cells(title=title, rgb=scale.rgb(grid), **marks))
-        return charts.colour_bar(sheet, scale, "nats", y=draw_panels(sheet, y, maps))
+            frames = [(layers.index(layer), head) for layer, head in stack.changed]
+            for frame in frames:
+                dots[frame] = False
+            look: dict[str, Any] = {"hidden": np.isnan(grid), "dots": dots, "frames": frames}
+            look["title"] = sheet.shown(name) * (len(stacks) > 1)
+            maps.append(charts.Cells(names=layers, rgb=scale.rgb(grid), **look))
+        charts.draw_panels(sheet, maps)
+        charts.colour_bar(sheet, scale, "nats")
 
     return Spec(
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
@@ -301,22 +286,18 @@ def mechanism_figure(
     table = mechanism.columns()
     keys = list(zip(table["layer"], table["head"], table["of"], strict=True))
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         maps, most = [], max(mechanism.seen_often(*cell) for cell in cells)
         for cell in cells:
             shares, row = mechanism.carried_at(*cell, of=of)[:most], keys.index((*cell, of))
-            rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(np.nan_to_num(shares))
-            rgb[np.isnan(shares)] = parse_hex(sheet.style.masked)
+            rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(shares)
             jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
             note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
             note += f"Jaccard {jaccard} (chance {chance})"
-            look: dict[str, Any] = {"rgb": rgb, "names": range(len(shares))}
-            maps.append(
-                charts.Cells(
-                    title="head {}-{}".format(*cell), note=note, high=POSITION, cell=PAGE, **look
-                )
-            )
-        return draw_panels(sheet, y, maps, least=PANEL)
+            look: dict[str, Any] = {"title": "head {}-{}".format(*cell), "note": note}
+            look |= {"names": range(len(shares)), "high": POSITION, "cell": PAGE}
+            maps.append(charts.Cells(rgb=rgb, **look))
+        charts.draw_panels(sheet, maps, least=PANEL)
 
     return Spec(
         title=f"{mechanism.model or 'Heads'}: {what} that carry attention",

@@ -12,9 +12,8 @@ from jaxtyping import Float
 from headscope.errors import RecordError
 from headscope.record import Layer
 from headscope.views.figures import charts
-from headscope.views.figures._frame import closing, heading
-from headscope.views.figures._numbers import Combined, largest_of
-from headscope.views.figures._panels import draw_panels
+from headscope.views.figures._frame import heading
+from headscope.views.figures._numbers import Units, joined, largest_of
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import percent, short_score, short_weight
@@ -80,32 +79,32 @@ def ordered(neurons: Neurons, layer: Layer, order: str) -> np.ndarray:
     return np.arange(len(neurons.query))
 
 
-def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
+def draw_neuron(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Query, keys, their products, and the dot product, score and weight that follow."""
     style, tokens, em = plan.style, plan.stack.key, plan.style.em
-    layer = plan.shown.combined.layers[plan.layer.layer][0]
-    neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.combined)
+    layer = plan.shown.layers[plan.layer.layer][0]
+    neurons = neurons_of(layer, plan.heads[0], plan.query or 0, plan.shown.units)
     order = ordered(neurons, layer, plan.options.get("neurons", "model"))
-    y = heading(sheet, plan, plan.where)
+    heading(sheet, plan, plan.where)
     both = style.score_scale(max(largest_of(neurons.query), largest_of(neurons.keys)))
     products = style.score_scale(largest_of(neurons.products))
-    count = len(tokens)
-    pitch = min(PITCH * em, TALLEST / (count + 2))
     # The query's features stand above those of the keys, apart from them by an empty row.
-    names = [sheet.token_name(tokens, token) for token in range(count)]
-    look: dict[str, Any] = {"names": ["query q", "", *names], "high": pitch}
-    above, panels = neurons.query[order], []
+    names = [sheet.token_name(tokens, token) for token in range(len(tokens))]
+    look: dict[str, Any] = {"names": ["query q", "", *names]}
+    look["high"] = min(PITCH * em, TALLEST / (len(tokens) + 2))
+    empty, panels = np.zeros(len(order)), []
     for title, scale, query, keys in (
-        ("key k", both, above, neurons.keys),
-        ("q × k", products, np.zeros(len(order)), neurons.products),
+        ("key k", both, neurons.query[order], neurons.keys),
+        ("q × k", products, empty, neurons.products),
     ):
-        values = np.concatenate([[query, np.zeros(len(order))], keys[:, order]])
-        hidden, rgb = np.isnan(values), scale.rgb(values)
-        panels.append(
-            charts.Cells(
-                note=title, rgb=rgb, hidden=hidden, below=[""] * len(order), framed=False, **look
-            )
-        )
+        values = np.concatenate([[query, empty], keys[:, order]])
+        cells: dict[str, Any] = {
+            "hidden": np.isnan(values),
+            "framed": False,
+            "below": [""] * len(order),
+            **look,
+        }
+        panels.append(charts.Cells(note=title, rgb=scale.rgb(values), **cells))
     signs = {False: (style.positive, "bar"), True: (style.negative, "bar")}
     weights = dict.fromkeys(signs, (plan.colour, "bar"))
     for title, values, looks, written in (
@@ -119,38 +118,37 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> None:
             rows.append(charts.Row({value < 0: (value,)} if seen else {}, words * seen))
         look["ends"], look["written"] = charts.ends_of(rows), written
         panels.append(charts.RowMarks(note=title, rows=rows, looks=looks, **look))
-    y = draw_panels(sheet, y, panels, least=1.0, gap=GAP, cells=CELLS[sheet.width > WIDE])
+    charts.draw_panels(sheet, panels, least=1.0, gap=GAP, cells=CELLS[sheet.width > WIDE])
     masked = bool(np.isnan(neurons.scores).any())
-    y = charts.colour_bar(sheet, both, "q, k", y=y, masked=masked)
-    y = charts.colour_bar(sheet, products, "q × k", y=y)
-    closing(sheet, plan, y, _notes(plan, neurons))
+    charts.colour_bar(sheet, both, "q, k", masked=masked)
+    charts.colour_bar(sheet, products, "q × k")
+    return [*_notes(plan, neurons)]
 
 
-def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = None) -> Neurons:
+def neurons_of(layer: Layer, head: int, query: int, units: Units | None = None) -> Neurons:
     """The numbers of one query of a head; of a word the means over its pieces.
 
     Args:
         layer: of the record.
         head: its number.
         query: a token, or a word where words are drawn.
-        combined: whether they are.
+        units: the words of queries and of keys, where they are.
 
     Raises:
         RecordError: where queries and keys were not kept.
     """
-    of = combined or Combined(layers={layer.layer: (layer,)}, words=None, heads=())
-    scores = of.of(layer, lambda each: each.scores_of(head)[None], scores=True)[0, query]
-    weights = of.of(layer, lambda each: each.weights_of(head)[None])[0, query]
+    scores = joined(layer.scores_of(head)[None], units, scores=True)[0, query]
+    weights = joined(layer.weights_of(head)[None], units)[0, query]
     if not layer.has("queries") or not layer.has("keys"):
         raise RecordError(
             f"Layer {layer.layer} keeps no queries and keys; capture with keep='qk' or keep='auto'"
         )
     looking = np.asarray(layer.part("queries", head), np.float64)
     keys = np.asarray(layer.part("keys", int(layer.kv_head_of[head])), np.float64)
-    if of.words is not None:
+    if units is not None:
         looking, keys = (
             np.stack([rows[list(run)].mean(axis=0) for run in words.tokens])
-            for rows, words in zip((looking, keys), of.words, strict=True)
+            for rows, words in zip((looking, keys), units, strict=True)
         )
     hidden = ~np.isfinite(scores)
     products = np.where(hidden[:, None], np.nan, looking[query] * keys)
@@ -165,7 +163,7 @@ def neurons_of(layer: Layer, head: int, query: int, combined: Combined | None = 
 
 
 def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
-    layer = plan.shown.combined.layers[plan.layer.layer][0]
+    layer = plan.shown.layers[plan.layer.layer][0]
     formula = f"score = q · k × {layer.scale:.3g}"
     if layer.soft_cap is not None:
         formula += f", capped at {layer.soft_cap:g}"
@@ -177,7 +175,7 @@ def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
     yield f"the strongest {few} carry {carried} of the score margin of the attended keys"
     # A sum that is 0.8 up to rounding counts as 0.8.
     yield f"80 % needs {int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1}"
-    of_words = plan.shown.combined.words is not None
+    of_words = plan.shown.units is not None
     yield f"{formula}, as mean over pairs of pieces" if of_words else formula
     yield f"weight = softmax of the scores{' of pieces' if of_words else ''}"
     if layer.kv_heads < layer.heads:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,54 +13,29 @@ from headscope.errors import FigureError
 from headscope.record import Layer, Record, Stack, Words, word_maps
 from headscope.views._quantity_arrays import Given, given_quantities, quantities_of, seen_names
 from headscope.views.constants import SINK_PART, SINK_TIMES
-from headscope.views.figures._style import Scale, short_score, short_weight
+from headscope.views.figures._style import Scale, Style, short_score, short_weight
 from headscope.views.quantities import BUILT_IN, CONTRIBUTION, KNOWN, QuantityWords, is_signed
 
-if TYPE_CHECKING:
-    from headscope.views.figures._style import Style
-
-
-Read = Callable[[Layer], np.ndarray]
-"""The numbers of a layer of the record, axes head, query, key."""
+Numbers = Float[np.ndarray, "head query key"]
 WORDS_NOTE = "whole words: the sum of what their pieces get, the mean of what these give"
+Units = tuple[Words, Words]
+"""The words of queries and of keys."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Combined:
-    """What of the record each number that is drawn is put together from.
-
-    Args:
-        layers: for each layer that is drawn, the layers of the record whose mean it is.
-        words: the words of queries and of keys; None where tokens are drawn.
-        heads: the heads whose mean is drawn; empty where they are drawn one by one.
+def joined(values: Numbers, units: Units | None, *, scores: bool = False) -> Numbers:
+    """Numbers between words: the sum over the pieces of a key, the mean over those of a query; of
+    scores the mean over all pairs that may be seen. Unchanged where tokens are drawn.
     """
-
-    layers: Mapping[int, tuple[Layer, ...]]
-    words: tuple[Words, Words] | None
-    heads: tuple[int, ...]
-
-    def of(self, layer: Layer, read: Read, *, scores: bool = False) -> np.ndarray:
-        """Numbers of a layer that is drawn: of a word the sum over its pieces as a key, the mean
-        over them as a query; of scores the mean over all pairs that may be seen.
-        """
-        values = np.mean([read(each) for each in self.layers[layer.layer]], axis=0)
-        if self.words is None:
-            return values
-        query, key = (words.tokens for words in self.words)
-        seen = np.isfinite(values)
-        joined = word_maps(np.where(seen, values, 0.0), query, key)
-        if not scores:
-            return joined
-        # Both are sums over the same pairs, divided by the same number of queries.
-        counts = word_maps(seen.astype(np.float64), query, key)
-        return np.divide(joined, counts, out=np.full_like(joined, -np.inf), where=counts > 0)
-
-    def position(self, side: int, token: int) -> int:
-        """Where a token of the record stands in what is drawn."""
-        if self.words is None:
-            return token
-        runs = self.words[side].tokens
-        return next(at for at, run in enumerate(runs) if token in run)
+    if units is None:
+        return values
+    query, key = (words.tokens for words in units)
+    seen = np.isfinite(values)
+    summed = word_maps(np.where(seen, values, 0.0), query, key)
+    if not scores:
+        return summed
+    # Both are sums over the same pairs, divided by the same number of queries.
+    counts = word_maps(seen.astype(np.float64), query, key)
+    return np.divide(summed, counts, out=np.full_like(summed, -np.inf), where=counts > 0)
 
 
 def mean_layer(layers: Sequence[Layer]) -> Layer:
@@ -93,20 +68,16 @@ def mean_layer(layers: Sequence[Layer]) -> Layer:
 
 def find_sinks(layer: Layer, heads: Collection[int]) -> dict[int, float]:
     """The share of these heads' attention that goes to each sink, the strongest first."""
-    received = np.mean(
-        [np.asarray(layer.weights_of(head), np.float64).sum(axis=0) for head in heads], axis=0
-    )
+    weights = [np.asarray(layer.weights_of(head), np.float64) for head in heads]
+    received = np.mean([each.sum(axis=0) for each in weights], axis=0)
     total = received.sum()
     if total == 0:
         return {}
     parts = received / total
     # In a short text each key gets much anyway: it must also get several times its even share.
     least = max(SINK_PART, SINK_TIMES / len(parts))
-    return {
-        int(key): float(parts[key])
-        for key in np.argsort(-parts, kind="stable")
-        if parts[key] >= least
-    }
+    strongest = np.argsort(-parts, kind="stable").tolist()
+    return {key: float(parts[key]) for key in strongest if parts[key] >= least}
 
 
 def without_keys(
@@ -136,7 +107,9 @@ class DrawnQuantity:
         given: quantities from the call, by `given_quantities`.
         signed: whether some numbers are below 0.
         whole: whether it is one map for all heads together, or of the mean of heads.
-        combined: what the numbers are put together from.
+        layers: for each layer that is drawn, the layers of the record whose mean it is.
+        units: the words of queries and of keys; None where tokens are drawn.
+        heads: the heads whose mean is drawn; empty where they are drawn one by one.
     """
 
     name: str
@@ -145,7 +118,9 @@ class DrawnQuantity:
     given: Given
     signed: bool
     whole: bool
-    combined: Combined
+    layers: Mapping[int, tuple[Layer, ...]]
+    units: Units | None
+    heads: tuple[int, ...]
 
     @property
     def weights(self) -> bool:
@@ -155,9 +130,8 @@ class DrawnQuantity:
     @property
     def mass(self) -> str:
         """Words for the sum of all magnitudes."""
-        return {"weight": "the attention", "score": "the scores' magnitude"}.get(
-            self.name, f"the {self.label}"
-        )
+        named = {"weight": "the attention", "score": "the scores' magnitude"}
+        return named.get(self.name, f"the {self.label}")
 
     @property
     def received(self) -> str:
@@ -193,14 +167,27 @@ class DrawnQuantity:
             return replace(style.weight_scale(float(min(64, max(8, keys))), colour), lifts=True)
         return style.weight_scale(largest, colour, power=power, words=self.words)
 
-    def of(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
+    def position(self, side: int, token: int) -> int:
+        """Where a token of the record stands in what is drawn."""
+        runs = self.units[side].tokens if self.units else ()
+        return next((at for at, run in enumerate(runs) if token in run), token)
+
+    def of(self, layer: Layer, heads: tuple[int, ...]) -> Numbers:
         """``[head query key]`` of some heads in float64, or ``[1 query key]`` of all together."""
-        of = self.combined
-        chosen = of.heads or heads
-        values = of.of(
-            layer, lambda each: self._of_tokens(each, chosen), scores=self.name == "score"
-        )
-        return values.mean(axis=0, keepdims=True) if of.heads else values
+        chosen, layers = self.heads or heads, self.layers[layer.layer]
+        values = np.mean([self._of_tokens(each, chosen) for each in layers], axis=0)
+        values = joined(values, self.units, scores=self.name == "score")
+        return values.mean(axis=0, keepdims=True) if self.heads else values
+
+    def even(self, layer: Layer) -> Numbers:
+        """What even attention gives, ``[1 query key]``: each query the same to every key that it
+        sees.
+        """
+        evens = []
+        for each in self.layers[layer.layer]:
+            seen = np.asarray(each.visible, bool)
+            evens.append(seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))
+        return joined(np.mean(evens, axis=0)[None], self.units)
 
     def _of_tokens(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
         if self.name in BUILT_IN:
@@ -217,29 +204,30 @@ class DrawnQuantity:
 def shown_quantity(
     record: Record,
     stack: Stack,
-    wanted: str,
-    quantities: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
     *,
-    combined: Combined,
+    layers: Mapping[int, tuple[Layer, ...]],
+    heads: tuple[int, ...],
 ) -> DrawnQuantity:
-    """The quantity of that name.
+    """The quantity that the options of a figure name.
 
     Args:
         record: where it comes from.
         stack: the stack that is drawn.
-        wanted: its name.
-        quantities: arrays that are given, as for a view.
-        combined: what the numbers are put together from.
+        options: of the figure.
+        layers: for each layer that is drawn those whose mean it is.
+        heads: those whose mean is drawn, if any.
 
     Raises:
         FigureError: where a layer of the stack does not have it.
         PageError: where given arrays do not fit the record.
     """
+    wanted, quantities = str(options.get("quantity", "weight")), options.get("quantities") or {}
     words, is_built_in = KNOWN.get(wanted, QuantityWords(wanted, "")), wanted in BUILT_IN
     given: Given = {}
     # Weights and scores need neither arrays nor a sentence: every figure has them.
     if not is_built_in or quantities:
-        given = given_quantities(record, quantities or {})[stack.name]
+        given = given_quantities(record, quantities)[stack.name]
     names = {layer.layer: ["weight", *seen_names(layer, given)] for layer in stack}
     lacking = [number for number, known in names.items() if wanted not in known]
     # Reading scores that were not kept raises, and says what to keep.
@@ -251,9 +239,9 @@ def shown_quantity(
         )
     arrays = []
     if not is_built_in and wanted != CONTRIBUTION:
-        arrays = [quantities_of(layer, given)[wanted] for layer in stack]
+        arrays = [quantities_of(layer, given, wanted)[wanted] for layer in stack]
     whole = any(array.ndim == 2 for array in arrays)
-    if whole and combined.heads:
+    if whole and heads:
         raise FigureError(f"quantity={wanted!r} is of all heads together; leave mean_heads= out")
     return DrawnQuantity(
         name=wanted,
@@ -261,12 +249,11 @@ def shown_quantity(
         explanation="" if is_built_in else words.explanation,
         given=given,
         signed=is_signed(wanted) or any((array < 0).any() for array in arrays),
-        whole=whole or bool(combined.heads),
-        combined=combined,
+        whole=whole or bool(heads),
+        layers=layers,
+        units=(stack.query.whole_words, stack.key.whole_words) if options.get("words") else None,
+        heads=heads,
     )
-
-
-Numbers = Float[np.ndarray, "head query key"]
 
 
 def numbers_of(
@@ -302,12 +289,7 @@ def even_of(
         shown: the quantity.
         without: keys whose weights are left out.
     """
-
-    def even_of_tokens(each: Layer) -> Numbers:
-        seen = np.asarray(each.visible, bool)
-        return (seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))[None]
-
-    even = shown.combined.of(layer, even_of_tokens)[0]
+    even = shown.even(layer)[0]
     even = np.where(np.asarray(layer.visible, bool), even, np.nan)
     return without_keys(even[None], without)[0] if without else even
 

@@ -16,13 +16,7 @@ from headscope.record import Generation, Layer, Record, Stack, Tokens
 from headscope.views._checked_options import check_numbers, listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, WrittenFigureOptions
-from headscope.views.figures._numbers import (
-    Combined,
-    DrawnQuantity,
-    find_sinks,
-    mean_layer,
-    shown_quantity,
-)
+from headscope.views.figures import _numbers
 from headscope.views.figures._style import Style, head_greys, percent, style_for
 from headscope.views.figures.fonts import in_quotes, installed, readable
 from headscope.views.options import declared
@@ -74,7 +68,7 @@ class FigurePlan:
     heads: tuple[int, ...]
     query: int | None
     key: int | None
-    shown: DrawnQuantity
+    shown: _numbers.DrawnQuantity
     from_: Bool[np.ndarray, " query"]
     to: Bool[np.ndarray, " key"]
     hiding: tuple[str, ...]
@@ -93,7 +87,7 @@ class FigurePlan:
         words are drawn; empty for a mean.
         """
         layer, stack = self.layer.layer, self.record[self.stack.name]
-        if self.shown.whole or len(self.shown.combined.layers[layer]) > 1:
+        if self.shown.whole or len(self.shown.layers[layer]) > 1:
             return dict.fromkeys(self.maps, "")
         facts, of = text_facts(stack), stack.layer(layer)
         kinds = {}
@@ -158,7 +152,7 @@ class FigurePlan:
         """``"head 0"``, ``"heads 0, 3"`` or ``"12 heads"``; with ``mean``, ``"mean of 12
         heads"``.
         """
-        if self.shown.whole and not self.shown.combined.heads:
+        if self.shown.whole and not self.shown.heads:
             return "all heads together"
         if len(self.heads) == 1:
             return f"head {self.heads[0]}"
@@ -175,7 +169,7 @@ class FigurePlan:
     @property
     def layers_in_words(self) -> str:
         """``"layer 2"``, or ``"mean of layers 2, 3, 4"``."""
-        numbers = sorted(each.layer for each in self.shown.combined.layers[self.layer.layer])
+        numbers = sorted(each.layer for each in self.shown.layers[self.layer.layer])
         several = f"mean of layers {', '.join(map(str, numbers))}"
         return several if len(numbers) > 1 else f"layer {numbers[0]}"
 
@@ -195,7 +189,7 @@ class FigurePlan:
         whole = self.record[generation.stack].query
         if generation.prompt >= len(whole):
             return None
-        if self.shown.combined.words is None:
+        if self.shown.units is None:
             return generation.prompt if tokens == whole else None
         words = whole.whole_words
         if tokens.labels != words.names:
@@ -228,23 +222,22 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     """
     view = check_names(options)
     stack = record[options["stack"]] if "stack" in options else next(iter(record.stacks.values()))
-    number, heads, grid, combined = _combined(stack, view, options)
-    layers = combined.layers
-    wanted, given = str(options.get("quantity", "weight")), options.get("quantities")
-    shown = shown_quantity(record, stack, wanted, given, combined=combined)
-    query = _position("query", options.get("query"), stack.query, combined)
-    key = _position("key", options.get("key"), stack.key, combined)
+    number, heads, grid, layers = _chosen(stack, view, options)
+    together = heads * bool(options.get("mean_heads"))
+    shown = _numbers.shown_quantity(record, stack, options, layers=layers, heads=together)
+    query = _position("query", options.get("query"), stack.query, shown)
+    key = _position("key", options.get("key"), stack.key, shown)
     _check_evidence(view, stack, options.get("evidence"))
     _check_pairs(layers[number][0], options.get("neurons"))
-    if combined.words:
+    if shown.units:
         drawn = layers if "layers" in VIEWS[view].figure else ()
         stack = stack.words(sorted({*(layer.layer for layer in layers[number]), *drawn}))
-    layer = mean_layer([stack.layer(each.layer) for each in layers[number]])
+    layer = _numbers.mean_layer([stack.layer(each.layer) for each in layers[number]])
     from_, to, hiding = _parts(stack, options)
     without = ()
     if not options.get("sinks", True):
-        sinks = find_sinks(layer, heads)
-        without, hiding = tuple(sinks), [*hiding, _without_words(stack, sinks, wanted)]
+        sinks = _numbers.find_sinks(layer, heads)
+        without, hiding = tuple(sinks), [*hiding, _without_words(stack, sinks, shown.name)]
         to &= ~np.isin(np.arange(len(to)), without)
     if not to.any():
         raise FigureError("All keys are left out; drop hide_special= and sinks=")
@@ -254,7 +247,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         options=options,
         stack=stack,
         layer=layer,
-        layers=tuple(layer for layer in stack.layers if layer.layer in grid),
+        layers=tuple(each for each in stack.layers if each.layer in grid),
         heads=heads,
         query=query,
         key=key,
@@ -268,11 +261,11 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
     )
 
 
-def _combined(
+def _chosen(
     stack: Stack, view: str, options: Mapping[str, Any]
-) -> tuple[int, tuple[int, ...], list[int], Combined]:
-    """The number of the layer, the heads, the layers of a grid, and what the numbers of each layer
-    that may be drawn are put together from.
+) -> tuple[int, tuple[int, ...], list[int], dict[int, tuple[Layer, ...]]]:
+    """The number of the layer, the heads, the layers of a grid, and for each layer that may be
+    drawn those whose mean it is.
     """
     known = [layer.layer for layer in stack]
     means = _layers("mean_layers", options.get("mean_layers"), known)
@@ -280,8 +273,7 @@ def _combined(
     heads = _heads(stack.layer(number), view, options)
     if means and not {*means} - {number} and len(known) > 1:
         raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
-    together = heads * bool(options.get("mean_heads"))
-    if len(together) == 1 and {"head", "heads"} & set(options):
+    if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
         raise FigureError(
             f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
         )
@@ -290,8 +282,7 @@ def _combined(
         raise FigureError("layers=[]: choose at least one layer, or leave layers= out for all")
     layers: dict[int, tuple[Layer, ...]] = {each: (stack.layer(each),) for each in grid}
     layers[number] = tuple(map(stack.layer, (number, *sorted({*means} - {number}))))
-    words = (stack.query.whole_words, stack.key.whole_words) if options.get("words") else None
-    return number, heads, grid, Combined(layers=layers, words=words, heads=together)
+    return number, heads, grid, layers
 
 
 def check_values(options: Mapping[str, Any]) -> None:
@@ -404,7 +395,7 @@ def _layers(name: str, given: Any, known: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int | None:
+def _position(name: str, wanted: Any, tokens: Tokens, shown: _numbers.DrawnQuantity) -> int | None:
     """Where a token, given by its position or word, stands in what is drawn."""
     side = ("query", "key").index(name)
     if wanted is None:
@@ -412,18 +403,18 @@ def _position(name: str, wanted: Any, tokens: Tokens, combined: Combined) -> int
     if isinstance(wanted, str):
         words = tokens.whole_words
         positions = token_positions(name, wanted, tokens.pieces, tokens.labels, words=words)
-        if len({combined.position(side, each) for each in positions}) > 1:
+        if len({shown.position(side, each) for each in positions}) > 1:
             raise FigureError(
                 f"{name}={wanted!r} is the tokens {positions}; give the position of one of them"
             )
         wanted = positions[0]
     is_number = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
     if not is_number or not 0 <= wanted < len(tokens):
-        which = "any token of the word" if combined.words else "a token"
+        which = "any token of the word" if shown.units else "a token"
         raise FigureError(
             f"{name}={wanted!r}: give the position of {which}, 0 to {len(tokens) - 1}"
         )
-    return combined.position(side, int(wanted))
+    return shown.position(side, int(wanted))
 
 
 def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, list[str]]:

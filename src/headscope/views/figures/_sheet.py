@@ -69,7 +69,8 @@ def size_of(axes: Any) -> tuple[float, float]:
 class Sheet:
     """A matplotlib figure of fixed width whose height is set when all is drawn.
 
-    ``width`` is the room without the margins; x and y count from the corner inside them.
+    ``width`` is the room without the margins; x and y count from the corner inside them. What is
+    drawn below each other begins at ``y``, and moves it on to its own lower edge.
 
     Args:
         width: width of the paper in millimetres.
@@ -89,7 +90,7 @@ class Sheet:
         from matplotlib.figure import Figure
 
         self.width: float = width - 2 * MARGIN
-        self.height: float = 0.0
+        self.y = self.height = 0.0
         self.style = style
         self.missing: set[str] = set()
         self.letter = letter
@@ -107,26 +108,23 @@ class Sheet:
         # Patches would change the limits, and a millimetre would no longer be a millimetre.
         self.page.set_autoscale_on(False)
 
-    def finish(self, height: float) -> None:
-        """Set the height of what is drawn, in millimetres.
+    def finish(self) -> None:
+        """Make the sheet as high as what is drawn.
 
         Raises:
             FigureError: where it is more than the reader's own axes have.
         """
-        self.height = height + 2 * MARGIN
-        if self._room is None:
-            # The larger limit first: y then runs down from the upper edge.
-            self.page.set_ylim(height + MARGIN, -MARGIN)
-            if not self.letter:
-                size = ((self.width + 2 * MARGIN) / INCH, self.height / INCH)
-                self.matplotlib.set_size_inches(*size)
-            return
-        if self.height > self._room + 0.05:
+        self.height = self.y + 0.3 * self.style.em + 2 * MARGIN
+        room = self.height if self._room is None else self._room
+        if self.height > room + 0.05:
             raise FigureError(
-                f"The drawing is {self.height:.0f} mm high and the axes {self._room:.0f} mm; make "
+                f"The drawing is {self.height:.0f} mm high and the axes {room:.0f} mm; make "
                 "the figure higher, or the drawing lower (font_size=, fewer heads or tokens)"
             )
-        self.page.set_ylim(self._room - MARGIN, -MARGIN)
+        # The larger limit first: y then runs down from the upper edge.
+        self.page.set_ylim(room - MARGIN, -MARGIN)
+        if self._room is None and not self.letter:
+            self.matplotlib.set_size_inches((self.width + 2 * MARGIN) / INCH, room / INCH)
 
     def put(self, left: float, top: float, paper: Sheet) -> None:
         """Place a finished picture of a row, in millimetres from the upper left corner of a
@@ -143,13 +141,9 @@ class Sheet:
         style, place = self.style, self.page.transData
         axes = self.page.inset_axes(box, transform=place, facecolor="none")
         axes.set_frame_on(False)
-        look = {
-            "length": 0,
-            "labelsize": style.small,
-            "labelcolor": style.muted,
-            "pad": 0.4 * style.size,
-        }
-        axes.tick_params(**look, labelfontfamily=[*style.families, "sans-serif"])
+        look = {"length": 0, "labelsize": style.small, "labelcolor": style.muted}
+        families = [*style.families, "sans-serif"]
+        axes.tick_params(**look, pad=0.4 * style.size, labelfontfamily=families)
         axes.set(xticks=[], yticks=[], axisbelow=True)
         return axes
 
@@ -204,7 +198,7 @@ class Sheet:
         stop = len(text) - tail
         cuts = [f"{text[:end].rstrip()}…{text[stop:]}" for end in range(1, stop)]
         fit = bisect_right(cuts, room, key=lambda cut: self.width_of(cut, size))
-        return cuts[fit - 1] if fit else "…"
+        return ["…", *cuts][fit]
 
     def text(
         self, x: Length, y: Length, text: str, *, anchor: Anchor = "left", **look: Any
@@ -239,93 +233,58 @@ class Sheet:
         """Write a line of small muted text."""
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
-    def titles(
-        self, y: float, titles: Sequence[tuple[float, str]], room: float, **look: Any
-    ) -> float:
+    def titles(self, titles: Sequence[tuple[float, str]], room: float, **look: Any) -> None:
         """Write titles side by side, each from its x on and in as many lines as it needs, which
-        break at middle dots where they can; return the y below the longest.
+        break at middle dots where they can.
         """
         bold, most = look.get("bold", False), 0
         pitch = (1.5 if bold else 1.2) * self.style.em
         for x, title in titles:
-            if not title:
-                continue
-            lines = self.lines(self.shown(title, None).split(" · "), room, bold=bold)
+            parts = self.shown(title, None).split(" · ") if title else []
+            lines = self.lines(parts, room, bold=bold)
             for at, line in enumerate(lines):
-                self.text(x, y + (at + 0.5) * pitch, line, **look)
+                self.text(x, self.y + (at + 0.5) * pitch, line, **look)
             most = max(most, len(lines))
-        return y + most * pitch
+        self.y += most * pitch
 
-    def paragraph(self, y: float, parts: Sequence[str]) -> float:
-        """Write small muted text over the width, each part on one line where it fits; return the
-        next y.
-        """
-        size = self.style.small
-        pitch = LEADING * size * POINT
-        for line in self.lines(parts, self.width, size):
-            self.note(0, y + pitch / 2, line)
-            y += pitch
-        return y
+    def paragraph(self, parts: Sequence[str]) -> None:
+        """Write small muted text over the width, each part on one line where it fits."""
+        pitch = LEADING * self.style.small * POINT
+        for line in self.lines(parts, self.width, self.style.small):
+            self.note(0, self.y + pitch / 2, line)
+            self.y += pitch
 
     def rect(self, x: Length, y: Length, width: Length, height: Length, **look: Any) -> None:
-        """A rectangle; ``fill``, ``edge`` (colours), ``line`` (points), ``round`` (millimetres),
-        ``layer``.
-        """
-        radius = min(look.pop("round", 0.0), width / 2, height / 2)
-        if radius > 0:
-            box = f"round,pad=0,rounding_size={radius}"
-            place = ((x, y), width, height)
-            self._add("FancyBboxPatch", look, *place, boxstyle=box, mutation_aspect=1)
-        else:
-            self._add("Rectangle", look, (x, y), width, height)
+        """A rectangle; look is that of a patch, and ``round`` millimetres of its corners."""
+        from matplotlib.patches import FancyBboxPatch, Rectangle
+
+        if radius := min(look.pop("round", 0.0), width / 2, height / 2):
+            look["boxstyle"] = f"round,pad=0,rounding_size={radius}"
+        self._add(FancyBboxPatch if radius else Rectangle, (x, y), width, height, **look)
 
     def dot(self, x: Length, y: Length, across: Length, **look: Any) -> None:
-        """A circle around a point; ``fill``, ``edge`` (colours), ``line`` (points), ``layer``."""
-        self._add("Circle", {"layer": 3} | look, (x, y), across / 2)
+        """A circle around a point; look is that of a patch."""
+        from matplotlib.patches import Circle
 
-    def _add(self, shape: str, look: Mapping[str, Any], *place: Any, **more: Any) -> None:
-        from matplotlib import patches
+        self._add(Circle, (x, y), across / 2, **{"zorder": 3} | look)
 
-        patch = getattr(patches, shape)(
-            *place,
-            facecolor=look.get("fill", "none"),
-            edgecolor=look.get("edge", "none"),
-            linewidth=look.get("line", 0.5),
-            alpha=look.get("opacity"),
-            zorder=look.get("layer", 2),
-            **more,
-        )
-        self.page.add_patch(patch)
+    def _add(self, patch: Any, *place: Any, **look: Any) -> None:
+        usual = {"facecolor": "none", "edgecolor": "none", "linewidth": 0.5, "zorder": 2}
+        self.page.add_patch(patch(*place, **usual | look))
 
-    def line(
-        self, xs: Sequence[Length], ys: Sequence[Length], *, colour: str, line: float = 0.5
-    ) -> None:
-        """A line through points; its thickness in points."""
-        from matplotlib.lines import Line2D
+    def line(self, xs: Sequence[Length], ys: Sequence[Length], colour: str, wide: float) -> None:
+        """A line through points, of this width in points."""
+        look = {"color": colour, "linewidth": wide, "solid_capstyle": "butt", "zorder": 2}
+        self.page.plot(xs, ys, scalex=False, scaley=False, **look)
 
-        self.page.add_line(
-            Line2D(xs, ys, color=colour, linewidth=line, solid_capstyle="butt", zorder=2)
-        )
-
-    def curves(
-        self, points: Float[np.ndarray, "curve 4 2"], *, dashed: bool = False, **look: Any
-    ) -> None:
-        """Cubic curves of one look: ``colour``, ``line`` (points), ``opacity``, ``layer``."""
+    def curves(self, points: Float[np.ndarray, "curve 4 2"], **look: Any) -> None:
+        """Cubic curves of one look, that of a patch."""
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
         codes = np.tile([Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4], len(points))
-        patch = PathPatch(
-            Path(points.reshape(-1, 2), codes),
-            fill=False,
-            edgecolor=look["colour"],
-            linewidth=look["line"],
-            alpha=look["opacity"],
-            zorder=look["layer"],
-            capstyle="butt",
-            linestyle=(0, (3, 2)) if dashed else "solid",
-        )
-        self.page.add_patch(patch)
+        path = Path(points.reshape(-1, 2), codes)
+        self.page.add_patch(PathPatch(path, fill=False, capstyle="butt", **look))
 
     def cells(
         self,
@@ -358,33 +317,7 @@ class Sheet:
         extent = (at[0], at[0] + width, at[1] + height, at[1])
         self.page.imshow(large, extent=extent, interpolation="none", aspect="auto", zorder=1)
         if framed:
-            self.rect(*at, *size, edge=self.style.edge, line=0.35, layer=3)
-
-    def panels(
-        self,
-        y: float,
-        count: int,
-        widths: tuple[float, float],
-        *,
-        gap: float,
-        tall: Callable[[float], float],
-    ) -> tuple[list[tuple[float, float]], float, float]:
-        """The upper left corners of so many panels in rows, their width, and the next y.
-
-        Args:
-            y: upper edge of the first row.
-            count: number of panels.
-            widths: smallest width of a panel, where there is room for it, and largest.
-            gap: between two panels of a row.
-            tall: gives the height of a row from the width of a panel.
-        """
-        columns = max(1, min(count, int((self.width + gap) / (widths[0] + gap))))
-        width = min((self.width + gap) / columns - gap, widths[1])
-        high = tall(width)
-        places = []
-        for at in range(count):
-            places.append((at % columns * (width + gap), y + at // columns * high))
-        return places, width, places[-1][1] + high
+            self.rect(*at, *size, edgecolor=self.style.edge, linewidth=0.35, zorder=3)
 
     def flow(
         self, widths: Iterable[float], *, left: float = 0.0, gap: float, leftward: bool = False
@@ -403,18 +336,15 @@ class Sheet:
     def legend(
         self,
         entries: Sequence[tuple[Any, str]],
-        y: float,
         draw: Callable[[Sheet, Any, float, float], None] | None = None,
         *,
         x: float = 0.0,
         side: float | None = None,
-    ) -> float:
-        """Write words behind their marks side by side, in as many lines as they need; return the
-        next y.
+    ) -> None:
+        """Write words behind their marks side by side, in as many lines as they need.
 
         Args:
             entries: a mark and its words.
-            y: the upper edge.
             draw: draws a mark around a point; by default marks are colours of squares.
             x: the left edge.
             side: width of a mark.
@@ -424,10 +354,10 @@ class Sheet:
         widths = [side + 0.5 * em + self.width_of(words, style.small) for _, words in entries]
         places = self.flow(widths, left=x, gap=1.4 * em)
         for (mark, words), (left, line) in zip(entries, places, strict=True):
-            middle = y + (line + 0.5) * high
+            middle = self.y + (line + 0.5) * high
             (draw or _square)(self, mark, left + side / 2, middle)
             self.note(left + side + 0.5 * em, middle, words)
-        return y + high * (1 + max((line for _, line in places), default=0))
+        self.y += high * (1 + max((line for _, line in places), default=0))
 
     def lines(
         self, parts: Sequence[str], room: float, size: float | None = None, *, bold: bool = False
@@ -435,35 +365,36 @@ class Sheet:
         """Lines of ``part · part``; a part that is wider than the room is broken at blanks, and a
         word that is wider between two characters.
         """
+
+        def width(text: str) -> float:
+            return self.width_of(text, size, bold=bold)
+
         lines = [""]
         for part in parts:
             joined = f"{lines[-1]} · {part}" if lines[-1] else part
-            if self.width_of(joined, size, bold=bold) <= room:
+            if width(joined) <= room:
                 lines[-1] = joined
                 continue
             lines.append("")
             for word in part.split(" "):
                 longer = f"{lines[-1]} {word}".strip()
-                if self.width_of(longer, size, bold=bold) <= room:
+                if width(longer) <= room:
                     lines[-1] = longer
-                else:
-                    lines += self._pieces(word, room, size, bold=bold)
+                    continue
+                rest = word
+                while len(rest) > 1 and width(rest) > room:
+                    ends = range(1, len(rest))
+                    cut = max(1, bisect_right(ends, room, key=lambda end: width(rest[:end])))
+                    lines.append(rest[:cut])
+                    rest = rest[cut:]
+                lines.append(rest)
         return [line for line in lines if line]
-
-    def _pieces(self, word: str, room: float, size: float | None, *, bold: bool) -> list[str]:
-        """A word in pieces that are not wider than the room."""
-        pieces = []
-        while self.width_of(word, size, bold=bold) > room and len(word) > 1:
-            widths = [self.width_of(word[:end], size, bold=bold) for end in range(1, len(word))]
-            cut = max(1, bisect_right(widths, room))
-            pieces.append(word[:cut])
-            word = word[cut:]
-        return [*pieces, word]
 
 
 def _square(sheet: Sheet, colour: str, x: float, y: float) -> None:
-    side, edge = 0.9 * sheet.style.em, sheet.style.edge
-    sheet.rect(x - side / 2, y - side / 2, side, side, fill=colour, edge=edge, line=0.3)
+    side = 0.9 * sheet.style.em
+    look = {"facecolor": colour, "edgecolor": sheet.style.edge, "linewidth": 0.3}
+    sheet.rect(x - side / 2, y - side / 2, side, side, **look)
 
 
 def _dots(length: float, count: int) -> int:

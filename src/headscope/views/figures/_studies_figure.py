@@ -15,7 +15,6 @@ from headscope.errors import FigureError
 from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._maps_figure import BY
-from headscope.views.figures._panels import draw_panels
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import counted, head_greys, percent_written
 
@@ -194,11 +193,12 @@ def norms_figure(study: Any) -> Spec:
             "No text was counted, so there is nothing to draw; update the study with one first"
         )
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         panels, style = [], sheet.style
         colours = {name: both[style.dark] for name, both in COLOURS.items()}
         if not style.colour:
             colours = dict(zip(COLOURS, head_greys(len(COLOURS), dark=style.dark), strict=True))
+        look: dict[str, Any] = {"under": "layer", "high": NORMS_TALL, "written": percent_written}
         for by, title in BY.items():
             lines = []
             for of in study.classes:
@@ -206,13 +206,8 @@ def norms_figure(study: Any) -> Spec:
                 # The last column is all layers together.
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
                 lines.append(charts.Line(NAMES[of], colours[of], values, ends))
-            look: dict[str, Any] = {
-                "under": "layer",
-                "high": NORMS_TALL,
-                "written": percent_written,
-            }
             panels.append(charts.Lines(title=title, lines=lines, over=study.layers, **look))
-        return draw_panels(sheet, y, panels, least=NARROWEST)
+        charts.draw_panels(sheet, panels, least=NARROWEST)
 
     return Spec(
         title=f"{study.model or 'A model'}: what rows look at, and what is added",
@@ -241,10 +236,10 @@ def probing_figure(probing: Any) -> Spec:
     lines = [_probed_layers(probing, *of) for of in layers_of.items() if len(of[1]) > 1]
     notes += ["bands: the same of each layer"] * bool(lines)
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         bars = [_probe_bars(sheet, probing, *of) for of in measures.items()]
-        y = draw_panels(sheet, y, bars, least=NARROWEST, gap=2.0)
-        return draw_panels(sheet, y, lines, least=NARROWEST, gap=2.0) if lines else y
+        for panels in filter(None, (bars, lines)):
+            charts.draw_panels(sheet, panels, least=NARROWEST, gap=2.0)
 
     learnt, _, test = probing.sentences
     return Spec(
@@ -341,13 +336,13 @@ def faithfulness_figure(faithfulness: Any) -> Spec:
             "is the zero line"
         )
 
-    def draw(sheet: Sheet, y: float) -> float:
+    def draw(sheet: Sheet) -> None:
         known = dict(zip(SIGNALS, sheet.style.series(len(SIGNALS)), strict=True))
         colours = {name: known.get(name, sheet.style.muted) for name in faithfulness.signals}
         agreement = [_agreement(faithfulness.means, colours, panel) for panel in PANELS]
         least = max(sheet.width_of("comprehensiveness"), NARROWEST)
-        y = draw_panels(sheet, y, agreement, least=least)
-        return draw_panels(sheet, y, _curves(faithfulness, colours), least=NARROWEST)
+        charts.draw_panels(sheet, agreement, least=least)
+        charts.draw_panels(sheet, _curves(faithfulness, colours), least=NARROWEST)
 
     texts = counted(faithfulness.texts, "text")
     return Spec(

@@ -39,15 +39,15 @@ def times(multiple: float) -> str:
     return f"{text.removeprefix('0') or '0'} ×"
 
 
+def signed(number: float, digits: int) -> str:
+    """With so many digits and a true minus, but none before what was rounded to zero."""
+    text = f"{abs(number):.{digits}f}"
+    return f"−{text}" if number < 0 and float(text) else text
+
+
 def short_score(score: float) -> str:
-    """``"12"``, ``"3.4"``, ``"−0.21"``, with a true minus."""
-    size = abs(score)
-    if size >= 9.95:
-        digits = 0
-    else:
-        digits = 1 if size >= 0.995 else 2
-    text = f"{size:.{digits}f}"
-    return f"−{text}" if score < 0 and float(text) else text
+    """``"12"``, ``"3.4"``, ``"−0.21"``."""
+    return signed(score, 2 - (abs(score) >= 0.995) - (abs(score) >= 9.95))
 
 
 def percent(part: float) -> str:
@@ -71,11 +71,8 @@ def percent_written(value: float) -> str:
 
 
 def short_change(value: float, largest: float) -> str:
-    """``"−0.013"``: with as many digits as show the largest change with two, and a true minus."""
-    digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 6)) if largest > 0 else 1
-    text = f"{abs(value):.{digits}f}"
-    # No minus before a number that was rounded to zero.
-    return f"−{text}" if value < 0 and float(text) else text
+    """``"−0.013"``: with as many digits as show the largest change with two."""
+    return signed(value, int(np.clip(1 - np.floor(np.log10(largest or 1.0)), 0, 6)))
 
 
 def counted(number: int, noun: str) -> str:

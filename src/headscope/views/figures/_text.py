@@ -14,7 +14,7 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.record import Tokens
 from headscope.views._tray import listed_records
-from headscope.views.figures._frame import closing, heading
+from headscope.views.figures._frame import heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
@@ -48,7 +48,7 @@ class PlacedToken(NamedTuple):
     width: float
 
 
-def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
+def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Draw the running text, or many texts with their labels on one scale; the colour behind a word
     is what it receives, what one query gives it, or what it gives to one key.
 
@@ -75,73 +75,80 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> None:
     keys = max(each.layer.size[1] for each in plans)
     scale = _heat_scale(plan, max(map(largest_of, heats)), keys)
     token = "the framed token" if is_many else sheet.quoted(plan.label(side))
-    y = heading(sheet, plan, _title(plan, token))
-    columns, lefts = _columns(sheet, plan, len(plans), y + 0.5 * em)
-    y += 1.3 * em * bool(columns)
-    room = min([sheet.width, *lefts.values()]) - em * is_many
+    heading(sheet, plan, _title(plan, token))
+    columns = _columns(sheet, plan, len(plans))
+    sheet.y += 1.3 * em * bool(columns)
+    room = min([sheet.width, *(left for left, _ in columns.values())]) - em * is_many
     for at, (each, heat) in enumerate(zip(plans, heats, strict=True)):
         if is_many:
-            sheet.line((0, sheet.width), (y, y), colour=sheet.style.edge, line=0.4)
-            cells = {name: of[at] for name, of in columns.items()}
-            _label(sheet, cells, lefts, y + (0.25 + 0.5 * PITCH) * em)
-        y = _draw_one(sheet, each, y + 0.25 * em * is_many, room, heat=heat, scale=scale)
-        y += 0.25 * em * is_many
+            sheet.line((0, sheet.width), (sheet.y, sheet.y), sheet.style.edge, 0.4)
+            _label(sheet, columns, at)
+        sheet.y += 0.25 * em * is_many
+        _draw_one(sheet, each, room, heat=heat, scale=scale)
+        sheet.y += 0.25 * em * is_many
     masked = not is_many and bool(np.isnan(heats[0][_written(plan)[1]]).any())
-    y = colour_bar(sheet, scale, plan.shown.scale_label, y=y + 0.6 * em, masked=masked)
-    notes = _notes(plan, side, scale)
-    if is_many:
-        told = [f"text {at} {each.record.changed}" for at, each in enumerate(plans, 1)]
-        notes += ["all texts on one scale", *(note for note in told if not note.endswith(" "))]
-        notes.append("≠: the prediction is not the label" * (len(columns) == 2))
-    closing(sheet, plan, y, notes)
-
-
-def _notes(plan: FigurePlan, side: str, scale: Scale) -> list[str]:
-    place, is_many = plan.where.rpartition(" · ")[0], plan.view == "texts"
-    over = f", mean over {int(plan.from_.sum())} queries"
-    return [
-        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}"
-        + over * (not plan.focused and not is_many),
+    sheet.y += 0.6 * em
+    colour_bar(sheet, scale, plan.shown.scale_label, masked=masked)
+    place = plan.where.rpartition(" · ")[0]
+    over = f", mean over {int(plan.from_.sum())} queries" * (not plan.focused and not is_many)
+    notes = [
+        f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
         scale.words,
         "what is large hides more of the picture" * isinstance(scale, PictureHeat),
         f"{side} {getattr(plan, side)}" * (plan.focused and not is_many),
     ]
+    if is_many:
+        told = [f"text {at} {each.record.changed}" for at, each in enumerate(plans, 1)]
+        notes += ["all texts on one scale", *(note for note in told if not note.endswith(" "))]
+        notes.append("≠: the prediction is not the label" * (len(columns) == 2))
+    return notes
 
 
-def _columns(
-    sheet: Sheet, plan: FigurePlan, texts: int, middle: float
-) -> tuple[dict[str, list[str]], dict[str, float]]:
-    """The words of each column next to the texts, and its left edge; write their names."""
-    columns, lefts, left = {}, {}, sheet.width
+def _columns(sheet: Sheet, plan: FigurePlan, texts: int) -> dict[str, tuple[float, list[str]]]:
+    """The left edge of each column next to the texts, and its words; write their names.
+
+    Raises:
+        FigureError: where these are not one for each text.
+    """
+    columns, left, em = {}, sheet.width, sheet.style.em
     for name in ("predictions", "labels"):
-        if name not in plan.options:
+        given = plan.options.get(name, ())
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise FigureError(
+                f"{name} is a {type(given).__name__}; give one for each text, as a list"
+            )
+        if name in plan.options and len(given) != texts:
+            raise FigureError(
+                f"{name} has {len(given)} and there are {texts} texts; give one for each, in their "
+                "order"
+            )
+        if not given:
             continue
-        columns[name] = _column(name, plan.options[name], texts)
+        words = [" ".join(str(cell).split()) for cell in given]
         # As wide as its widest cell, but at most a fifth of the sheet.
-        shown = [name, *(f"{WRONG}{sheet.shown(cell)}" for cell in columns[name])]
-        widest = 1.1 * sheet.widest(shown, of_notes=False) + sheet.style.em
+        shown = [name, *(WRONG + sheet.shown(word) for word in words)]
+        widest = 1.1 * sheet.widest(shown, of_notes=False) + em
         left -= min(widest, WIDEST_COLUMN * sheet.width)
-        lefts[name] = left
-        sheet.note(left, middle, name.removesuffix("s"))
-    return columns, lefts
+        columns[name] = left, words
+        sheet.note(left, sheet.y + 0.5 * em, name.removesuffix("s"))
+    return columns
 
 
-def _label(
-    sheet: Sheet, cells: Mapping[str, str], lefts: Mapping[str, float], middle: float
-) -> None:
+def _label(sheet: Sheet, columns: Mapping[str, tuple[float, list[str]]], at: int) -> None:
     """Write the label and the prediction of a text, in bold where they differ."""
     right, em = sheet.width, sheet.style.em
-    for name, left in lefts.items():
-        marked = name == "predictions" and len({*cells.values()}) > 1
-        text = f"{WRONG * marked}{sheet.shown(cells[name])}"
-        sheet.text(left, middle, sheet.fitted(text, right - left - 0.5 * em), bold=marked)
+    is_wrong = len({words[at] for _, words in columns.values()}) > 1
+    for name, (left, words) in columns.items():
+        marked = name == "predictions" and is_wrong
+        text = sheet.fitted(WRONG * marked + sheet.shown(words[at]), right - left - 0.5 * em)
+        sheet.text(left, sheet.y + (0.25 + 0.5 * PITCH) * em, text, bold=marked)
         right = left
 
 
 def _draw_one(
-    sheet: Sheet, plan: FigurePlan, y: float, room: float, *, heat: np.ndarray, scale: Scale
-) -> float:
-    """Draw the words and pictures of one record; return the next y."""
+    sheet: Sheet, plan: FigurePlan, room: float, *, heat: np.ndarray, scale: Scale
+) -> None:
+    """Draw the words and pictures of one record."""
     tokens, _ = _written(plan)
     pictures = tokens.pictures or (None,) * len(tokens)
     if plan.view == "texts" and tokens.places is not None:
@@ -151,15 +158,13 @@ def _draw_one(
         run = list(words)
         patches = [token for word in run for token in word]
         if picture is None:
-            placed, y = _set_text(sheet, tokens, run, y, room=room)
-            placed = _in_reading_order(placed, tokens, room)
+            placed = _in_reading_order(_set_text(sheet, tokens, run, room), tokens, room)
         elif isinstance(scale, PictureHeat):
-            y = _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale, y=y)
-            y, placed = y + GAP * sheet.style.em, []
+            _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale)
+            continue
         else:
-            placed, y = _place_patches(sheet, tokens, patches, y)
+            placed = _place_patches(sheet, tokens, patches)
         _draw_words(sheet, plan, placed, heat=heat, scale=scale)
-    return y
 
 
 def _title(plan: FigurePlan, token: str) -> str:
@@ -228,10 +233,9 @@ def _draw_picture(
     *,
     heat: np.ndarray,
     scale: PictureHeat,
-    y: float,
-) -> float:
-    """Draw the part of a picture that these patches cover, under their heat; return the next y."""
-    (tokens, takes_part), known = _written(plan), plan.record.pictures
+) -> None:
+    """Draw the part of a picture that these patches cover, under their heat."""
+    (tokens, takes_part), known, y = _written(plan), plan.record.pictures, sheet.y
     longest = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
     places = np.array([(tokens.places or ())[token] for token in patches])
     pixels, places = part_of(known[picture], tokens.grids[picture], places)
@@ -243,34 +247,33 @@ def _draw_picture(
     if (chosen := _framed_token(plan)) in patches:
         (row, column), (rows, columns) = places[patches.index(chosen)], values.shape
         box = (column * wide / columns, y + row * tall / rows, wide / columns, tall / rows)
-        sheet.rect(*box, edge=sheet.style.ink, line=0.9, layer=3)
-    return y + tall
+        sheet.rect(*box, edgecolor=sheet.style.ink, linewidth=0.9, zorder=3)
+    sheet.y += tall + GAP * sheet.style.em
 
 
-def _place_patches(
-    sheet: Sheet, tokens: Tokens, patches: list[int], y: float
-) -> tuple[list[PlacedToken], float]:
-    """Place patches in rows and columns, with their names where there is room; the next y too."""
+def _place_patches(sheet: Sheet, tokens: Tokens, patches: list[int]) -> list[PlacedToken]:
+    """Place patches in rows and columns, with their names where there is room."""
     em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
     places = [place for token in patches if (place := (tokens.places or ())[token])]
-    rows, columns = (max(numbers) + 1 for numbers in zip(*places, strict=True))
+    rows, columns = np.max(places, axis=0) + 1
     widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
     pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
     width, placed = pitch - PATCH_GAP * em, []
     for token, name, (row, column) in zip(patches, names, places, strict=True):
-        at = (column * pitch, y + (row + 0.5) * PITCH * em)
+        at = (column * pitch, sheet.y + (row + 0.5) * PITCH * em)
         placed.append(PlacedToken(token, name if widest <= width else "", *at, width))
-    return placed, y + rows * PITCH * em
+    sheet.y += rows * PITCH * em
+    return placed
 
 
 def _set_text(
-    sheet: Sheet, tokens: Tokens, words: Sequence[Sequence[int]], y: float, *, room: float
-) -> tuple[list[PlacedToken], float]:
+    sheet: Sheet, tokens: Tokens, words: Sequence[Sequence[int]], room: float
+) -> list[PlacedToken]:
     """Place running text in this room; pieces of a word stay together, and the second text of a
     pair begins a new line.
     """
     em, segments = sheet.style.em, tokens.segments
-    placed, x, line = [], 0.0, y + 0.5 * PITCH * em
+    placed, x, line = [], 0.0, sheet.y + 0.5 * PITCH * em
     for word in words:
         first = word[0]
         texts = [sheet.fitted(sheet.shown(tokens.labels[each]), room - em) for each in word]
@@ -288,7 +291,8 @@ def _set_text(
             x += width
         if any(mark in tokens.pieces[word[-1]] for mark in NEW_LINES):
             x, line = 0.0, line + PITCH * em
-    return placed, max(word.y for word in placed) + 0.5 * PITCH * em
+    sheet.y = max(word.y for word in placed) + 0.5 * PITCH * em
+    return placed
 
 
 def _in_reading_order(
@@ -339,33 +343,16 @@ def _draw_words(
     style, em, (tokens, takes_part) = sheet.style, sheet.style.em, _written(plan)
     first, chosen, colours = plan.first_written(tokens), _framed_token(plan), scale.rgb(heat)
     for token, text, x, y, width in placed:
-        box, rgb, colour = (x, y - HEIGHT / 2 * em, width, HEIGHT * em), colours[token], style.faint
+        box, colour = (x, y - HEIGHT / 2 * em, width, HEIGHT * em), style.faint
         if takes_part[token]:
-            sheet.rect(*box, fill="#" + bytes(rgb).hex(), round=0.2 * em)
-            colour = text_on(rgb)
+            sheet.rect(*box, facecolor=colours[token] / 255, round=0.2 * em)
+            colour = text_on(colours[token])
         sheet.text(x + PADDING * em, y, text, colour=colour)
         if token == chosen:
-            sheet.rect(*box, edge=style.ink, line=0.9, round=0.2 * em)
+            sheet.rect(*box, edgecolor=style.ink, linewidth=0.9, round=0.2 * em)
         if token == first:
-            ends = (y - 0.8 * em, y + 0.8 * em)
             before = x + width + 0.1 * em if runs_left(text) else x - 0.1 * em
-            sheet.line((before,) * 2, ends, colour=style.accent, line=1.2)
-
-
-def _column(name: str, given: Any, texts: int) -> list[str]:
-    """A word for each text.
-
-    Raises:
-        FigureError: where they are not one for each.
-    """
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise FigureError(f"{name} is a {type(given).__name__}; give one for each text, as a list")
-    if len(given) != texts:
-        raise FigureError(
-            f"{name} has {len(given)} and there are {texts} texts; give one for each, in their "
-            "order"
-        )
-    return [" ".join(str(cell).split()) for cell in given]
+            sheet.line((before, before), (y - 0.8 * em, y + 0.8 * em), style.accent, 1.2)
 
 
 LANE, CELL, INSET, CELL_GAP, BETWEEN = 1.7, 1.36, 0.3, 0.15, 0.9
@@ -385,7 +372,7 @@ Lane = tuple[str, Sequence[str], Sequence[str]]
 """The name of a row of cells, and a word and a colour for each token."""
 
 
-def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
+def draw_input(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Draw the lanes of a text below each other, in as many lines as it needs, and the layers.
 
     Raises:
@@ -394,7 +381,7 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     tokens, style, em = plan.stack.query, plan.style, plan.style.em
     if tokens.places is not None:
         raise FigureError("View 'input' shows texts, and this record is of a picture")
-    y = heading(sheet, plan, "What the model reads")
+    heading(sheet, plan, "What the model reads")
     is_turned = plan.stack.layers[0].rotary is not None
     lanes = _lanes(sheet, plan, POSITIONS[is_turned][0])
     left, high = sheet.widest(name for name, *_ in lanes) + 0.8 * em, len(lanes) * LANE + BETWEEN
@@ -403,15 +390,16 @@ def draw_input(sheet: Sheet, plan: FigurePlan) -> None:
     places = sheet.flow(widths, left=left, gap=CELL_GAP * em, leftward=mostly_left(_worded(tokens)))
     for number, (name, cells, colours) in enumerate(lanes):
         for token, (x, line) in enumerate(places):
-            middle = y + (line * high + (number + 0.5) * LANE) * em
+            middle = sheet.y + (line * high + (number + 0.5) * LANE) * em
             if not token or line > places[token - 1][1]:
                 sheet.note(0, middle, name)
-            fill = colours[token] + PALE if name == "+ text" else style.paper
-            box = (x, middle - CELL / 2 * em, widths[token], CELL * em)
-            sheet.rect(*box, fill=fill, edge=colours[token], line=0.5, round=0.2 * em)
+            look: dict[str, Any] = {"edgecolor": colours[token], "round": 0.2 * em}
+            look["facecolor"] = colours[token] + PALE if name == "+ text" else style.paper
+            sheet.rect(x, middle - CELL / 2 * em, widths[token], CELL * em, **look)
             sheet.text(x + widths[token] / 2, middle, cells[token], anchor="center")
-    y = _draw_layers(sheet, plan, left, y + (places[-1][1] + 1) * high * em)
-    closing(sheet, plan, y, [f"{len(tokens)} tokens", POSITIONS[is_turned][1]])
+    sheet.y += (places[-1][1] + 1) * high * em
+    _draw_layers(sheet, plan, left)
+    return [f"{len(tokens)} tokens", POSITIONS[is_turned][1]]
 
 
 def _lanes(sheet: Sheet, plan: FigurePlan, positions: str) -> list[Lane]:
@@ -427,17 +415,17 @@ def _lanes(sheet: Sheet, plan: FigurePlan, positions: str) -> list[Lane]:
     return [*lanes, (positions, [str(index) for index in range(len(tokens))], edges)]
 
 
-def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float, y: float) -> float:
-    """Draw an arrow to a box for all layers; return the next y."""
-    style, em = sheet.style, sheet.style.em
-    middle, tip, half, height = (left + sheet.width) / 2, y + 0.2 * em, 0.35 * em, 1.9 * em
-    sheet.line((middle, middle), (y - 0.8 * em, tip), colour=style.muted, line=0.8)
+def _draw_layers(sheet: Sheet, plan: FigurePlan, left: float) -> None:
+    """Draw an arrow to a box for all layers."""
+    style, em, room = sheet.style, sheet.style.em, sheet.width - left
+    middle, tip, half, height = (left + sheet.width) / 2, sheet.y + 0.2 * em, 0.35 * em, 1.9 * em
+    sheet.line((middle, middle), (sheet.y - 0.8 * em, tip), style.muted, 0.8)
     xs, ys = (middle - half, middle, middle + half), (tip - half, tip, tip - half)
-    sheet.line(xs, ys, colour=style.muted, line=0.8)
-    top, room = tip + 0.2 * em, sheet.width - left
-    sheet.rect(left, top, room, height, edge=style.accent, line=0.8, round=1.0)
+    sheet.line(xs, ys, style.muted, 0.8)
+    top, look = tip + 0.2 * em, {"edgecolor": style.accent, "linewidth": 0.8}
+    sheet.rect(left, top, room, height, round=1.0, **look)
     words = f"{counted(len(plan.stack.layers), 'layer')} of {counted(plan.stack.heads, 'head')}"
     further = f"{words}: in each head the query of a token meets the keys of all"
     text = further if sheet.width_of(further) <= room - em else words
     sheet.text(middle, top + height / 2, text, anchor="center")
-    return top + height + 0.6 * em
+    sheet.y = top + height + 0.6 * em

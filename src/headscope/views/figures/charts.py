@@ -1,4 +1,6 @@
-"""The charts: matrices, rows of marks or bars with intervals, lines; and the colour bar."""
+"""The charts: matrices, rows of marks or bars with intervals, lines; what stands around them, side
+by side; and the colour bar.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.views.figures._panels import Ends, Panel, draw_panels
 from headscope.views.figures._sheet import LEADING, Box, Sheet, apart
 from headscope.views.figures._style import POINT, Scale, number_written, parse_hex, text_on
 
+Ends = tuple[float, float]
 Cell = tuple[int, int]
 Value = tuple[float, ...]
 """A number, and the ends of its interval where they are known."""
@@ -21,6 +23,14 @@ Look = tuple[str, str]
 """Colour and shape of a mark, or ``"bar"``."""
 SHAPES = {"dot": "o", "ring": "o", "tick": "|", "diamond": "D", "triangle": "^", "square": "s"}
 """Matplotlib's name of each shape; all but the dot and the tick are hollow."""
+ROW = 1.75
+"""Height of a row, in units of the font size."""
+MOST_SIDE, BESIDE_ROWS = 0.4, 0.6
+"""Shares of the width: of names of rows and of titles beside rows at most, and of matrices beside
+rows.
+"""
+LARGEST_CELL = 7.0
+"""Millimetres of a cell of a matrix."""
 MARK, DOT = 1.7, 0.9
 """Diameter of a mark, and of a point of a line, in millimetres."""
 TILE_GAP, GROUP_GAP = 0.06, 0.16
@@ -29,6 +39,155 @@ SMALLEST = 3.5
 """Smallest size of a word in a cell, in points."""
 NARROW = 2.5
 """Numbers below an axis for which there is room, from which on they are round."""
+COLOUR_BAR, SHORTEST_BAR = 2.0, 12.0
+"""Height of the bar that explains colours, and its smallest length, in millimetres."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panel:
+    """A chart with what stands around it.
+
+    Args:
+        title: over it, in as many lines as it needs.
+        note: small, below the title.
+        under: name of its numbers, below it.
+        names: of its rows, on the left.
+        high: height of a row in millimetres, or of lines; by default what is needed.
+        cell: of a matrix the width of a cell at most, in millimetres.
+        aspect: of a cell: its height in units of its width.
+        ends: the numbers at both ends of its axis.
+        written: how these are written.
+    """
+
+    title: str = ""
+    note: str = ""
+    under: str = ""
+    names: Sequence[object] = ("",)
+    high: float | None = None
+    cell: float = LARGEST_CELL
+    aspect: float = 1.0
+    ends: Ends = (0.0, 1.0)
+    written: Callable[[float], str] = number_written
+
+    @property
+    def columns(self) -> int:
+        """Cells side by side; 0 of what is no matrix."""
+        return 0
+
+    @property
+    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Words of its own on its left and its right."""
+        return (), ()
+
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw it in a box."""
+        raise NotImplementedError
+
+    def tall(self, wide: float, em: float) -> float:
+        """Height of it where it is so wide."""
+        row = self.aspect * min(self.cell, wide / self.columns) if self.columns else ROW * em
+        return len(self.names) * (self.high or row)
+
+    def draw_names(self, sheet: Sheet, box: Box, side: float) -> None:
+        """Write the names of rows on the left of a box, numbers in small; some where they stand
+        close.
+        """
+        style, (x, y, _, tall) = sheet.style, box
+        pitch = tall / len(self.names)
+        size, every = sheet.naming(pitch, len(self.names))
+        look: dict[str, Any] = {"size": size, "anchor": "right"}
+        if not isinstance(self.names[0], str):
+            look |= {"size": min(size, style.small), "colour": style.muted}
+        for row in range(0, len(self.names), every) if side else ():
+            name = sheet.fitted(str(self.names[row]), side - 0.5 * style.em, look["size"])
+            sheet.text(x - 0.5 * style.em, y + (row + 0.5) * pitch, name, **look)
+
+
+def draw_panels(
+    sheet: Sheet,
+    panels: Sequence[Panel],
+    *,
+    least: float = 1000.0,
+    gap: float = 1.6,
+    cells: float = BESIDE_ROWS,
+) -> None:
+    """Draw panels side by side, in as many lines as they need.
+
+    Panels that all have the same rows have the names of these once in each line.
+
+    Args:
+        sheet: what is drawn on.
+        panels: in their order.
+        least: smallest width of a chart in millimetres; by default they stand below each other.
+        gap: between two panels, in units of the font size.
+        cells: share of the width that matrices take beside rows.
+    """
+    em, gap = sheet.style.em, gap * sheet.style.em
+    is_numbered = not isinstance(panels[0].names[0], str)
+    side = max(sheet.widest(map(str, each.names), of_notes=is_numbered) for each in panels)
+    side = min(side, MOST_SIDE * sheet.width / min(2, len(panels))) + 0.8 * em * (side > 0)
+    is_shared = len({(*each.names,) for each in panels}) == 1
+    sides = []
+    for each in panels:
+        left, right = map(sheet.widest, each.beside)
+        left += 0.6 * em * (left > 0) + side * (not is_shared)
+        if not each.columns:
+            # At least half of the last number of the axis stands beside it.
+            right = max(right + 0.8 * em, 0.5 * sheet.widest([each.written(each.ends[1])]))
+        sides.append((left, right))
+    start, around = side * is_shared, [left + right + gap for left, right in sides]
+    room = sheet.width - start + gap
+    columns = min(len(panels), max(1, int(room / (least + max(around)))))
+    columns = -(-len(panels) // -(-len(panels) // columns))
+    for first in range(0, len(panels), columns):
+        part = slice(first, first + columns)
+        line, x = [], start
+        rest = room * len(panels[part]) / columns - sum(around[part])
+        wide = _widths(sheet, panels[part], rest, cells)
+        for each, (left, right), (of, taken) in zip(panels[part], sides[part], wide, strict=True):
+            line.append((each, x + left, of))
+            x += left + taken + right + gap
+        _draw_line(sheet, line, side, is_shared=is_shared)
+
+
+def _draw_line(
+    sheet: Sheet, line: Sequence[tuple[Panel, float, float]], side: float, *, is_shared: bool
+) -> None:
+    """Draw panels, each at its left edge and so wide, with what stands around them."""
+    em, titled = sheet.style.em, [(x, each.title) for each, x, _ in line if each.title]
+    stops, begin, tops = [*(x - 0.6 * em for x, _ in titled[1:]), sheet.width], sheet.y, [sheet.y]
+    for title, end in zip(titled, stops, strict=False):
+        sheet.y = begin
+        sheet.titles([title], end - title[0])
+        tops.append(sheet.y)
+    y = max(tops) + (0.4 + 1.3 * any(each.note for each, *_ in line)) * em
+    tall = [each.tall(of, em) for each, _, of in line]
+    matrices = [of for of, (each, *_) in zip(tall, line, strict=True) if each.columns]
+    if len(matrices) < len(line) and matrices:
+        # Rows are as high as those of the matrices beside them.
+        tall = [max(matrices)] * len(line)
+    for number, ((each, x, of), high) in enumerate(zip(line, tall, strict=True)):
+        sheet.note(x, y - 1.0 * em, each.note)
+        if not (is_shared and number):
+            each.draw_names(sheet, (x, y, of, high), side)
+        each.draw(sheet, (x, y, of, high))
+        sheet.note(x + of / 2, y + high + 2.0 * em, each.under, anchor="center")
+    sheet.y = y + max(tall) + (2.2 + any(each.under for each, *_ in line)) * em
+
+
+def _widths(sheet: Sheet, line: Sequence[Panel], room: float, cells: float) -> list[Ends]:
+    """The width of each chart of a line and the room that it takes: equal ones, but beside rows
+    cells are square, and have room for their title.
+    """
+    counts = [each.columns for each in line]
+    if not any(counts) or all(counts):
+        return [(room / len(line), room / len(line))] * len(line)
+    cell, taken = min(LARGEST_CELL, cells * room / sum(counts)), []
+    for count, each in zip(counts, line, strict=True):
+        title = min(sheet.width_of(each.title), MOST_SIDE * sheet.width)
+        taken.append(max(count * cell, title) if count else 0.0)
+    rest = (room - sum(taken)) / counts.count(0)
+    return [(count * cell or rest, of or rest) for count, of in zip(counts, taken, strict=True)]
 
 
 def draw_grid(
@@ -99,39 +258,35 @@ class Cells(Panel):
         """Draw cells from the upper left corner on, and the names of columns below."""
         style, (x, y, wide, high), count = sheet.style, box, self.columns
         cell = min(self.cell, wide / (count + (count - 1) // self.shared * GROUP_GAP))
-        tall, rgb = high / len(self.names), self.rgb
+        tall, side = high / len(self.names), 1 - TILE_GAP
+        lefts = [x + (at + at // self.shared * GROUP_GAP) * cell for at in range(count)]
 
-        def left(column: int) -> float:
-            return x + (column + column // self.shared * GROUP_GAP) * cell
+        def middle(row: int, column: int) -> tuple[float, float]:
+            return lefts[column] + 0.5 * cell, y + (row + 0.5) * tall
 
-        if rgb.size:
+        if self.rgb.size:
             look = {"hidden": self.hidden, "framed": self.framed}
-            sheet.cells(rgb, at=(x, y), size=(count * cell, high), **look)
+            sheet.cells(self.rgb, at=(x, y), size=(count * cell, high), **look)
         for (row, column), (picture, hidden) in self.pictures.items():
-            size, at = (
-                (cell - TILE_GAP * cell, tall - TILE_GAP * cell),
-                (left(column), y + row * tall),
-            )
+            at, size = (lefts[column], y + row * tall), (side * cell, tall - TILE_GAP * cell)
             sheet.cells(picture, at=at, size=size, hidden=hidden)
         for row, column in [] if self.dots is None else np.argwhere(self.dots).tolist():
-            place = (left(column) + 0.5 * cell, y + (row + 0.5) * tall)
-            sheet.dot(*place, 0.28 * cell, fill=text_on(rgb[row, column]), layer=4)
+            fill = text_on(self.rgb[row, column])
+            sheet.dot(*middle(row, column), 0.28 * cell, facecolor=fill, zorder=4)
         for row, column in self.frames:
-            start = left(max(column, 0))
-            at = (start, y + row * tall, left(column % count) + cell - start, tall)
-            sheet.rect(*at, edge=style.ink, line=1.0, layer=4)
+            left, right = lefts[max(column, 0)], lefts[column] + cell
+            look = {"edgecolor": style.ink, "linewidth": 1.0, "zorder": 4}
+            sheet.rect(left, y + row * tall, right - left, tall, **look)
         size = 0.86 * cell / (sheet.widest(self.words.values()) or np.inf) * style.small
-        for (row, column), says in self.words.items() if size >= SMALLEST else ():
-            ink = text_on(
-                self.pictures[row, column][0][0, 0] if self.pictures else rgb[row, column]
-            )
+        for at, says in self.words.items() if size >= SMALLEST else ():
+            ink = text_on(self.pictures[at][0][0, 0] if self.pictures else self.rgb[at])
             look = {"size": min(size, style.small), "colour": ink, "anchor": "center"}
-            sheet.text(left(column) + 0.5 * cell, y + (row + 0.5) * tall, says, **look)
+            sheet.text(*middle(*at), says, **look)
         names = [*map(str, self.below or range(count))]
         room = max(sheet.widest(names[-1:]), style.small * POINT)
         for column in range(0, count, max(1, int(np.ceil(1.3 * room / cell)))):
-            place = (left(column) + 0.5 * cell, y + high + 0.7 * style.em)
-            sheet.note(*place, names[column], anchor="center")
+            x = lefts[column] + 0.5 * cell
+            sheet.note(x, y + high + 0.7 * style.em, names[column], anchor="center")
 
 
 class Row(NamedTuple):
@@ -210,25 +365,20 @@ def ends_of(rows: Sequence[Row]) -> Ends:
     return min(spots), max(min(spots) + 1e-12, *spots)
 
 
-def draw_dots(sheet: Sheet, y: float, rows: Mapping[str, Row], **look: Any) -> float:
-    """Draw named rows of dots, the legend of their series above; return the next y."""
+def draw_dots(sheet: Sheet, rows: Mapping[str, Row], **look: Any) -> None:
+    """Draw named rows of dots, the legend of their series above."""
     style = sheet.style
     series = list(dict.fromkeys(name for row in rows.values() for name in row.values))
     # The first is a filled dot, its first baseline an upright line, and the others are hollow.
     colours = [style.accent, style.ink, *style.series(len(series) + 2)[1:]]
     shapes = ("dot", "tick", "diamond", "triangle", "square")
     looks = {name: (colours[number], shapes[number % 5]) for number, name in enumerate(series)}
-    legend = [(look, sheet.shown(name)) for name, look in looks.items()]
-    y = sheet.legend(legend, y, draw_mark)
+    sheet.legend([(look, sheet.shown(name)) for name, look in looks.items()], draw_mark)
     names = [sheet.shown(name) for name in rows]
-    return draw_panels(
-        sheet, y, [RowMarks(names=names, rows=[*rows.values()], looks=looks, **look)]
-    )
+    draw_panels(sheet, [RowMarks(names=names, rows=[*rows.values()], looks=looks, **look)])
 
 
-def draw_mark(
-    sheet: Sheet, look: Look, x: float, y: float, *, axes: Any = None, size: float = MARK
-) -> None:
+def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, axes: Any = None) -> None:
     """Draw a mark around a point of axes, by default of the sheet itself."""
     (colour, shape), is_tick = look, look[1] == "tick"
     (axes or sheet.page).plot(
@@ -237,7 +387,7 @@ def draw_mark(
         SHAPES[shape],
         color=colour,
         markerfacecolor=colour if shape == "dot" else sheet.style.paper,
-        markersize=(1.5 if is_tick else 0.9) * size / POINT,
+        markersize=(1.5 if is_tick else 0.9) * MARK / POINT,
         markeredgewidth=1.6 if is_tick else 0.9,
         clip_on=False,
         zorder=4,
@@ -299,55 +449,48 @@ class Lines(Panel):
             sheet.text(*place, name, size=style.small, colour=colours[name])
 
 
-COLOUR_BAR, SHORTEST_BAR = 2.0, 12.0
-"""Height of the bar that explains colours, in millimetres."""
-
-
-def colour_bar(  # noqa: PLR0913 - what a bar may show
+def colour_bar(
     sheet: Sheet,
     scale: Scale,
     words: str,
     *,
-    y: float,
-    span: Ends | None = None,
     masked: bool = False,
-    ticks: Sequence[tuple[float, str]] | None = None,
+    ticks: Sequence[tuple[float, str]] = (),
     values: Float[np.ndarray, " column"] | None = None,
-) -> float:
-    """The bar of a scale, words on its left and numbers below; return the next y.
+) -> None:
+    """The bar of a scale, words on its left and numbers below.
 
     Args:
         sheet: what is drawn on.
         scale: what is explained.
         words: on the left.
-        y: the upper edge.
-        span: the ends of its room, in millimetres; by default those of the sheet.
         masked: whether it explains masked cells too.
         ticks: parts of its width, and what is written there; by default the scale's.
         values: the numbers from its left to its right end; by default the whole scale.
     """
-    (left, right), style = span or (0.0, sheet.width), sheet.style
-    text, start = LEADING * style.small * POINT, left + sheet.width_of(words, style.small)
-    sheet.note(left, y + COLOUR_BAR / 2, words)
+    style, y, text = sheet.style, sheet.y, LEADING * sheet.style.small * POINT
+    start = sheet.width_of(words, style.small)
+    sheet.note(0.0, y + COLOUR_BAR / 2, words)
     legend = (sheet.width_of("masked", style.small) + 2.2 * style.em + COLOUR_BAR) * masked
-    room = right - 1.6 * style.em - legend
+    room = sheet.width - 1.6 * style.em - legend
     if room - start < SHORTEST_BAR:  # below the words
-        start, y = left, y + text + 0.4 * style.em
+        start, y = 0.0, y + text + 0.4 * style.em
     start, below = start + style.em, y + COLOUR_BAR + 0.6
     width = max(SHORTEST_BAR, min(45.0, room + style.em - start))
     rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
     sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
-    ticks, taken = ticks or scale.ticks(), []
+    *others, last = ticks or scale.ticks()
+    taken = []
     # The largest number first, which then has its room.
-    for part, number in [ticks[-1], *ticks[:-1]]:
+    for part, number in [last, *others]:
         x, half = start + part * width, sheet.width_of(number, style.small) / 2
-        sheet.line((x, x), (y + COLOUR_BAR, below), colour=style.muted, line=0.4)
+        sheet.line((x, x), (y + COLOUR_BAR, below), style.muted, 0.4)
         if all(abs(x - other) > half + room + 0.3 * style.em for other, room in taken):
             sheet.note(x, below + text / 2, number, anchor="center")
             taken.append((x, half))
     if masked:
-        x = start + width + 1.6 * style.em
-        swatch, hidden = parse_hex(style.masked)[None, None], np.ones((1, 1), bool)
-        sheet.cells(swatch, at=(x, y), size=(COLOUR_BAR, COLOUR_BAR), hidden=hidden)
+        x, hidden = start + width + 1.6 * style.em, np.ones((1, 1), bool)
+        swatch, size = parse_hex(style.masked)[None, None], (COLOUR_BAR, COLOUR_BAR)
+        sheet.cells(swatch, at=(x, y), size=size, hidden=hidden)
         sheet.note(x + COLOUR_BAR + 0.4 * style.em, y + COLOUR_BAR / 2, "masked")
-    return below + text + 0.35 * style.em
+    sheet.y = below + text + 0.35 * style.em
