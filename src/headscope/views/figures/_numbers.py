@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ def mean_layer(layers: Sequence[Layer]) -> Layer:
     """
     if len(layers) == 1:
         return layers[0]
-    if len({layer.head_numbers for layer in layers}) > 1:
-        numbers = ", ".join(str(layer.layer) for layer in layers)
+    if len({*map(attrgetter("head_numbers"), layers)}) > 1:
+        numbers = ", ".join(map(str, map(attrgetter("layer"), layers)))
         raise FigureError(
             f"Layers {numbers} have no mean head by head: they do not have the same heads; give "
             "mean_layers= others"
