@@ -74,7 +74,7 @@ def answer_figure(
         f"mean over {answer.mean_of}, of the row that wrote the word",
         f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
         answer.sentences[-1].rstrip("."),
-        "a cross: a sink" * bool(answer.is_sink.any() and not answer.keep_sinks),
+        *["a cross: a sink"] * bool(answer.is_sink.any() and not answer.keep_sinks),
     ]
     if len(shown) < len(answer.words):
         notes.append(
