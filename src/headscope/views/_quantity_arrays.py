@@ -50,12 +50,13 @@ def _arrays_of(
 ) -> dict[str, np.ndarray | LazyArray]:
     """The same, of which lazy ones are not computed."""
     arrays: dict[str, np.ndarray | LazyArray] = {}
-    for name in [*KNOWN, *given] if only is None else [only]:
-        own = given.get(name, {}).get(layer.layer)
-        if own is None and name in KNOWN:
-            own = KNOWN[name].of_layer(layer)
-        if own is not None:
-            arrays[name] = own
+    for name, known in KNOWN.items():
+        array = known.of_layer(layer) if only in (None, name) else None
+        if array is not None:
+            arrays[name] = array
+    for name, of in given.items():
+        if layer.layer in of and only in (None, name):
+            arrays[name] = of[layer.layer]
     return arrays
 
 
