@@ -1,12 +1,11 @@
-"""Measure what computing the layers below a change once, and disabling several heads of a layer in
-one pass, save of the time of disabling all 72 heads.
+"""Measure what computing the layers below a change once saves, of disabling all 72 heads.
 
     python benchmarks/ablation.py                               # three kinds of examples, a minute
     python benchmarks/ablation.py --pairs 1000 --threads 2      # pairs in batches of 32 rows alone
 
 Texts are made-up sentences of 10 or 19 word pieces; time is of the processor, the ways taking turns
-in the same process: the model alone, whole runs, layers below computed once with one head after the
-other, and with several heads in one pass, which is what `headscope.ablate` does.
+in the same process: the model alone, whole runs, and layers below computed once, which is what
+`headscope.ablate` does.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import torch
 import headscope as hs
 from headscope import tasks
 from headscope.capturing import load_model
-from headscope.studies.ablate import sharing
 
 SAID = "the {} {} is {} in the {}"
 WORDS = (
@@ -39,8 +37,7 @@ WORDS = (
     "playing",
     "sitting",
 )
-AT_ONCE = sharing.MOST_TOKENS
-WAYS = ("model alone", "whole runs", "one by one", "several in a pass")
+WAYS = ("model alone", "whole runs", "layers below once")
 
 
 def main() -> None:
@@ -75,7 +72,7 @@ def main() -> None:
 
 
 def tasks_of(tokenizer: object, pairs: int | None, count: int) -> dict[str, tasks.Task]:
-    """Examples by name: few pairs, and texts one by one, as in parts, or several at once."""
+    """Examples by name: few pairs, and texts one by one, or several at once."""
     if pairs is not None:
         return {f"{pairs} pairs": tasks.likeness(tokenizer, *made_up(pairs))}
     texts = [one for one, _ in made_up(count)[0]]
@@ -102,7 +99,6 @@ def run(way: str, model: torch.nn.Module, task: tasks.Task) -> np.ndarray | None
         for _ in range(72):
             one_pass(model, task)
         return None
-    sharing.MOST_TOKENS = AT_ONCE if way == "several in a pass" else 0
     return hs.ablate(model, task, share=way != "whole runs", layers=False).scores
 
 

@@ -17,6 +17,7 @@ core each.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from scipy.stats import spearmanr
 
 import headscope as hs
 from headscope.capturing import load_model
-from headscope.interventions import Importance, Objective, confidence_importance, leave_one_out
+from headscope.interventions import Importance, confidence_importance, leave_one_out
 from headscope.linguistics import Treebank, read_treebank
 from headscope.storage import read_texts
+from headscope.tasks import Task
 from headscope.testing import cipher_pairs, cipher_translator
 
 NEXT = (1, 8)
@@ -115,14 +117,10 @@ def interventions(path: Path) -> None:
         for first in range(0, len(texts), 12):
             batch = dict(tokenizer(texts[first : first + 12], return_tensors="pt", padding=True))
             batches.append({**batch, "intact": pooled(model, batch)})
-    objective = Objective(
-        batches,
-        lambda model, batch: 1 - (pooled(model, batch) * batch["intact"]).sum(-1),
-        "cosine distance",
-    )
+    task = Task(batches, lambda model, batch: (pooled(model, batch) * batch["intact"]).sum(-1))
     for layers in (False, True):
-        _print_largest(leave_one_out(model, objective, layers=layers), 100)
-    few = Objective(batches[:2], objective.loss, objective.name)
+        _print_largest(leave_one_out(model, task, layers=layers), 100)
+    few = replace(task, batches=batches[:2])
     zeroed, level = (leave_one_out(model, few, by=by) for by in (hs.Zero, hs.Uniform))
     for name, importance in (("zero", zeroed), ("uniform", level)):
         print(f"{name}, the first {len(importance.values)} sentences:")

@@ -82,9 +82,9 @@ def test_what_is_no_record_is_shown_the_way(record):
         hs.view(model)
     with pytest.raises(hs.FigureError, match="figure draws a Record, and was given a BertModel"):
         hs.figure(model)
-    with pytest.raises(hs.FigureError, match="A figure of a result has no option 'view'; there"):
+    with pytest.raises(hs.FigureError, match="A figure of a result has no option 'view'; it has"):
         hs.figure(hs.compare(record, record), view="matrix")
-    with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'; there"):
+    with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'; it has"):
         hs.view(hs.heads(record), layer=2)
 
 

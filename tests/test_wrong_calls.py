@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import interventions, tasks
+from headscope import tasks
 from headscope.errors import (
     CaptureError,
     FileError,
@@ -70,9 +70,6 @@ TASKS = {
     "target": lambda given, texts: tasks.translation(
         tiny_tokenizer(), [texts], target_tokenizer=given
     ),
-    "loss of next words": interventions.next_word,
-    "loss of masked words": interventions.masked_word,
-    "loss of classes": lambda given, texts: interventions.classification(given, texts, [0, 1]),
 }
 
 

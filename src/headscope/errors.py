@@ -94,6 +94,19 @@ def listed(given: Any, wanted: str, error: type[HeadscopeError] = RecordError) -
     return list(given)
 
 
+def check_option_names(
+    what: str,
+    options: Iterable[str],
+    known: Iterable[str],
+    error: type[HeadscopeError] = RecordError,
+) -> None:
+    """Raise ``error`` where there is an option that is not known."""
+    known = tuple(known)
+    for name in options:
+        if name not in known:
+            raise error(f"{what} has no option {name!r}; it has {', '.join(known)}")
+
+
 def check_reading(options: Mapping[str, Any]) -> None:
     """Raise where an option of reading texts, of those that all studies share, is not what it must
     be.

@@ -86,7 +86,7 @@ def test_a_wrong_weight_of_any_text_is_seen(place, tokenizer, monkeypatch):
 
 def test_an_option_that_there_is_not_is_named(tokenizer):
     model = tiny_model("bert")
-    with pytest.raises(CaptureError, match="no option 'colour'; there are .*batch_tokens"):
+    with pytest.raises(CaptureError, match="no option 'colour'; it has .*batch_tokens"):
         capture_batches(model, tokenizer, ["a"], colour=[0])
     with pytest.raises(CaptureError, match="heads is an option of records, .* pass keep='auto'"):
         capture_batches(model, tokenizer, ["a"], heads=[(0, 1)])

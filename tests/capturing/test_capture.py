@@ -370,7 +370,7 @@ def test_roberta_counts_positions_from_its_padding_index(tokenizer):
             CaptureError,
             "rows must be a whole number from 2 on, not 0",
         ),
-        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; there are"),
+        ({"text": "a", "layers": [1]}, CaptureError, "capture has no option 'layers'; it has"),
     ],
 )
 def test_bad_input_is_one_clear_error(arguments, error, message, tokenizer):

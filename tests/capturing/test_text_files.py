@@ -12,7 +12,6 @@ from headscope.capturing import generate_many
 from headscope.cli import run
 from headscope.errors import FileError, RecordError, TextError
 from headscope.interventions import Zero
-from headscope.interventions import next_word as next_word_loss
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -56,7 +55,6 @@ OTHERS = {
     "norm_study": lambda *of: hs.norm_study(*of).texts,
     "effect": lambda *of: len(hs.effect(*of, interventions=[Zero(layer=0, heads=[0])]).outputs),
     "next_word": lambda _, *of: sum(len(one["input_ids"]) for one in next_word(*of).batches),
-    "loss": lambda _, *of: sum(len(one["input_ids"]) for one in next_word_loss(*of).batches),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope import RecordError
-from headscope.evidence import MapSum
+from headscope.evidence import mean_map
 from headscope.patterns import BASELINES, PATTERNS, Heads, Pattern, Tally, heads, load_tally
 from headscope.testing import random_record, random_weights
 
@@ -66,10 +66,8 @@ def test_content_patterns_are_compared_with_shuffled_words_too(found):
 
 
 def test_the_position_only_map_is_one_baseline_more(planted_records):
-    maps = MapSum(len(NAMES), 32)
-    for number, record in enumerate(planted_records):
-        maps.update(str(number), record["self"].weights(0))
-    found = heads(planted_records, position_mean=maps.mean)
+    mean = mean_map([record["self"].weights(0) for record in planted_records], 32)
+    found = heads(planted_records, position_mean=mean)
     label = next(label for label in found.all_labels if label.pattern == "same")
     assert label.against == ", ".join(BASELINES)
     assert {label.pattern for label in found.labels if label.head == NAMES.index("same")} >= {

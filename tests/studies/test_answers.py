@@ -43,6 +43,9 @@ def test_shares_are_of_the_prompts(found):
     assert found.share("any")[0] == pytest.approx(0.2)
     assert found.share("none")[0] == pytest.approx(0.2)
     assert found.share("agrees")[0] == 1
+    # Where all say the same, others may not.
+    assert found.share("agrees")[1] < 1 == found.share("agrees")[2]
+    assert found.share("several")[:2] == (0, 0) < found.share("several")[1:]
     # One of four documents three times, one or two of five once.
     assert found.share("chance")[0] in (pytest.approx(0.95 / 4), pytest.approx(1.15 / 4))
     assert "needed one or more 60 %" in found.summary

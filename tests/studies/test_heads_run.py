@@ -13,7 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 import headscope as hs
 from headscope.errors import ModelError, RecordError, RunError
-from headscope.evidence import MapSum, interval
+from headscope.evidence import interval, mean_map
 from headscope.patterns import Pattern
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -63,10 +63,9 @@ def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
     texts, groups = corpus(24)
     out = tmp_path / "run"
     result = over(folder, texts, groups, out=out, position_mean=True, battery=False)
-    maps = MapSum(len(result.cells), 30)
-    for number, record in enumerate(hs.capture_many(folder, texts=texts)):
-        maps.update(str(number), np.concatenate([layer.weights_of() for layer in record["self"]]))
-    given = over(folder, texts, groups, position_mean=maps.mean, battery=False)
+    records = hs.capture_many(folder, texts=texts)
+    maps = (np.concatenate([layer.weights_of() for layer in each["self"]]) for each in records)
+    given = over(folder, texts, groups, position_mean=mean_map(maps, 30), battery=False)
     without = over(folder, texts, groups, battery=False)
     higher = 0
     for own, same, less in zip(

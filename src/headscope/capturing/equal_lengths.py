@@ -28,7 +28,7 @@ from headscope.capturing.options import RecordOptions, keeping_of, kept_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, HeadscopeError, RecordError
+from headscope.errors import CaptureError, HeadscopeError, RecordError, check_option_names
 from headscope.record import Record, TextBatch
 from headscope.results import check_conserved
 
@@ -112,12 +112,7 @@ def capture_batches(
         >>> for together in capture_batches(model, tokenizer, ["The cat sat.", "It slept well."]):
         ...     print(together.numbers, together.batch["self"].layers[0].weights.shape)
     """
-    unknown = set(options) - set(BatchOptions.__annotations__)
-    if unknown:
-        raise CaptureError(
-            f"capture_batches has no option {min(unknown)!r}; there are "
-            f"{', '.join(BatchOptions.__annotations__)}"
-        )
+    check_option_names("capture_batches", options, BatchOptions.__annotations__, CaptureError)
     kept = kept_of(options)
     if kept and "keep" not in kept:
         raise CaptureError(

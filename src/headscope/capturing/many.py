@@ -35,7 +35,7 @@ from headscope.capturing.media.input_positions import origins_of
 from headscope.capturing.options import LOADING, KeepOptions, LoadOptions, keeping_of
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, HeadscopeError, check_reading
+from headscope.errors import CaptureError, HeadscopeError, check_option_names, check_reading
 from headscope.parts import PartsChoice
 from headscope.record import Record
 from headscope.results import check_conserved
@@ -231,11 +231,7 @@ def check_names(options: Mapping[str, Any]) -> None:
     if most is not None and not (isinstance(most, int | float) and 0 <= most <= 1):
         raise CaptureError(f"max_unknown is a share of the tokens from 0 to 1, not {most!r}")
     known = (*READING, *KeepOptions.__annotations__, *LOADING)
-    for name in options:
-        if name not in known:
-            raise CaptureError(
-                f"capture_many has no option {name!r}; of capture's there are {', '.join(known)}"
-            )
+    check_option_names("capture_many", options, known, CaptureError)
 
 
 @dataclass

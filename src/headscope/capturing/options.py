@@ -14,7 +14,7 @@ from torch import nn
 from headscope.capturing._hub import check_revision
 from headscope.capturing.keep import Keep, KeepChoice, Precision, parse_keep
 from headscope.capturing.seam import InterventionLike
-from headscope.errors import CaptureError, InterventionError, ModelError
+from headscope.errors import CaptureError, InterventionError, ModelError, check_option_names
 from headscope.parts import PartsChoice, check_choice
 
 HALF = (torch.float16, torch.bfloat16)
@@ -103,11 +103,7 @@ def parse_loading(name: str | Path | None, options: Mapping[str, Any]) -> Parsed
     Raises:
         ModelError: an unknown option, a device that is missing, or a revision of a folder.
     """
-    unknown = [option for option in options if option not in LOADING]
-    if unknown:
-        raise ModelError(
-            f"Loading a model has no option {unknown[0]!r}; there are {', '.join(LOADING)}"
-        )
+    check_option_names("Loading a model", options, LOADING, ModelError)
     given = {option: value for option, value in options.items() if value is not None}
     files = {"trust_remote_code": bool(given.pop("trust_remote_code", False))}
     if "revision" in given:
@@ -337,7 +333,5 @@ def check_options(options: Mapping[str, Any]) -> None:
         CaptureError: naming the option.
     """
     known = KeepOptions.__annotations__ | CaptureOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise CaptureError(f"capture has no option {name!r}; there are {', '.join(known)}")
+    check_option_names("capture", options, known, CaptureError)
     keeping_of(options)

@@ -69,18 +69,6 @@ class CallPositions:
         return self.before[example] if self.before else (0, 0)
 
 
-@dataclass(eq=False)
-class Copies:
-    """A batch that a layer may be given several times over, the copies one behind the other.
-
-    Args:
-        numbers: of the copies that the layer is given now; one where it is given the batch as it
-            is.
-    """
-
-    numbers: Sequence[int] = (0,)
-
-
 @dataclass(frozen=True, eq=False)
 class LayerChange:
     """One change of one layer.
@@ -95,8 +83,6 @@ class LayerChange:
         route: on which the layer is seen.
         size: number of all heads and of features of the tensor, where queries, keys or values are
             changed.
-        copy: where only one of several copies of the batch is changed: these, and its number.
-            Weights and outputs alone are changed so: attention is the same for every copy.
     """
 
     where: Where
@@ -106,7 +92,6 @@ class LayerChange:
     description: str
     route: str
     size: tuple[int, int] | None = None
-    copy: tuple[Copies, int] | None = None
 
 
 @runtime_checkable
@@ -229,47 +214,13 @@ class Edit:
         further.
         """
         self._check_done()
-        if self.copies:
-            return self._copied(call, with_weights=with_weights)
         call = replace(call, changes=tuple(part.description for part in self.parts))
         if not self.of("weights", "output"):
             return call
         with unseen():
-            return _Changing(self, call, with_weights, self._at(call)).call()
-
-    @property
-    def copies(self) -> Sequence[int]:
-        """Numbers of the copies of the batch that the layer is given; empty where none are told
-        apart.
-        """
-        return next((part.copy[0].numbers for part in self.parts if part.copy is not None), ())
-
-    def _copied(self, call: Call, *, with_weights: bool) -> Call:
-        """The call of all copies of its batch, each changed as is meant for it.
-
-        Args:
-            call: of the batch alone, since attention is the same for every copy.
-            with_weights: see `changed`.
-        """
-        with unseen():
-            at = self._at(call)
-            changed = []
-            for number in self.copies:
-                own = Edit(self.module, self.session, self._of_copy(number))
-                changed.append(_Changing(own, call, with_weights, at).call())
-            if len(changed) == 1:
-                return changed[0]
-            weights = [one.weights for one in changed if one.weights is not None]
-            context = torch.cat([one.context for one in changed])
-            return replace(call, context=context, weights=torch.cat(weights) if weights else None)
-
-    def _at(self, call: Call) -> CallPositions:
-        at = self.session.positions(self.module, call)
-        return replace(at, sinks=call.sinks is not None)
-
-    def _of_copy(self, number: int) -> tuple[LayerChange, ...]:
-        parts = (part for part in self.parts if part.copy is None or part.copy[1] == number)
-        return tuple(replace(part, copy=None) for part in parts)
+            at = self.session.positions(self.module, call)
+            at = replace(at, sinks=call.sinks is not None)
+            return _Changing(self, call, with_weights, at).call()
 
     def _note(self, part: LayerChange) -> None:
         if id(part) in self.session.done:

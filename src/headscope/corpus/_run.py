@@ -274,7 +274,8 @@ class _RunSteps:
             mark.touch()
             future = self._executor.submit(try_out, self._job, some, uuid.uuid4().hex)
             self._running[future] = mark.name
-            self._wait(future)
+            while not wait([future], timeout=LOOK).done:
+                self._check_alive()
             self._running.clear()
             why = self._error_of(future)
             if why is None or isinstance(why, HeadscopeError) or is_loss(why):
@@ -295,10 +296,6 @@ class _RunSteps:
                 'if __name__ == "__main__":'
             )
         return self._gone(why) if is_loss(why) else why
-
-    def _wait(self, future: Future[Any]) -> None:
-        while not wait([future], timeout=LOOK).done:
-            self._check_alive()
 
     def _renew(self) -> None:
         """A pool dies with one of its workers."""

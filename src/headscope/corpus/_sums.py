@@ -105,6 +105,8 @@ class Sums:
         self._examples: dict[int, Counts] = {}
         self.each: dict[tuple[str, str], dict[str, Any]] = {}
         """Arrays of single texts, by name and document; those of a run may be in its files."""
+        self.left_out: dict[str, str] = {}
+        """Why texts of a run were left out, by name."""
 
     def add(
         self, name: str, document: str, counts: Counts, *, length: int, facts: Facts | None = None

@@ -1,6 +1,6 @@
 """The public names of `headscope.evidence`, each once; `lazy_loader` reads them from here."""
 
-from ._baselines import MapSum as MapSum
+from ._baselines import mean_map as mean_map
 from ._baselines import orders_of_words as orders_of_words
 from ._baselines import position_map as position_map
 from ._baselines import rng_of as rng_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -145,53 +145,28 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(text.encode())])
 
 
-class MapSum:
-    """Attention maps of many texts added up place by place, for the map that positions alone would
-    give.
+def mean_map(
+    maps: Iterable[Float[np.ndarray, "head query key"]], length: int
+) -> Float[np.ndarray, "head length length"]:
+    """Mean of the attention maps of texts, place by place, for the map that positions alone would
+    give; NaN where no text is long enough for a place.
 
     Args:
-        heads: number of heads.
-        length: how many tokens of each text are added up; later ones are left out.
+        maps: of each text, of as many heads.
+        length: how many tokens of each text are read; later ones are left out.
 
     Example:
-        >>> maps = MapSum(1, 2)
-        >>> maps.update("a", np.array([[[1.0, 0.0], [0.5, 0.5]]]))
-        >>> maps.update("b", np.array([[[1.0]]]))
-        >>> maps.mean.tolist()
+        >>> mean_map([np.array([[[1.0, 0.0], [0.5, 0.5]]]), np.array([[[1.0]]])], 2).tolist()
         [[[1.0, 0.0], [0.5, 0.5]]]
     """
-
-    def __init__(self, heads: int, length: int) -> None:
-        self.texts: set[str] = set()
-        self._sums = np.zeros((heads, length, length))
-        self._count = np.zeros((length, length), np.int64)
-
-    def update(self, text: str, weights: Float[np.ndarray, "head query key"]) -> None:
-        """Add the map of one text.
-
-        Args:
-            text: its identifier.
-            weights: its map.
-
-        Raises:
-            RecordError: where the text was counted before, or has another number of heads.
-        """
-        if text in self.texts or len(weights) != len(self._sums):
-            raise RecordError(
-                f"Text {text!r} has {len(weights)} heads, and maps of {len(self._sums)} are added "
-                "up, of every text once; give every text a name of its own"
-            )
-        length = len(self._count)
-        cut = weights[:, :length, :length]
-        self._sums[:, : cut.shape[1], : cut.shape[2]] += cut
-        self._count[: cut.shape[1], : cut.shape[2]] += 1
-        self.texts.add(text)
-
-    @property
-    def mean(self) -> Float[np.ndarray, "head query key"]:
-        """Mean over the texts that are long enough for a place; NaN where none is."""
-        nothing = np.full(self._sums.shape, np.nan)
-        return np.divide(self._sums, self._count, out=nothing, where=self._count > 0)
+    total, count = np.zeros((0, length, length)), np.zeros((length, length))
+    for each in maps:
+        cut = each[:, :length, :length]
+        ends = [(0, length - size) for size in cut.shape[1:]]
+        added = np.pad(cut, [(0, 0), *ends])
+        total = total + added if len(total) else added
+        count += np.pad(np.ones(cut.shape[1:]), ends)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
 def position_map(
@@ -201,7 +176,7 @@ def position_map(
     to sum to 1.
 
     Args:
-        mean: `MapSum.mean`.
+        mean: see `mean_map`.
         visible: True where a query of the text may look.
 
     Raises:

@@ -16,8 +16,4 @@ from .importance import gradient_importance as gradient_importance
 from .importance import greedy_pruning as greedy_pruning
 from .importance import leave_one_out as leave_one_out
 from .importance import pruning_curve as pruning_curve
-from .objective import Objective as Objective
-from .objective import classification as classification
-from .objective import masked_word as masked_word
-from .objective import next_word as next_word
 from .session import intervene as intervene

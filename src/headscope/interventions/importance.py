@@ -1,9 +1,9 @@
-"""How much each head matters to a loss, several heads changed in one pass where that may be."""
+"""How much each head matters to a score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,16 +12,16 @@ from jaxtyping import Float
 from torch import nn
 
 from headscope.capturing.run import at_rest, unwrapped
-from headscope.capturing.seam import CallPositions, Copies, LayerChange, Where
+from headscope.capturing.seam import CallPositions, Where
 from headscope.errors import InterventionError
 from headscope.evidence import interval
 from headscope.interventions._intervention import Intervention, Make
-from headscope.interventions._replaced import Mean, MeanOutput, Uniform, Zero
-from headscope.interventions.objective import Objective
-from headscope.interventions.plan import LayerPlace, ModelPlan
+from headscope.interventions._replaced import Zero
+from headscope.interventions.plan import LayerPlace
 from headscope.interventions.session import intervene, plan_on
 from headscope.measures import confidence
 from headscope.record import Record, warn_changed
+from headscope.tasks import Task, parse_task
 
 Cell = tuple[str, int, int]
 
@@ -84,114 +84,119 @@ class Importance:
         return grid
 
 
-def gradient_importance(model: nn.Module, objective: Objective) -> Importance:
-    """Expected sensitivity of the loss to a head: ``I_h = E_x |dL(x)/dxi_h|`` at ``xi = 1``.
+def gradient_importance(model: nn.Module, task: Any) -> Importance:
+    """Expected sensitivity of the score to a head: ``I_h = E_x |ds(x)/dxi_h|`` at ``xi = 1``.
 
-    ``MHA = sum_h xi_h Att_h``; by the chain rule ``dL/dxi_h = <Att_h, dL/dAtt_h>``, so that one
+    ``MHA = sum_h xi_h Att_h``; by the chain rule ``ds/dxi_h = <Att_h, ds/dAtt_h>``, so that one
     forward and one backward pass give all heads. The absolute value is taken for each example,
     before the mean.
 
-    Source: Michel et al. 2019, section 4, equation 2.
+    Source: Michel et al. 2019, section 4, equation 2, there of the loss, which is minus a score.
 
     Args:
         model: in evaluation mode meanwhile; no parameter gets a gradient.
-        objective: the loss.
+        task: a `headscope.tasks.Task`, or a function of the model that gives a score for each
+            example; of a model that is not fit for it, ``dataclasses.replace(task, asks="")``.
 
     Returns:
-        In units of the loss.
+        In units of the score.
 
     Raises:
-        InterventionError: where layers work on windows, so that examples cannot be separated.
-        ModelError: where the model is not fit for the objective.
+        InterventionError: where layers work on windows, so that examples cannot be separated, or
+            the score has no gradient.
+        ModelError: where the model is not fit for the task.
 
     Example:
-        >>> importance = gradient_importance(model, next_word(tokenizer, texts))
+        >>> importance = gradient_importance(model, headscope.tasks.next_word(tokenizer, texts))
         >>> importance.order[:3]  # the heads that matter least
     """
-    model = unwrapped(model)
-    objective.check(model)
-    cells, slopes = gate_slopes(model, objective.probe(model), lambda: objective.losses(model))
-    return Importance(cells, np.abs(slopes), f"|d {objective.name} / d xi|")
+    task, model = _ready(model, task)
+    cells, slopes = gate_slopes(model, task)
+    return Importance(cells, np.abs(slopes), f"|d {task.metric} / d xi|")
+
+
+def _ready(model: nn.Module, given: Any) -> tuple[Task, Any]:
+    """A task, and a model that is fit for it."""
+    task, model = parse_task(given), unwrapped(model)
+    task.check(model)
+    return task, model
 
 
 def gate_slopes(
-    model: nn.Module,
-    probe: Callable[[], Any],
-    numbers: Callable[[], Iterable[torch.Tensor]],
-    stacks: Sequence[str] | None = None,
+    model: nn.Module, task: Task, stacks: Sequence[str] | None = None
 ) -> tuple[tuple[Cell, ...], Float[np.ndarray, "example cell"]]:
-    """How the number of each example changes with a factor ``xi = 1`` on the output of each head.
+    """How the score of each example changes with a factor ``xi = 1`` on the output of each head.
 
     One forward and one backward pass over the examples for all heads together.
 
     Args:
         model: in evaluation mode meanwhile; no parameter gets a gradient.
-        probe: runs the model once, to find its attention layers.
-        numbers: runs the model on all examples, and gives ``[example]`` batch by batch.
+        task: that scores the examples.
         stacks: which stacks of the model; by default all.
 
     Returns:
         Stack, layer and head of each column, and the slopes.
 
     Raises:
-        InterventionError: where layers work on windows, so that examples cannot be distinguished.
+        InterventionError: where layers work on windows, so that examples cannot be distinguished,
+            or the score has no gradient.
     """
     batches: list[np.ndarray] = []
     cells: tuple[Cell, ...] = ()
     with at_rest(model), torch.enable_grad():
-        names = stacks or plan_on(model, probe).stacks
+        names = stacks or plan_on(model, lambda: task.values(model, 0)).stacks
         gates = [_Gate(stack=stack) for stack in names]
         with intervene(model, *gates):
-            for own in numbers():
+            for number in range(len(task.batches)):
+                scores = task.slopes_from(model, number)
                 made = {place: xi for gate in gates for place, xi in gate.made.items()}
                 # Each example has gates of its own, so the slope of the sum over examples is that
-                # of every single number: one backward pass for all of them.
+                # of every single score: one backward pass for all of them.
                 slopes = torch.autograd.grad(
-                    own.sum(), list(made.values()), allow_unused=True, materialize_grads=True
+                    scores.sum(), list(made.values()), allow_unused=True, materialize_grads=True
                 )
                 batches.append(torch.cat(slopes, dim=1).double().cpu().numpy())
                 cells = tuple(
                     (*place, head) for place, xi in made.items() for head in range(xi.shape[1])
                 )
-    return cells, np.concatenate(batches)
+    return cells, task.joined(batches)
 
 
 def leave_one_out(
     model: nn.Module,
-    objective: Objective,
+    task: Any,
     *,
     by: Callable[..., Intervention] = Zero,
     layers: bool = False,
 ) -> Importance:
-    """Change of the loss when one head is disabled, the others left as they are: ``L(without h) -
-    L``.
+    """How far the score falls when one head is disabled and the others are left as they are: ``s -
+    s(without h)``.
 
     Source: Michel et al. 2019, section 3 (by zero); Kovaleva et al. 2019, section 4.4 (by uniform
     attention).
 
     Args:
         model: in evaluation mode meanwhile.
-        objective: the loss.
+        task: see `gradient_importance`.
         by: how heads are disabled: `Zero` or `Uniform`, or whatever makes an intervention of stack,
             layer and heads.
         layers: disable whole layers instead, one at a time.
 
     Returns:
-        In units of the loss; positive where the head helps.
+        In units of the score; positive where the head helps.
 
     Example:
-        >>> leave_one_out(model, objective, by=Uniform).mean
+        >>> leave_one_out(model, task, by=Uniform).mean
     """
-    model = unwrapped(model)
-    objective.check(model)
+    task, model = _ready(model, task)
     with at_rest(model):
-        intact = losses_of(model, objective)
+        intact = scores_of(model, task)
         cells: list[Cell] = []
-        for place in plan_on(model, objective.probe(model)).places:
+        for place in plan_on(model, lambda: task.values(model, 0)).places:
             heads = [-1] if layers else range(place.heads)
             cells += [(place.stack, place.layer, head) for head in heads]
-        changes = [losses_of(model, objective, [one_of(cell, by)]) - intact for cell in cells]
-    return Importance(tuple(cells), np.stack(changes, axis=1), f"change of {objective.name}")
+        falls = [intact - scores_of(model, task, [one_of(cell, by)]) for cell in cells]
+    return Importance(tuple(cells), np.stack(falls, axis=1), f"fall of {task.metric}")
 
 
 def confidence_importance(records: Iterable[Record]) -> Importance:
@@ -229,12 +234,13 @@ def confidence_importance(records: Iterable[Record]) -> Importance:
     return Importance(cells, np.array(rows), "confidence")
 
 
-def losses_of(
-    model: nn.Module, objective: Objective, interventions: Sequence[Intervention] = ()
+def scores_of(
+    model: nn.Module, task: Task, interventions: Sequence[Intervention] = ()
 ) -> Float[np.ndarray, " example"]:
-    """The loss of each example under some interventions."""
+    """The score of each example under some interventions."""
     with torch.no_grad(), intervene(model, *interventions):
-        return torch.cat(list(objective.losses(model))).double().cpu().numpy()
+        values = [task.values(model, number) for number in range(len(task.batches))]
+    return task.scores(task.joined(values))
 
 
 def one_of(cell: Cell, by: Callable[..., Intervention]) -> Intervention:
@@ -265,42 +271,42 @@ class _Gate(Intervention):
 
 @dataclass(frozen=True, eq=False)
 class PruningCurve:
-    """The loss after each step of pruning.
+    """The score after each step of pruning.
 
     Args:
         order: the heads in the order in which they were taken away.
         counts: how many were away at each step, from 0 on.
-        losses: ``[step example]``.
-        name: of the loss.
+        scores: ``[step example]``.
+        name: of the score.
     """
 
     order: tuple[Cell, ...]
     counts: tuple[int, ...]
-    losses: Float[np.ndarray, "step example"]
+    scores: Float[np.ndarray, "step example"]
     name: str
 
     @property
     def mean(self) -> Float[np.ndarray, " step"]:
-        """Mean loss of each step."""
-        return self.losses.mean(axis=1)
+        """Mean score of each step."""
+        return self.scores.mean(axis=1)
 
 
 def pruning_curve(
     model: nn.Module,
-    objective: Objective,
+    task: Any,
     order: Sequence[Cell],
     *,
     steps: int = 10,
     by: Callable[..., Intervention] = Zero,
 ) -> PruningCurve:
-    """The loss as heads are taken away in a given order, a share of all heads at each step.
+    """The score as heads are taken away in a given order, a share of all heads at each step.
 
     Source: Michel et al. 2019, section 4: in the order of `gradient_importance`, the least
     important first, 10 % a step.
 
     Args:
         model: in evaluation mode meanwhile.
-        objective: the loss.
+        task: see `gradient_importance`.
         order: heads, such as ``importance.order``.
         steps: how many; the last one takes away all of them.
         by: how heads are disabled, see `leave_one_out`.
@@ -309,7 +315,7 @@ def pruning_curve(
         InterventionError: where the order is empty or names a head twice.
 
     Example:
-        >>> pruning_curve(model, objective, gradient_importance(model, objective).order).mean
+        >>> pruning_curve(model, task, gradient_importance(model, task).order).mean
     """
     order = tuple(order)
     if not order or len(set(order)) < len(order) or steps < 1:
@@ -317,47 +323,45 @@ def pruning_curve(
     # Of few heads and many steps some round to the same number: each is run once.
     rounded = [round(len(order) * step / steps) for step in range(steps + 1)]
     counts = tuple(dict.fromkeys(rounded))
-    model = unwrapped(model)
-    objective.check(model)
+    task, model = _ready(model, task)
     with at_rest(model):
-        losses = [losses_of(model, objective, without(order[:count], by)) for count in counts]
-    return PruningCurve(order, counts, np.stack(losses), objective.name)
+        scores = [scores_of(model, task, without(order[:count], by)) for count in counts]
+    return PruningCurve(order, counts, np.stack(scores), task.metric)
 
 
 def greedy_pruning(
     model: nn.Module,
-    objective: Objective,
+    task: Any,
     *,
     heads: int | None = None,
     by: Callable[..., Intervention] = Zero,
 ) -> PruningCurve:
-    """Take away at each step the head without which the loss is least, the ones before staying
+    """Take away at each step the head without which the score is highest, the ones before staying
     away.
 
     That is the best next step, not the best set; with H heads it takes up to H (H + 1) / 2 runs of
-    the objective.
+    the task.
 
     Args:
         model: in evaluation mode meanwhile.
-        objective: the loss.
+        task: see `gradient_importance`.
         heads: how many to take away; all by default.
         by: how heads are disabled, see `leave_one_out`.
     """
-    model = unwrapped(model)
-    objective.check(model)
+    task, model = _ready(model, task)
     with at_rest(model):
-        losses = [losses_of(model, objective)]
+        scores = [scores_of(model, task)]
         left: list[Cell] = []
-        for place in plan_on(model, objective.probe(model)).places:
+        for place in plan_on(model, lambda: task.values(model, 0)).places:
             left += [(place.stack, place.layer, head) for head in range(place.heads)]
         # Which head is best to lose depends on those that are gone, so all are tried again.
         gone: list[Cell] = []
         for _ in range(len(left) if heads is None else min(heads, len(left))):
-            tried = [losses_of(model, objective, without([*gone, cell], by)) for cell in left]
-            best = int(np.argmin([loss.mean() for loss in tried]))
+            tried = [scores_of(model, task, without([*gone, cell], by)) for cell in left]
+            best = int(np.argmax([own.mean() for own in tried]))
             gone.append(left.pop(best))
-            losses.append(tried[best])
-    return PruningCurve(tuple(gone), tuple(range(len(gone) + 1)), np.stack(losses), objective.name)
+            scores.append(tried[best])
+    return PruningCurve(tuple(gone), tuple(range(len(gone) + 1)), np.stack(scores), task.metric)
 
 
 def without(cells: Sequence[Cell], by: Callable[..., Intervention]) -> list[Intervention]:
@@ -367,42 +371,3 @@ def without(cells: Sequence[Cell], by: Callable[..., Intervention]) -> list[Inte
     for stack, layer, head in cells:
         layers.setdefault((stack, layer), []).append(head)
     return [by(stack=stack, layer=layer, heads=heads) for (stack, layer), heads in layers.items()]
-
-
-SEPARATE: tuple[type[Intervention], ...] = (Zero, Uniform, Mean, MeanOutput)
-"""Changes of weights or outputs that depend on their own copy alone. A class of one's own may draw
-random numbers, which must come in the order of the heads.
-"""
-
-
-def may_be_copied(change: Intervention, place: LayerPlace) -> bool:
-    """Whether a change of a place may be made in one copy of a batch of several."""
-    # A copy is a part of the batch axis, which torch's operators and windows do not show.
-    is_seen = place.route == "interface" and place.whole and not place.visit
-    return is_seen and type(change) in SEPARATE
-
-
-def in_copies(changes: Sequence[Intervention], copies: Copies) -> list[Intervention]:
-    """The changes, each of one copy of the batch, in this order."""
-    return [
-        _InCopy(change=change, copies=copies, number=number)
-        for number, change in enumerate(changes)
-    ]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _InCopy(Intervention):
-    """A change of one copy of the batch."""
-
-    change: Intervention
-    copies: Copies
-    number: int
-
-    def parts(self, plan: ModelPlan) -> Iterator[tuple[LayerPlace, LayerChange]]:
-        """See `Intervention`."""
-        for place, part in self.change.parts(plan):
-            yield place, replace(part, copy=(self.copies, self.number))
-
-    def maker(self, place: LayerPlace, heads: tuple[int, ...]) -> Make:
-        """See `Intervention`."""
-        return self.change.maker(place, heads)

@@ -102,7 +102,7 @@ def plan_on(model: nn.Module, act: Callable[[], Any]) -> ModelPlan:
         act()
     if session.plan is None:
         raise InterventionError(
-            f"The loss does not run {type(model).__name__}; give the model that it runs"
+            f"The score does not run {type(model).__name__}; give the model that it runs"
         )
     return session.plan
 

@@ -17,13 +17,14 @@ from headscope.capturing.device import device_of
 from headscope.capturing.observers import hook_after
 from headscope.capturing.seam import intact
 from headscope.errors import CaptureError, InterventionError, TextError, is_whole
-from headscope.interventions import Objective, Zero, gradient_importance
+from headscope.interventions import Zero, gradient_importance
 from headscope.interventions.session import intervene, plan_on
 from headscope.live._model import Asked, IntactRun, LiveModel
 from headscope.live._output import CLASSES, STATES, TOKENS, Reader
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live.contract import LensAnswer, LensLayer, MattersDone, MattersValues
 from headscope.studies.ablate.sharing import Sharing
+from headscope.tasks import Task
 
 NORM = "norm"
 """What the class of a last norm is called by, in small letters: LlamaRMSNorm, LayerNorm ..."""
@@ -359,10 +360,8 @@ def _slopes(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Sequence
     """The slope of the loss in each head: one pass forward and back."""
     tell(_done(0, 1))
     batch = {name: value for name, value in guess.arguments.items() if _is_tensor(value)}
-    objective = Objective(
-        [batch], lambda model, given: guess.loss()[None], "negative log probability"
-    )
-    importance = gradient_importance(live.model, objective)
+    task = Task([batch], lambda model, given: -guess.loss()[None])
+    importance = gradient_importance(live.model, task)
     tell(_done(1, 1))
     return importance.cells, importance.mean.tolist()
 

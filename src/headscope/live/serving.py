@@ -17,7 +17,7 @@ import torch
 
 from headscope.capturing import LoadOptions, ParsedInput, check_reader, load_for, parse_call
 from headscope.capturing.loading import config_of, kept_arguments
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, check_option_names
 from headscope.live._facts import atlas_for, check_atlas, parse_atlas, parse_limits
 from headscope.live._model import LiveModel
 from headscope.live._queue import StopSignal
@@ -79,10 +79,7 @@ def serve(
     """
     from headscope.live._server import LiveHost, live_application
 
-    unknown = options.keys() - ServeOptions.__annotations__.keys()
-    if unknown:
-        known = ", ".join(ServeOptions.__annotations__)
-        raise HeadscopeError(f"serve has no option {min(unknown)!r}; there are {known}")
+    check_option_names("serve", options, ServeOptions.__annotations__, HeadscopeError)
     given = {name: options[name] for name in ("max_tokens", "seconds") if name in options}
     limits = parse_limits(**given)
     check_reader(tokenizer, "serve")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import HeadscopeError, RecordError
+from headscope.errors import HeadscopeError, RecordError, check_option_names
 from headscope.evidence.chance import check_correction
 from headscope.evidence.groups import check_confidence
 from headscope.measures import head_map
@@ -439,11 +439,7 @@ def check_heads_options(options: Mapping[str, Any]) -> None:
         RecordError: naming the options.
         HeadscopeError: where SciPy is not installed.
     """
-    unknown = set(options) - {"confidence", "alpha", "correction", "margin"}
-    if unknown:
-        raise RecordError(
-            f"heads has no option {min(unknown)!r}; it has confidence, alpha, correction, margin"
-        )
+    check_option_names("heads", options, ("confidence", "alpha", "correction", "margin"))
     check_confidence(options.get("alpha", 0.05), "alpha")
     check_correction(options.get("correction", "holm"))
     if find_spec("scipy") is None:

@@ -59,8 +59,8 @@ class Tally:
     Args:
         patterns: the patterns to score.
         stack: a stack of the records; by default the first.
-        position_mean: `MapSum.mean` over heads of all layers, for the baseline by position of
-            patterns of content; without it they do not have that baseline.
+        position_mean: `headscope.evidence.mean_map` of heads of all layers, for the baseline by
+            position of patterns of content; without it they do not have that baseline.
         distances: whether to add up the distances of heads, for their map.
         levels: mean score of each pattern on a model with random weights, as one baseline more.
 

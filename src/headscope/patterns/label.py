@@ -287,7 +287,7 @@ class HeadCard:
 
     def __str__(self) -> str:
         lines = [f"Head {self.layer}-{self.head} (layer and head from 0)"]
-        shown = [label for label in self.labels if label.holds or label.candidate]
+        shown = [label for label in self.labels if any((label.holds, label.candidate))]
         lines += [f"  {label}" for label in shown] or ["  no label"]
         for label in shown:
             for text, score in self.examples(label.pattern):

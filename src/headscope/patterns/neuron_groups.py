@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,10 @@ from headscope.errors import RecordError
 from headscope.measures import carriers
 from headscope.patterns.neurons import Units
 from headscope.results import Kept, Result, TextTable
-from headscope.storage import Finite, array_of
+from headscope.storage import Finite
 
 SHOWN = 8
 """Number of neurons in the card of one head."""
-GROUP_NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
 HEADER = (
     "head",
     "mass",
@@ -42,7 +41,7 @@ SAYS = {
 """The legend of the table."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Neuron:
     """One neuron of a head, or one frequency pair, and its contribution to the score over texts.
 
@@ -103,23 +102,11 @@ def neurons_of(
     positive = np.maximum(adds, 0)
     shares = positive / positive.sum() if positive.any() else positive
     holds = carriers(adds, share=share) & (ends[:, 0] > 0)
-    neurons = [
-        Neuron(
-            layer=cell[0],
-            head=cell[1],
-            unit=unit,
-            features=units.members[unit],
-            frequency=units.frequencies[unit],
-            adds=float(adds[unit]),
-            low=float(ends[unit, 0]),
-            high=float(ends[unit, 1]),
-            share=float(shares[unit]),
-            carries=float(carries[unit]),
-            stable=float(stable[unit]),
-            holds=bool(holds[unit]),
-        )
-        for unit in range(len(units))
-    ]
+    numbers = np.stack([adds, *ends.T, shares, carries, stable], axis=1).tolist()
+    rows = zip(units.members, units.frequencies, numbers, holds.tolist(), strict=True)
+    neurons = []
+    for unit, (features, frequency, own, is_held) in enumerate(rows):
+        neurons.append(Neuron(*cell, unit, features, frequency, *own, is_held))
     return tuple(sorted(neurons, key=lambda neuron: -neuron.adds))
 
 
@@ -175,6 +162,10 @@ class Group:
     fixed_high: float
 
 
+NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
+GROUP = {"label": str, "heads": int, **dict.fromkeys(NUMBERS, float)}
+
+
 @dataclass(frozen=True, eq=False)
 class Groups(Result):
     """Heads by their labels; prints itself as a table.
@@ -185,7 +176,7 @@ class Groups(Result):
     """
 
     KIND: ClassVar[str] = "mechanism groups"
-    DOCUMENT: ClassVar = {"confidence": Finite, "labels": [str], "heads": [int]}
+    DOCUMENT: ClassVar = {"confidence": Finite, "groups": [GROUP]}
 
     all: tuple[Group, ...]
     confidence: float = 0.95
@@ -207,23 +198,12 @@ class Groups(Result):
         }
 
     def _kept(self) -> Kept:
-        document = {
-            "confidence": self.confidence,
-            "labels": [group.label for group in self.all],
-            "heads": [group.heads for group in self.all],
-        }
-        rows = [[getattr(group, name) for name in GROUP_NUMBERS] for group in self.all]
-        return document, {"numbers": np.array(rows, np.float64).reshape(-1, len(GROUP_NUMBERS))}
+        return {"confidence": self.confidence, "groups": [*map(asdict, self.all)]}, {}
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Groups:
-        size = len(document["labels"]), len(GROUP_NUMBERS)
-        numbers = array_of(arrays, "numbers", "f", size).tolist()
-        groups = []
-        for label, heads, row in zip(document["labels"], document["heads"], numbers, strict=True):
-            named = dict(zip(GROUP_NUMBERS, row, strict=True))
-            groups.append(Group(label=label, heads=heads, **named))
-        return Groups(tuple(groups), document["confidence"])
+        groups = tuple(Group(**each) for each in document["groups"])
+        return Groups(groups, document["confidence"])
 
     @property
     def summary(self) -> str:

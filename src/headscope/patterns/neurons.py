@@ -87,7 +87,7 @@ def units_of(layer: Layer) -> Units:
         >>> units_of(Layer(layer=0, queries=np.ones((1, 2, 3)), keys=np.ones((1, 2, 3)))).members
         ((0,), (1,), (2,))
     """
-    if not layer.has("queries") or not layer.has("keys"):
+    if not all(map(layer.has, ("queries", "keys"))):
         raise RecordError(
             f"Queries and keys of layer {layer.layer} were not kept, and neurons are theirs; "
             "capture with keep='qk'"

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from headscope.answering import Answer
 from headscope.corpus import Counts
 from headscope.errors import RecordError
-from headscope.evidence import interval_of_sums
+from headscope.evidence import interval_of_sums, wilson
 from headscope.results import TextTable
 from headscope.storage import array_of
 from headscope.studies.shared._fold import Fold, FoldResult, Readers, Reading, one_by_one, taken
@@ -27,6 +27,8 @@ VERDICTS = {
 """What an answer may need, see `headscope.answering.Verdict`."""
 ROWS = (*VERDICTS, "looks", "agrees", "chance", "lift")
 OF_HEADS = ("share", "lift", "agrees", "copies")
+YES_OR_NO = {"row": slice(ROWS.index("agrees") + 1), "heads": OF_HEADS.index("agrees")}
+"""Which of these are answers, and no amounts."""
 SAYS = {
     "share": "of the head's attention that what was needed got",
     "lift": "times what its length among the candidates gives",
@@ -147,6 +149,11 @@ class Answers(FoldResult):
         total, count = sums.sum(axis=0), known.sum(axis=0)
         mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
         ends = interval_of_sums(sums, known, confidence=self.confidence)
+        # Yes or no: where all prompts say the same, others may not.
+        at, how = YES_OR_NO[name], {"grouped": self.sums.documents != self.texts}
+        alike = (total[at] == 0) | (total[at] == count[at])
+        sure = wilson(sums[:, at], known[:, at], confidence=self.confidence, **how)
+        ends[at] = np.where(alike[:, None], sure, ends[at])
         return np.concatenate([mean[..., None], ends], axis=-1)
 
     def best_heads(self, most: int = 3) -> list[tuple[int, int]]:

@@ -166,7 +166,7 @@ def heads(
         random_weights: True for the same architecture with random weights as one baseline more, the
             texts run through it too; or `heads` of such records.
         position_mean: True for the map that positions alone would give as one baseline more, the
-            texts run twice; or the average map itself, see `MapSum`.
+            texts run twice; or the average map itself, see `headscope.evidence.mean_map`.
         related: whether to look for related words, too: those whose input embeddings lie near; see
             `related_patterns`.
         **options: ``groups``, the document that each text is of, by name or number, so that
@@ -280,7 +280,7 @@ def _mean_map(read: Texts, wanted: Any, stack: str | None) -> np.ndarray | KeptA
         return None
     mean = np.asarray(wanted)
     if wanted is True:
-        sums = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN).sums
+        sums = read.folded(MEAN_FOLD, {"stack": stack}, {}, place=POSITION_MEAN)
         total, texts = (sums.total(f"{WHOLE}{name}") for name in ("maps", "texts"))
         # As long as the longest text on either side.
         mean = np.full((len(total), *[max(texts.shape)] * 2), np.nan)

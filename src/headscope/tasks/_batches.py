@@ -12,14 +12,14 @@ from typing import Any, TypedDict
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
 from headscope._progress import warn_left_out
 from headscope.capturing import check_known, parse_text, several_of
 from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.capturing.many import OF_ONE_INPUT, reason_of
 from headscope.corpus import documents_of
-from headscope.errors import HeadscopeError, TextError, check_reading
-from headscope.interventions.objective import none_of, padded
+from headscope.errors import HeadscopeError, TextError, check_option_names, check_reading
 from headscope.tasks._task import Task
 
 AT_ONCE = 16
@@ -115,7 +115,8 @@ def read_examples(
         TextError: where there is no example, none can be read, or most of their tokens are unknown.
     """
     check_tokenizer(tokenizer)
-    _check_options(options)
+    # A TypedDict is checked by type checkers alone; a misspelt option would do nothing.
+    check_option_names("A task", options, ReadingOptions.__annotations__, TextError)
     check_reading(options)
     examples = several_of(examples)
     if not len(examples):
@@ -124,12 +125,18 @@ def read_examples(
     if not options.get("allow_unfit", False):
         failed |= _unknown(tokenizer, {number: own[:sides] for number, own in rows.items()})
     if len(failed) == len(examples):
-        raise none_of(list(failed.values()))
+        raise _none_of(list(failed.values()))
     numbers = tuple(number for number in rows if number not in failed)
     kept = tuple(rows[number] for number in numbers)
     lengths = [max(len(row["input_ids"]) for row in own) for own in kept]
     said = _reported(failed, options)
     return Examples(numbers, kept, said, by_length(lengths, options.get("batch", AT_ONCE)))
+
+
+def _none_of(errors: list[HeadscopeError]) -> HeadscopeError:
+    """What to raise where no example could be read: of a single one its own error."""
+    several = TextError(f"None of the {len(errors)} texts can be read: {errors[0]}")
+    return several if len(errors) > 1 else errors[0]
 
 
 def _reported(failed: dict[int, HeadscopeError], options: ReadingOptions) -> dict[int, str]:
@@ -171,14 +178,6 @@ def _read_all(
             stacklevel=4,
         )
     return rows, failed
-
-
-def _check_options(options: ReadingOptions) -> None:
-    # A TypedDict is checked by type checkers alone; a misspelt option would do nothing.
-    known = ReadingOptions.__annotations__
-    for name in options:
-        if name not in known:
-            raise TextError(f"A task has no option {name!r}; it has {', '.join(known)}")
 
 
 def encoded(
@@ -300,6 +299,16 @@ def run(model: nn.Module, batch: Mapping[str, Any], *, without: Sequence[str] = 
     if hasattr(getattr(model, "config", None), "use_cache"):
         arguments["use_cache"] = False
     return model(**arguments)
+
+
+def padded(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+    """Rows of one batch, padded with zeros on the right, where no model counts positions from; with
+    their mask.
+    """
+    names = [name for name in rows[0] if name != "attention_mask"]
+    lists = {name: [torch.tensor(row[name]) for row in rows] for name in names}
+    lists["attention_mask"] = list(map(torch.ones_like, lists["input_ids"]))
+    return {name: pad_sequence(own, batch_first=True) for name, own in lists.items()}
 
 
 def check_counts(texts: Sized, beside: Sized, what: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -142,8 +141,7 @@ def _how(batches: list[dict[str, Any]], metric: str) -> dict[str, Any]:
     other = kinds[1 - first]
     totals = totals_of(other, max(int(batch["labels"].max()) for batch in batches))
     columns = (other, "predicted", "label")
-    told = {"metric": metric, "columns": columns, "totals": totals}
-    return {"score": score, "asks": CLASS, **told}
+    return {"score": score, "asks": CLASS, "metric": metric, "columns": columns, "totals": totals}
 
 
 GOLD = "gold"
@@ -156,6 +154,7 @@ def likeness(
     gold: Sequence[Any],
     *,
     pooling: Literal["mean", "first"] = "mean",
+    alone: bool = False,
     **reading: Unpack[ReadingOptions],
 ) -> Task:
     """Pairs of texts whose embeddings are compared by their cosine.
@@ -172,6 +171,8 @@ def likeness(
         pairs: two texts each.
         gold: 0 or 1, or how alike the two are; a pair of which that is not a number is left out.
         pooling: mean over the tokens, or the first one.
+        alone: whether the pairs are scored in parts: the cosine of each, and beside it how alike
+            the two are, by which all are judged together when all are known (`judge_of`).
         **reading: see `ReadingOptions`.
 
     Raises:
@@ -180,33 +181,6 @@ def likeness(
 
     Example:
         >>> task = likeness(tokenizer, [("a cat", "one cat"), ("a cat", "two dogs")], [1, 0])
-    """
-    task = compared(tokenizer, pairs, gold, pooling=pooling, **reading)
-    wanted = torch.cat([batch[GOLD] for batch in task.batches])[:, None].numpy()
-    metric, finish = judged_by(task.joined([wanted])[:, 0])
-    return replace(task, metric=metric, finish=finish, totals=OF_LIKENESS)
-
-
-def compared(
-    tokenizer: Any,
-    pairs: Sequence[Any],
-    gold: Sequence[Any],
-    *,
-    pooling: Literal["mean", "first"] = "mean",
-    **reading: Unpack[ReadingOptions],
-) -> Task:
-    """Pairs of a `likeness` that is scored in parts: the cosine of each, and beside it how alike
-    the two are, by which all are judged together when all are known.
-
-    Args:
-        tokenizer: see `likeness`.
-        pairs: see `likeness`.
-        gold: see `likeness`.
-        pooling: see `likeness`.
-        **reading: see `ReadingOptions`.
-
-    Raises:
-        TextError: where no pair can be read.
     """
     check_counts(pairs, gold, "numbers")
 
@@ -229,6 +203,9 @@ def compared(
     for batch, part in zip(batches, read.parts, strict=True):
         batch[GOLD] = wanted[part]
     more: dict[str, Any] = {"metric": "", "columns": (GOLD,), "finish": not_alone}
+    if not alone:
+        more["metric"], more["finish"] = judged_by(wanted.numpy())
+        more["totals"] = OF_LIKENESS
     return read.task(batches, score, "likeness", labels=wanted, **more)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -14,7 +14,6 @@ from headscope.capturing import MOST_UNKNOWN, check_known, parse_text
 from headscope.capturing.fitness import MASKED, NEXT, TRANSLATION, logits_of
 from headscope.capturing.inputs.tokens import check_tokenizer, tokenized
 from headscope.errors import InterventionError, TextError
-from headscope.interventions.objective import IGNORED, masked_batch, masking, mean_loss, padded
 from headscope.tasks._batches import (
     AT_ONCE,
     Encode,
@@ -22,6 +21,7 @@ from headscope.tasks._batches import (
     Rows,
     check_pair,
     encoded_pair,
+    padded,
     read_examples,
     run,
 )
@@ -32,7 +32,8 @@ TOTALS = {"accuracy": mean_of_second}
 LIKELY: Any = {"metric": "log likelihood", "columns": ("accuracy",), "totals": TOTALS}
 OF_PAIRS = {"mean difference (nats)": mean_of_second}
 """Numbers of all pairs of sentences."""
-Score = Callable[[nn.Module, Batch], torch.Tensor]
+IGNORED = -100
+"""The label that torch's cross_entropy leaves out by default."""
 
 
 def next_word(tokenizer: Any, texts: Sequence[Any], **reading: Unpack[ReadingOptions]) -> Task:
@@ -80,7 +81,12 @@ def masked_word(
         InterventionError: where the tokenizer has no mask token.
         TextError: where no text can be read, or most tokens are unknown.
     """
-    generator = masking(tokenizer, seed)
+    check_tokenizer(tokenizer)
+    if tokenizer.mask_token_id is None:
+        raise InterventionError(
+            f"{type(tokenizer).__name__} has no mask token; use next_word with causal models"
+        )
+    generator = torch.Generator().manual_seed(seed)
     special = set(tokenizer.all_special_ids)
 
     def row_of(text: Any, encode: Encode) -> Rows:
@@ -90,8 +96,27 @@ def masked_word(
         return (row,)
 
     read = read_examples(tokenizer, texts, row_of, reading)
-    batches = [masked_batch(tokenizer, batch, share, generator) for batch in read.padded()]
+    batches = [_masked(tokenizer, batch, share, generator) for batch in read.padded()]
     return read.task(batches, _at_masks, MASKED, asks=MASKED, **LIKELY)
+
+
+def _masked(
+    tokenizer: Any, batch: Batch, share: float, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """A batch with a share of its words masked, and ``labels``: what stood there, `IGNORED`
+    everywhere else.
+    """
+    ids = batch["input_ids"].clone()
+    labels = torch.full_like(ids, IGNORED)
+    padding = batch["attention_mask"] == 0
+    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids)) | padding
+    for row, (own, hidden) in enumerate(zip(ids, special, strict=True)):
+        positions = (~hidden).nonzero()[:, 0]
+        count = max(1, round(share * len(positions)))
+        chosen = positions[torch.randperm(len(positions), generator=generator)[:count]]
+        labels[row, chosen] = own[chosen]
+        ids[row, chosen] = tokenizer.mask_token_id
+    return {**batch, "input_ids": ids, "labels": labels}
 
 
 def translation(
@@ -221,7 +246,10 @@ def _likely(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """
     there = labels != IGNORED
     right = ((logits.argmax(-1) == labels) & there).sum(1) / there.sum(1)
-    return torch.stack([-mean_loss(logits.float(), labels), right], dim=1)
+    losses = functional.cross_entropy(
+        logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+    )
+    return torch.stack([-losses.sum(1) / there.sum(1), right], dim=1)
 
 
 def minimal_pairs(

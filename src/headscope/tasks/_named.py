@@ -14,7 +14,6 @@ from headscope.storage import given_labels, given_pairs, place_of, read_groups, 
 from headscope.tasks._classification import (
     OF_LIKENESS,
     classification,
-    compared,
     judged_by,
     likeness,
     not_alone,
@@ -49,7 +48,7 @@ def named_task(
 
     Args:
         name: one of `NAMES`, or ``file.py:function``: called with model and tokenizer, it gives a
-            `Task`, an `Objective` or a function as `headscope.ablate` takes it.
+            `Task` or a function as `headscope.ablate` takes it.
         model: that will be run.
         tokenizer: of the model.
         path: of the examples; see `read_rows`.
@@ -68,17 +67,11 @@ def named_task(
         return _repeats(model, tokenizer, **count, **options)
     path = Path(path or "")  # `check_task` refuses a task without its file
     rows = read_rows(path)[:limit]
-    return task_of_rows(name, model, tokenizer, (rows, str(path)), alike=likeness, **options)
+    return task_of_rows(name, model, tokenizer, (rows, str(path)), **options)
 
 
 def task_of_rows(
-    name: str,
-    model: Any,
-    tokenizer: Any,
-    examples: tuple[list[Any], str],
-    *,
-    alike: Callable[..., Task] = compared,
-    **options: Any,
+    name: str, model: Any, tokenizer: Any, examples: tuple[list[Any], str], **options: Any
 ) -> Task:
     """A task by its name, on rows; of a row of ``"repeats"``, which says which run of the draw it
     is, see `repeated_runs`.
@@ -88,7 +81,6 @@ def task_of_rows(
         model: see `named_task`.
         tokenizer: see `named_task`.
         examples: rows as of `read_rows`, and where they are from, for messages.
-        alike: makes a likeness: by default one that `judge_of` judges, when all pairs are known.
         **options: see `named_task`.
 
     Raises:
@@ -100,25 +92,26 @@ def task_of_rows(
         # One after the other as they are drawn, of which the last is wanted.
         drawn = _repeats(model, tokenizer, batch=1, **_run_of(rows))
         return replace(drawn, batches=drawn.batches[-1:])
-    texts = given_pairs(rows, path)
+    given: list[Any] = [given_pairs(rows, path)]
+    if name in ("next-word", "masked-word"):
+        given = [_singles(given[0])]
+    elif name == "classification":
+        given.append(_classes(rows, path, model))
+    elif not any(isinstance(text, tuple) for text in given[0]):
+        raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
+    if name == "likeness":
+        given.append(given_labels(rows, path))
+    return MAKERS[name](tokenizer, *given, **options).grouped(read_groups(rows))
 
-    def pairs() -> list[Any]:
-        if not any(isinstance(text, tuple) for text in texts):
-            raise TextError(f"{path} has texts without a second one; {name} reads {NAMES[name]}")
-        return texts
 
-    # Calls that are not made yet: only the one that is wanted looks at the rows.
-    makers: dict[str, Callable[[], Task]] = {
-        "next-word": lambda: next_word(tokenizer, _singles(texts), **options),
-        "masked-word": lambda: masked_word(tokenizer, _singles(texts), **options),
-        "classification": lambda: classification(
-            tokenizer, texts, _classes(rows, path, model), **options
-        ),
-        "likeness": lambda: alike(tokenizer, pairs(), given_labels(rows, path), **options),
-        "minimal-pairs": lambda: minimal_pairs(tokenizer, pairs(), **options),
-        "translation": lambda: translation(tokenizer, pairs(), **options),
-    }
-    return makers[name]().grouped(read_groups(rows))
+MAKERS: dict[str, Callable[..., Task]] = {
+    "next-word": next_word,
+    "masked-word": masked_word,
+    "classification": classification,
+    "likeness": likeness,
+    "minimal-pairs": minimal_pairs,
+    "translation": translation,
+}
 
 
 def repeated_runs(
@@ -228,16 +221,12 @@ def judge_of(name: Any, facts: Mapping[str, Any], values: Values) -> Task:
         TextError: where all pairs of a likeness are as alike.
     """
     finish, metric, columns = None, facts.get("metric", ""), tuple(facts.get("columns", ()))
-    totals: Mapping[str, Callable[[Values], float]] = {}
+    totals: Any = {"minimal-pairs": OF_PAIRS, "likeness": OF_LIKENESS}
+    totals = (dict.fromkeys(NAMES, TOTALS) | totals).get(name, {})
     if name == "likeness":
         metric, finish = judged_by(values[:, 1])
-        totals = OF_LIKENESS
     elif name == "classification":
         totals = totals_of(columns[0], int(values[:, 3].max()))
-    elif name == "minimal-pairs":
-        totals = OF_PAIRS
-    elif name in ("next-word", "masked-word", "translation", "repeats"):
-        totals = TOTALS
     return Task(
         ({},), not_alone, facts.get("task", ""), metric, columns, finish=finish, totals=totals
     )

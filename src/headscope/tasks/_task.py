@@ -15,7 +15,6 @@ from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_fit, first_ids
 from headscope.errors import InterventionError
 from headscope.evidence.groups import group_of, several_groups
-from headscope.interventions import Objective
 
 Batch = Mapping[str, Any]
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
@@ -140,9 +139,7 @@ class Task:
         if self.order is None:
             return values
         # Batches hold examples by length: row i of the values is of example order[i].
-        sorted_back = np.empty_like(values)
-        sorted_back[list(self.order)] = values
-        return sorted_back
+        return values[np.argsort(self.order)]
 
     def scores(self, values: Values) -> Float[np.ndarray, " example"]:
         """The score of each example."""
@@ -155,24 +152,19 @@ def mean_of_second(values: Values) -> float:
 
 
 def parse_task(given: Any) -> Task:
-    """A task, an `Objective`, or a function that gives the score of each example of a model, as a
-    task.
+    """A task, or a function that gives the score of each example of a model, as a task.
 
     Raises:
         InterventionError: where it is something else, or has no inputs.
     """
-    if isinstance(given, Objective):
-        # A loss is better when it is low, a score when it is high.
-        loss, name, asks = given.loss, given.name, "" if given.allow_unfit else given.asks
-        given = Task(given.batches, lambda *on: -loss(*on), name, f"-{name}", asks=asks)
-    elif not isinstance(given, Task) and callable(given):
+    if not isinstance(given, Task) and callable(given):
         name = getattr(given, "__qualname__", type(given).__name__)
         given = Task(({},), lambda model, _, call=given: call(model), name)
     if not isinstance(given, Task):
         raise InterventionError(
             f"A task was given as {type(given).__name__}; expected a headscope.tasks.Task, such "
-            "as next_word makes, an Objective, or a function that takes the model and gives a "
-            "score for each example"
+            "as next_word makes, or a function that takes the model and gives a score for each "
+            "example"
         )
     if not given.batches:
         raise InterventionError(f"The task {given.name!r} has no examples; give at least one")

@@ -10,13 +10,14 @@ import importlib
 import inspect
 import json
 import os
-import queue
 import re
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ CHILD = "from headscope.testing._type_process import main; main()"
 def examine_types(
     names: Sequence[str], *, batch_size: int = 2, workers: int = 1, seconds: float = SECONDS
 ) -> Iterator[Support]:
-    """What can be captured of model types, in the order in which they are done.
+    """What can be captured of model types, some at a time, in the order in which they are done.
 
     Args:
         names: of `every_type`.
@@ -46,68 +47,48 @@ def examine_types(
         workers: processes at once.
         seconds: what one model type may take.
     """
-    waiting: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    for first in range(0, len(names), AT_ONCE):
-        waiting.put(list(names[first : first + AT_ONCE]))
-    done: queue.SimpleQueue[Support] = queue.SimpleQueue()
-    for _ in range(workers):
-        arguments = (waiting, done, batch_size, seconds)
-        threading.Thread(target=_work, args=arguments, daemon=True).start()
-    for _ in names:
-        yield done.get()
-
-
-def _work(
-    waiting: queue.SimpleQueue[list[str]],
-    done: queue.SimpleQueue[Support],
-    batch_size: int,
-    seconds: float,
-) -> None:
-    """Give lists of names to one process after the other until none is left."""
-    while True:
+    lists = [names[first : first + AT_ONCE] for first in range(0, len(names), AT_ONCE)]
+    gone = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+        tried = [pool.submit(_tried, own, batch_size, seconds, gone) for own in lists]
         try:
-            names = waiting.get_nowait()
-        except queue.Empty:
-            return
-        while names:
-            names = _in_one_process(names, done, batch_size, seconds)
+            for each in as_completed(tried):
+                yield from each.result()
+        finally:
+            gone.set()
 
 
-def _in_one_process(
-    names: list[str], done: queue.SimpleQueue[Support], batch_size: int, seconds: float
-) -> list[str]:
-    """The names that are left when the process has ended, by itself or by force."""
+def _tried(
+    names: Sequence[str], batch_size: int, seconds: float, gone: threading.Event
+) -> list[Support]:
+    """What one process after the other tells of some types, until each of them is tried or nobody
+    waits any more.
+    """
+    done: list[Support] = []
     # One thread each: processes that share cores wait for each other's threads.
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-W", "ignore", "-c", CHILD, str(batch_size), *names]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    ) as child:
-        left = list(names)
-        late = threading.Event()
-        for name in names:
-            timer = threading.Timer(seconds, _end, (child, late))
-            timer.start()
-            line = child.stdout.readline() if child.stdout else ""
-            timer.cancel()
-            left = left[1:]
-            if not line:
-                why = f"it took more than {seconds:.0f} s" if late.is_set() else "its process died"
-                done.put(Support(name, "", unbuilt=why))
-                child.kill()
-                break
-            # JSON knows lists only.
-            read = json.loads(line).items()
-            values: dict[str, Any] = {
-                name: tuple(v) if isinstance(v, list) else v for name, v in read
-            }
-            done.put(Support(**values))
-    return left
-
-
-def _end(child: subprocess.Popen[str], late: threading.Event) -> None:
-    late.set()
-    child.kill()
+    while (left := names[len(done) :]) and not gone.is_set():
+        command = [sys.executable, "-W", "ignore", "-c", CHILD, str(batch_size), *left]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, **pipes, text=True, env=environment) as child:
+            for name in left:
+                began, timer = time.monotonic(), threading.Timer(seconds, child.kill)
+                timer.start()
+                line = child.stdout.readline() if child.stdout else ""
+                timer.cancel()
+                if not line:
+                    is_late = time.monotonic() - began >= seconds
+                    why = f"it took more than {seconds:.0f} s" if is_late else "its process died"
+                    done.append(Support(name, "", unbuilt=why))
+                    child.kill()
+                    break
+                # JSON knows lists only.
+                read = json.loads(line).items()
+                own: dict[str, Any] = {
+                    each: tuple(v) if isinstance(v, list) else v for each, v in read
+                }
+                done.append(Support(**own))
+    return done
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, unquote
 
-from headscope.errors import PageError
+from headscope.errors import PageError, check_option_names
 from headscope.record import Record
 from headscope.views._token_words import token_positions, words_of_page
 from headscope.views.constants import MOST_IN_TRAY
@@ -146,11 +146,7 @@ def _from_mapping(given: Any) -> dict[str, Any]:
         raise PageError(
             f"tray has {given!r}, which names no layer; {FORM}, or give a dict with layer and head"
         )
-    for name in given:
-        if name not in known:
-            raise PageError(
-                f"A picture of the tray has no option {name!r}; there are {', '.join(known)}"
-            )
+    check_option_names("A picture of the tray", given, known, PageError)
     entry = {name: value for name, value in given.items() if value is not None and name != "head"}
     if given.get("head") is not None:
         entry["heads"] = [given["head"]]

@@ -8,7 +8,7 @@ import torch
 
 import headscope as hs
 from headscope import InterventionError, RecordError, ablate
-from headscope.interventions import Objective, leave_one_out
+from headscope.interventions import leave_one_out
 from headscope.tasks import Task, next_word
 from headscope.testing import tiny_model
 
@@ -46,9 +46,8 @@ def test_it_is_leaving_out_one_at_a_time(by, bert, tokenizer):
         if by in means
         else {"zero": hs.Zero, "uniform": hs.Uniform}[by]
     )
-    objective = Objective(task.batches, lambda model, batch: -task.score(model, batch))
     for layers in (False, True):
-        wanted = leave_one_out(bert, objective, by=way, layers=layers)
+        wanted = leave_one_out(bert, task, by=way, layers=layers)
         found = ablate(bert, task, by=by, heads=not layers, layers=layers)
         assert found.cells == wanted.cells
         np.testing.assert_allclose(found.changes, -wanted.values, atol=1e-4 if by in means else 0)
@@ -89,7 +88,7 @@ def test_bad_options_are_refused(options, line, bert, tokenizer):
         ("next-word", "A task was given as str; expected a headscope.tasks.Task"),
         (Task((), lambda model, batch: 0, "none"), "The task 'none' has no examples"),
         (Task(({},), lambda model, batch: torch.zeros(()), "point"), r"The score of 'point' has"),
-        (lambda model: [1.0, 2.0], "The loss does not run BertModel"),
+        (lambda model: [1.0, 2.0], "The score does not run BertModel"),
     ],
 )
 def test_bad_tasks_are_refused(task, line, bert):

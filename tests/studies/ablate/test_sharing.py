@@ -1,6 +1,4 @@
-"""Layers below the changed one are computed once, and heads of a layer disabled in one pass, with
-the same numbers as by whole runs.
-"""
+"""Layers below the changed one are computed once, with the same numbers as by whole runs."""
 
 from contextlib import contextmanager
 
@@ -23,7 +21,7 @@ NAMES = ["bert", "gpt2", "llama", "bart", "gemma2", "modernbert", "mixtral", "t5
 
 
 def several(name, tokenizer):
-    """A model, and a task of batches that are large enough for copies to come out alike."""
+    """A model, and a task of a batch."""
     fewer = {"bart": {"encoder_layers": 1}, "t5": {"num_layers": 1}}
     model = tiny_model(name, **fewer.get(name, {}))
     if model.config.is_encoder_decoder:
@@ -51,7 +49,7 @@ def test_what_is_shared_is_exact(name, by, tokenizer):
 
 
 @pytest.mark.parametrize("by", ["mean attention", "mean output"])
-def test_copies_are_exact_by_means_too(by, tokenizer):
+def test_what_is_shared_is_exact_by_means_too(by, tokenizer):
     assert np.abs(np.diff(both(*several("bert", tokenizer), by=by).change)).min() > 0
 
 
@@ -91,7 +89,6 @@ def weights_and_states_that_a_model_returns(tokenizer):
 
 @contextmanager
 def texts_that_mix(tokenizer):
-    """The largest of a batch is the same over copies of it, until one of them is changed."""
     model, task = several("bert", tokenizer)
     dense = model.encoder.layer[1].output.dense
     handle = dense.register_forward_hook(lambda module, args, made: made + made.amax(0))
@@ -101,7 +98,7 @@ def texts_that_mix(tokenizer):
 
 @contextmanager
 def a_second_run_that_follows_from_the_first(tokenizer):
-    """Its layers are given something else for every copy: nothing of it may be taken from the
+    """Its layers are given something else without every head: nothing of it may be taken from the
     intact model.
     """
     ids = tokenizer(TEXTS, padding=True, return_tensors="pt")["input_ids"]

@@ -160,7 +160,7 @@ def test_sentences_are_drawn_by_the_first_seed(tiny, sentences):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"depth": 3}, "no option depth; it has .*sentences"),
+        ({"depth": 3}, "no option 'depth'; it has .*sentences"),
         ({"split": (0.5, 0.5, 0.5)}, "split is three shares above 0 that sum to 1"),
         ({"seeds": ()}, "seeds is empty"),
         ({"confidence": 2.0}, "confidence is a number between 0 and 1, not 2.0"),

@@ -75,6 +75,13 @@ def test_a_result_prints_itself(probing):
     assert text.index("selectivity") < text.index("layer 0") < text.index("epochs: probe 3")
 
 
+def test_scores_of_a_few_sentences_tell_nothing(probing, hits):
+    scores = (score("probe", hits[:4]),)
+    few = Probing(kind="attention", model="m", scores=scores, sentences=(4, 4, 4))
+    assert "m (too few to tell: scores of 4, 5 at least are needed). " in few.summary
+    assert "too few" not in probing.summary
+
+
 def test_scores_are_found_by_name(probing):
     assert probing.score("selectivity").value == pytest.approx(probing.score().value / 2)
     assert list(probing.per_layer(TASK, MEASURE)) == [0]

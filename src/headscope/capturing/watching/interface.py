@@ -85,8 +85,6 @@ class InterfaceWatch:
             tensors, edit = (query, key, value, attention_mask), edit_of(module, "interface")
             adds = implementation in ADDING
             if edit is not None:
-                if len(edit.copies) > 1:
-                    tensors, args, options = _of_first((tensors, args, options), len(edit.copies))
                 applied = _applied(function, implementation, options)
                 tensors = self._operands(edit, tensors, applied, adds=adds)
             with self._inside():
@@ -185,25 +183,6 @@ def _applied(function: Callable, implementation: str | None, options: dict) -> d
             "model.set_attn_implementation('eager') before capturing"
         )
     return {name: each for name, each in options.items() if name != "softcap"}
-
-
-def _of_first(given: tuple, copies: int) -> tuple:
-    """What attention is given of the first of several copies of a batch, which are alike: it is
-    computed once for all of them.
-    """
-    (query, *_), _, _ = given
-    whole = len(query)
-
-    def first(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {name: first(own) for name, own in part.items()}
-        if isinstance(part, tuple):
-            return tuple(map(first, part))
-        # A single axis is that of heads, as of sinks.
-        is_of_batch = isinstance(part, torch.Tensor) and part.ndim > 1 and len(part) == whole
-        return part[: whole // copies] if is_of_batch else part
-
-    return first(given)
 
 
 def _weights_like(returned: tuple, call: Call) -> Any:

@@ -21,6 +21,7 @@ from headscope.errors import (
     RecordError,
     RunError,
     check_count,
+    check_option_names,
     check_reading,
     listed,
 )
@@ -133,16 +134,15 @@ def ablate(
     Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole
     layers).
 
-    With ``out``, ``workers`` or ``executor`` the examples of ``texts`` are scored one by one, in
-    parts, by one process or by several, and the same call resumes after the parts that are
-    finished. No number depends on a batch then, nor on how the examples were cut; against padded
-    batches they differ in the last digits.
+    With ``out``, ``workers`` or ``executor`` the examples of ``texts`` are scored in parts, by one
+    process or by several, and the same call resumes after the parts that are finished. Numbers
+    depend on batches, and on how the examples were cut, by no more than rounding.
 
     Args:
         model: with the head that the task needs; in evaluation mode meanwhile. In a run also its
             name or folder.
-        task: a `headscope.tasks.Task`, an `Objective`, or a function of the model that gives a
-            score for each example, in one run or several; higher is better. In a run the name of a
+        task: a `headscope.tasks.Task`, or a function of the model that gives a score for each
+            example, in one run or several; higher is better. In a run the name of a
             task, such as ``"next-word"``, or a function of model, tokenizer and a list of one
             example that gives one of these, where it can be imported.
         by: ``"zero"`` (`Zero`), ``"uniform"`` (`Uniform`), ``"mean attention"`` (`Mean`: the
@@ -254,9 +254,8 @@ def check_screen(options: Mapping[str, Any], by: Any) -> None:
 def _check(task: Any, by: Any, options: Mapping[str, Any]) -> None:
     """Raise where something cannot be done that was asked, before anything is read."""
     is_run = asks_for_run(options)
+    check_option_names("ablate", options, (*PLAIN, *FOR_RUNS, *OPTIONS))
     for name, value in options.items():
-        if name not in AblationOptions.__annotations__:
-            raise RecordError(f"ablate has no option {name!r}; it has {', '.join(PLAIN)}")
         if name in FOR_RUNS and value not in (None, False) and not is_run:
             raise RecordError(
                 f"{name} is for a run in parts; give out=, workers= or executor=, or leave it out: "
@@ -316,7 +315,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
         if takes_means:
             # Heads of random weights do on average what random weights do.
             place = "random means" if random else "means"
-            sums = parts.folded(MEAN_FOLD, how, {}, random=random, place=place).sums
+            sums = parts.folded(MEAN_FOLD, how, {}, random=random, place=place)
             means = {name.removeprefix(WHOLE): sums.total(name) for name in sums.names}
             how["means"] = KeptArrays.saved(parts.folder / place / RESULT, means)
         place = RANDOM if random else ""
@@ -324,7 +323,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
 
     with texts_in_parts(fold, given, texts, options) as parts:
         if screen is not None:
-            sums = parts.folded(SCREEN_FOLD, how, {}, place="screen").sums
+            sums = parts.folded(SCREEN_FOLD, how, {}, place="screen")
             facts, slopes = sums.facts, sums.total("slopes") / len(sums)
             named = f"{facts['metric']} of {facts['task']!r}"
             judging["estimates"], left = screened(facts["cells"], slopes, named, top)

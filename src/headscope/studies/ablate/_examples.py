@@ -27,7 +27,7 @@ from headscope.studies.ablate._result import FOLD, SHARED, Ablation, counts_of, 
 from headscope.studies.ablate._run import DisabledHeads, means_of, undisturbed
 from headscope.studies.shared._corpus_model import with_groups
 from headscope.studies.shared._fold import Fold, Item, Readers, Reading
-from headscope.studies.shared._fold_run import Stream
+from headscope.studies.shared._fold_run import Stream, passed
 from headscope.tasks import (
     Task,
     function_of,
@@ -47,16 +47,25 @@ HEADS = {
 """What a task needs of a model."""
 
 
-def _task_of(readers: Readers, row: Any, how: Mapping[str, Any], reading: Reading) -> Task:
-    """The task of one example.
+ONE_BY_ONE = ("masked-word", "repeats")
+"""Tasks whose examples are drawn each by itself."""
+AT_ONCE = 64
+"""Examples that are read together, and scored in batches of those of like length."""
+Found = Iterator[Counted | HeadscopeError]
+
+
+def _task_of(
+    readers: Readers, rows: Sequence[Any], how: Mapping[str, Any], reading: Reading
+) -> Task:
+    """The task of some examples.
 
     Raises:
-        HeadscopeError: where it cannot be read.
+        HeadscopeError: where none can be read.
     """
     name = how["task"]
     if callable(name) or ":" in name:
         make = name if callable(name) else function_of(name)
-        task = parse_task(make(*readers, [row]))
+        task = parse_task(make(*readers, list(rows)))
         if task.finish is not None or task.totals:
             raise InterventionError(
                 f"The task {task.name!r} has numbers of all examples together (finish, totals), "
@@ -64,50 +73,50 @@ def _task_of(readers: Readers, row: Any, how: Mapping[str, Any], reading: Readin
             )
         return task
     options: dict[str, Any] = {"truncate": reading["truncate"], "cuts": reading["cuts"]}
-    options["allow_unfit"] = reading["max_unknown"] >= 1
+    options |= {"allow_unfit": reading["max_unknown"] >= 1, "on_error": passed}
     if name == "masked-word":
         # Drawn by what the text says, so that its place among the others decides nothing.
-        options["seed"] = key_of("masked words", CorpusText(row).content, bits=56)
+        options["seed"] = key_of("masked words", CorpusText(rows[0]).content, bits=56)
     if name == "minimal-pairs":
         options["masked"] = how["masked"]
-    return task_of_rows(name, *readers, ([row_of(row)], "it"), **options)
+    if name == "likeness":
+        options["alone"] = True
+    return task_of_rows(name, *readers, (list(map(row_of, rows)), "it"), **options)
 
 
-def _means(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Counted:
+def _means(disabled: DisabledHeads, task: Task, how: Mapping[str, Any]) -> Found:
     """What heads do on an example, which has a score: it may be too long for the model."""
-    _check_finite(task, task.values(disabled.model, 0))
+    if not np.isfinite(task.values(disabled.model, 0)).all():
+        yield _not_finite(task, "score")
+        return
     means = RecordMeans(outputs=how["by"] == "mean output")
     arrays = means_of(disabled.model, task, means).arrays()
-    return Counted({f"{WHOLE}{name}": array for name, array in arrays.items()}, 0, {})
+    yield Counted({f"{WHOLE}{name}": array for name, array in arrays.items()}, 0, {})
 
 
-def _slopes(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counted:
-    """The slope of the score of an example in every head."""
+def _slopes(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Found:
+    """The slope of the score of each example in every head."""
     slopes = disabled.slopes(task)
-    if len(slopes) != 1 or not np.isfinite(slopes).all():
-        raise InterventionError(f"The score of {task.name!r} has no finite slope")
     facts = {"task": task.name, "metric": task.metric, "cells": [*map(list, disabled.heads)]}
-    return Counted({"slopes": slopes[0]}, 0, facts)
+    for own in slopes:
+        known = np.isfinite(own).all()
+        yield Counted({"slopes": own}, 0, facts) if known else _not_finite(task, "slope")
 
 
-def _scores(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Counted:
-    """The values of an example by the intact model and without each cell; all examples are judged
+def _scores(disabled: DisabledHeads, task: Task, _: Mapping[str, Any]) -> Found:
+    """The values of each example by the intact model and without each cell; all examples are judged
     together, when all are known.
     """
     values, shared = disabled.values(task)
-    if len(task.batches) != 1 or values.shape[1] != 1:
-        raise InterventionError(
-            f"The task {task.name!r} of one example has {values.shape[1]} scores in "
-            f"{len(task.batches)} batches; give a task of the examples that it is given"
-        )
-    _check_finite(task, values)
-    counts = {f"{EACH}values": values[:, 0], f"{SHARED}{shared}": np.array(1)}
-    return Counted(counts, int(lengths_of(task, 1)[0]), disabled.facts_of(task))
+    facts = disabled.facts_of(task)
+    for own, length in zip(values.swapaxes(0, 1), lengths_of(task, values.shape[1]), strict=True):
+        counts = {f"{EACH}values": own, f"{SHARED}{shared}": np.array(1)}
+        known = np.isfinite(own).all()
+        yield Counted(counts, int(length), facts) if known else _not_finite(task, "score")
 
 
-def _check_finite(task: Task, values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
-        raise InterventionError(f"The score of {task.name!r} is not finite")
+def _not_finite(task: Task, what: str) -> InterventionError:
+    return InterventionError(f"The {what} of {task.name!r} is not finite")
 
 
 def _records_of(
@@ -116,7 +125,7 @@ def _records_of(
     how: Mapping[str, Any],
     reading: Reading,
     *,
-    what: Callable[..., Counted],
+    what: Callable[..., Found],
 ) -> Iterator[tuple[int, Counted]]:
     """What is found of each example: its means, slopes or scores."""
 
@@ -125,17 +134,42 @@ def _records_of(
 
     readers = unwrapped(readers[0]), readers[1]
     disabled = DisabledHeads(readers[0], how, averaged)
-    # One list of cuts for all examples: it warns once.
-    reading = reading | {"cuts": []}
-    for number, row in enumerate(rows):
-        try:
-            task = _task_of(readers, row, how, reading)
-            with undisturbed(readers[0]):
-                counted = what(disabled, task, how)
-        except OF_ONE_INPUT as error:
-            reading["on_error"](number, reason_of(error))
-        else:
-            yield number, counted
+    reading = {**reading, "cuts": []}  # one list for all examples: it warns once
+    name, numbered = str(how["task"]), list(enumerate(rows))
+    alone = callable(how["task"]) or ":" in name or name in ONE_BY_ONE or what is _means
+    step = 1 if alone else AT_ONCE
+    for first in range(0, len(numbered), step):
+        some = dict(numbered[first : first + step])
+        asked = readers, how, reading, partial(what, disabled)
+        for number, each in _found(some, *asked):
+            if isinstance(each, HeadscopeError):
+                reading["on_error"](number, each)
+            else:
+                yield number, each
+
+
+def _found(rows: dict[int, Any], *asked: Any) -> Iterator[tuple[int, Counted | HeadscopeError]]:
+    """What is found of some examples, by number, or why nothing can be."""
+    readers, how, reading, what = asked
+    try:
+        task = _task_of(readers, list(rows.values()), how, reading)
+        with undisturbed(readers[0]):
+            made = list(what(task, how))
+        left = [number for at, number in enumerate(rows) if at not in task.left_out]
+        if len(made) != len(left):
+            raise InterventionError(
+                f"The task {task.name!r} of {len(left)} examples has {len(made)} scores; give a "
+                "task of the examples that it is given"
+            )
+    except OF_ONE_INPUT as error:
+        if len(rows) == 1:
+            yield next(iter(rows)), reason_of(error)
+            return
+        for number, row in rows.items():  # one of them may be the reason
+            yield from _found({number: row}, *asked)
+        return
+    yield from ((list(rows)[at], TextError(why)) for at, why in task.left_out.items())
+    yield from zip(left, made, strict=True)
 
 
 def _check(
@@ -145,7 +179,7 @@ def _check(
     *,
     allow_unfit: bool,
     truncate: bool,
-    what: Callable[..., Counted],
+    what: Callable[..., Found],
 ) -> None:
     """Raise where the model is not fit for the task, or none of some examples can be read.
 
@@ -158,7 +192,7 @@ def _check(
     for row in rows:
         for _ in _records_of(readers, [row], how, reading, what=what):
             if not allow_unfit:
-                _task_of(readers, row, how, reading).check(unwrapped(readers[0]))
+                _task_of(readers, [row], how, reading).check(unwrapped(readers[0]))
             return
     if errors:
         raise errors[0]
@@ -177,7 +211,7 @@ def _result_of(sums: Sums, how: Mapping[str, Any], judging: Mapping[str, Any]) -
     return result
 
 
-def _fold_of(what: Callable[..., Counted], **more: Any) -> Fold:
+def _fold_of(what: Callable[..., Found], **more: Any) -> Fold:
     reading = partial(_records_of, what=what)
     check = partial(_check, what=what)
     return replace(FOLD, records_of=reading, check=check, reads_texts=False, **more)

@@ -191,7 +191,8 @@ class Ablation(FoldResult):
     def baseline_interval(self) -> Float[np.ndarray, " 2"]:
         """Interval of `baseline` over documents; Wilson's where answers are right or wrong."""
         sums, sizes = self.sums["intact"][:, None], self._sizes
-        if len(sizes) < 2 or self.sums.total("graded") or not sums.any():
+        are_shares = sums.any() or self.metric == "accuracy"  # else 0 may be all that there is
+        if len(sizes) < 2 or self.sums.total("graded") or not are_shares:
             return interval_of_sums(sums, sizes, confidence=self.confidence)[0]
         return wilson(sums, sizes, confidence=self.confidence, grouped=self._has_groups)[0]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,8 @@ from torch import nn
 from headscope._progress import Progress
 from headscope.capturing import capture_encoded
 from headscope.capturing.device import one_at_a_time
-from headscope.capturing.observers import hook_before, mode_off
+from headscope.capturing.observers import hook_before
 from headscope.capturing.run import at_rest, uncompiled
-from headscope.capturing.seam import Copies, sessions
 from headscope.errors import CaptureError, InterventionError
 from headscope.interventions import (
     Intervention,
@@ -27,7 +26,7 @@ from headscope.interventions import (
     Zero,
     intervene,
 )
-from headscope.interventions.importance import gate_slopes, in_copies, may_be_copied, one_of
+from headscope.interventions.importance import gate_slopes, one_of
 from headscope.interventions.plan import LayerPlace, ModelPlan
 from headscope.interventions.session import plan_on
 from headscope.studies.ablate._result import Cell
@@ -103,13 +102,8 @@ class DisabledHeads:
             InterventionError: where the score has no gradient.
         """
         self.find(task)
-        numbers = range(len(task.batches))
-        cells, slopes = gate_slopes(
-            self.model,
-            lambda: task.values(self.model, 0),
-            lambda: (task.slopes_from(self.model, number) for number in numbers),
-            tuple(dict.fromkeys(stack for stack, _, _ in self.heads)),
-        )
+        stacks = tuple(dict.fromkeys(stack for stack, _, _ in self.heads))
+        cells, slopes = gate_slopes(self.model, task, stacks)
         return slopes[:, [cells.index(cell) for cell in self.heads]]
 
     def values(
@@ -126,9 +120,6 @@ class DisabledHeads:
         if self._make is None:
             self._make = parse_by(self._how["by"], self._averaged)
             self.does = self._make(stack=self.cells[0][0], layer=self.cells[0][1]).does
-        places: dict[tuple[str, int], list[Cell]] = {}
-        for cell in self.cells:
-            places.setdefault(cell[:2], []).append(cell)
         every: dict[Cell | None, list[Values]] = {cell: [] for cell in (None, *self.cells)}
         runs = len(task.batches) * len(self.cells)
         bar = Progress("Disabling heads", "run", runs, shows=progress)
@@ -136,10 +127,11 @@ class DisabledHeads:
         with uncompiled(self.model), bar:
             for number in range(len(task.batches)):
                 every[None].append(self._intact(task, number))
-                for cells in places.values():
-                    for cell, values in self._without(task, number, cells):
-                        every[cell].append(values)
-                        bar.step()
+                for cell in self.cells:
+                    place, change = self._places[cell[:2]], one_of(cell, self._make)
+                    with intervene(self.model, change), self._sharing.sharing(place):
+                        every[cell].append(task.values(self.model, number))
+                    bar.step()
         self._sharing.forget()
         reason = self._sharing.reason
         shared = {"": SHARED, WHOLE: WHOLE}.get(reason, f"{WHOLE}: {reason}")
@@ -155,31 +147,6 @@ class DisabledHeads:
             return self._sharing.check(act, self._places.values())
         with self._sharing.recording():
             return act()
-
-    def _without(
-        self, task: Task, number: int, cells: Sequence[Cell]
-    ) -> Generator[tuple[Cell, Values]]:
-        """The values of a batch without each of the cells of one layer."""
-        assert self._make is not None, "values made it"
-        place = self._places[cells[0][:2]]
-        changes = [one_of(cell, self._make) for cell in cells]
-        # Changes that a user makes meanwhile are of the batch as it is.
-        if sessions() or not all(may_be_copied(change, place) for change in changes):
-            for cell, change in zip(cells, changes, strict=True):
-                with intervene(self.model, change), self._sharing.sharing(place):
-                    yield cell, task.values(self.model, number)
-            return
-        copies = Copies()
-        with ExitStack() as block:
-            session = block.enter_context(intervene(self.model, *in_copies(changes, copies)))
-            if session.operators is not None:
-                # None of these changes is made in torch's functions: none need be told of.
-                block.enter_context(mode_off(session.operators))
-            for stack in self._sharing.passes(place, len(cells), copies):
-                for at in stack.numbers:
-                    copies.numbers = (at,)
-                    with self._sharing.sharing(place, stack):
-                        yield cells[at], task.values(self.model, number)
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from headscope.capturing import LOADING, LoadOptions
-from headscope.corpus import OPTIONS, CorpusText, RunOptions, asks_for_run
+from headscope.corpus import OPTIONS, CorpusText, RunOptions, Sums, asks_for_run
 from headscope.errors import (
     FileError,
     HeadscopeError,
     RecordError,
     TextError,
     check_count,
+    check_option_names,
     check_reading,
     listed,
 )
@@ -33,7 +34,7 @@ from headscope.studies.probe._read import MAPS, STATES, WORDS
 from headscope.studies.probe._result import Probing, Score
 from headscope.studies.probe._spans import edge_scores, relation_scores
 from headscope.studies.probe._structural import structural_scores
-from headscope.studies.shared._fold import FoldSums, taken
+from headscope.studies.shared._fold import taken
 from headscope.studies.shared._fold_run import RANDOM, RESULT, passed, texts_in_parts
 from headscope.studies.shared._folded import check_unique
 from headscope.studies.shared._sentences import given_of, parse_treebank
@@ -217,7 +218,7 @@ def probe(
 
 
 def _learnt(
-    kind: str, plan: SimpleNamespace, both: Sequence[FoldSums], sentences: Sequence[Sentence]
+    kind: str, plan: SimpleNamespace, both: Sequence[Sums], sentences: Sequence[Sentence]
 ) -> Probing:
     """What is learnt of what was read."""
     vectors, sides = None, []
@@ -233,7 +234,7 @@ def _learnt(
     scores, facts = _trained(kind, data, plan)
     return Probing(
         kind=kind,
-        model=both[0].sums.facts["model"],
+        model=both[0].facts["model"],
         scores=scores,
         sentences=(len(parts[0]), len(parts[1]), len(parts[2])),
         seeds=plan.seeds,
@@ -274,10 +275,10 @@ def _mean_of(scores: Sequence[Score], documents: tuple[str, ...]) -> Score:
 
 
 def _items_of(
-    read: FoldSums, sentences: Sequence[Sentence], vectors: Sequence[Any] | None
+    read: Sums, sentences: Sequence[Sentence], vectors: Sequence[Any] | None
 ) -> list[ProbeItem]:
     """Sentences with what the model made of them, whose arrays are in the files of a run."""
-    arrays = {name: own for (name, _), own in read.sums.each.items()}
+    arrays = {name: own for (name, _), own in read.each.items()}
     items = []
     for number, sentence in enumerate(sentences):
         own = dict(arrays[sentence.name])
@@ -319,9 +320,7 @@ def _plan(kind: str, options: dict[str, Any]) -> SimpleNamespace:
     if kind not in KINDS:
         raise RecordError(f"There is no probe {kind!r}; there are {', '.join(KINDS)}")
     known = ProbeOptions.__annotations__
-    unknown = ", ".join(sorted(options.keys() - known.keys()))
-    if unknown:
-        raise RecordError(f"probe has no option {unknown}; it has {', '.join(known)}")
+    check_option_names("probe", options, known)
     plan = SimpleNamespace(**dict.fromkeys(known) | DEFAULTS | options)
     split = listed(plan.split, "three shares as split")
     for share in split:

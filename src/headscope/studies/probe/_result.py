@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 
 from headscope.errors import RecordError
 from headscope.evidence import parse_groups, redrawn_interval, redrawn_ratios
+from headscope.evidence.choice import FEWEST
 from headscope.evidence.groups import check_confidence
 from headscope.linguistics.probes import LENGTHS
 from headscope.results import Kept, Result, TextTable
@@ -57,6 +58,12 @@ class Score:
         return self._ratio(drawn=True)
 
     @property
+    def documents(self) -> Int[np.ndarray, " sentence"]:
+        """Number of the document of each sentence; without documents each is its own."""
+        numbers = parse_groups(self.groups, len(self.hits), "sentence")
+        return np.arange(len(self.hits)) if numbers is None else numbers
+
+    @property
     def deviation(self) -> float:
         """Standard deviation over seeds; NaN for one."""
         return float(np.std(self.seeds)) if len(self.seeds) > 1 else float("nan")
@@ -67,9 +74,7 @@ class Score:
 
         Quantiles as of `headscope.evidence.interval`.
         """
-        numbers = parse_groups(self.groups, len(self.hits), "sentence")
-        documents = np.arange(len(self.hits)) if numbers is None else numbers
-        sizes = np.bincount(documents, weights=self.hits[:, 1])
+        sizes = np.bincount(self.documents, weights=self.hits[:, 1])
         low, high = redrawn_interval(self.redrawn, sizes, confidence=confidence)
         return float(low), float(high)
 
@@ -262,6 +267,10 @@ class Probing(Result):
                 cells += [f"{of} {self._cell(each)}" for each in own if each.of == of]
             parts += [f"{task}, {measure}: {', '.join(cells)}"] * bool(cells)
         first = f"{self.kind} probe of {self.model or 'a model'}"
+        for each in self.scores[:1]:
+            units = len(np.unique(each.documents))
+            if units < FEWEST:
+                first += f" (too few to tell: scores of {units}, {FEWEST} at least are needed)"
         return f"{first}. {'; '.join(parts)}" if parts else first
 
     def _blocks(self) -> list[TextTable | str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, TypeVar
@@ -28,19 +28,6 @@ Reading = dict[str, Any]
 them ``on_error``, ``progress`` and ``max_unknown``."""
 Readers = tuple[Any, Any]
 """A model and its tokenizer."""
-
-
-@dataclass
-class FoldSums:
-    """The sums of a fold that others need, and why texts were left out, by name."""
-
-    sums: Sums
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def sums_alone(sums: Sums, *_: Any) -> FoldSums:
-    """The sums, as the result of a fold that comes before another one."""
-    return FoldSums(sums)
 
 
 def as_given(given: Any, *_: Any) -> Any:
@@ -123,7 +110,7 @@ class Fold:
         counts_of: what is counted of a text and its record: ``counts_of(item, record, **how)``,
             arrays by name, or a `RecordError` that says why it is left out; None where
             ``records_of`` gives what was counted, as `Counted`.
-        result_of: the result of the sums: ``result_of(sums, how, judging)``; by default these.
+        result_of: the result of the sums: ``result_of(sums, how, judging)``; by default the sums.
         given_of: what JSON can hold of an item, for runs; by default the item itself.
         item_of: the item, of what ``given_of`` gave.
         input_of: what the model reads of an item and ``how``; an error says why it cannot.
@@ -142,7 +129,7 @@ class Fold:
     name: str
     what: str
     counts_of: Callable[..., Counts] | None = None
-    result_of: Callable[[Sums, Mapping[str, Any], Mapping[str, Any]], Any] = sums_alone
+    result_of: Callable[[Sums, Mapping[str, Any], Mapping[str, Any]], Any] = as_given
     input_of: Callable[[Any, Mapping[str, Any]], Any] = as_given
     given_of: Callable[[Any], Any] = as_given
     item_of: Callable[[Any], Any] = as_given

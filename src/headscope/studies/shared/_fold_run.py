@@ -291,7 +291,6 @@ class Texts:
         job: options of a `FoldJob`.
         texts: in this process a list of `Item`; of a run a stream.
         inputs: what the model reads of each in this process, or why it cannot be read.
-        left_out: by name, why others cannot be read in this process.
         progress: whether to show how far it is.
         on_error: is called with number and reason of a text that is left out, by default a warning;
             of a run with the place in ``failed.jsonl``, from 0, and by default one warning tells of
@@ -307,7 +306,6 @@ class Texts:
     progress: bool
     on_error: Callable[[int, HeadscopeError], None] | None
     inputs: Sequence[Any] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
     folder: Any = None
     engine: Engine = field(default_factory=this_process)
     keeps: bool = False
@@ -381,8 +379,7 @@ class Texts:
         for at, values in job.counts(readers, given, whats, **reading):
             values.add_to(sums, self.texts[at].name, self.texts[at].unit)
         more: dict[str, Any] = {"beside": job.beside(readers) if len(sums) else None}
-        more |= {"left_out": self.left_out | lost, "lost": len(self.left_out | lost)}
-        more["given"] = len(self.texts) + len(self.left_out)
+        more |= {"left_out": lost, "lost": len(lost), "given": len(self.texts)}
         return job.fold.concluded(sums, dict(job.how), judging, **more)
 
     def _tell_of_left_out(self, finished: FinishedRun) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
-from headscope.errors import HeadscopeError, RecordError, check_reading
+from headscope.errors import HeadscopeError, RecordError, check_option_names, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
 from headscope.studies.shared._corpus_model import (
@@ -84,18 +84,17 @@ def folded(
         texts = [CorpusText(fold.given_of(item.what), item.document) for item in items]
         with texts_in_parts(fold, given, texts, options) as parts:
             return _both(parts, fold, how, judging, twin=random_weights, source=source)
-    readable, inputs, left_out = [], [], {}
+    inputs: list[Any] = []
     for item in items:
         try:
             inputs.append(fold.input_of(item.what, how))
-            readable.append(item)
         except HeadscopeError as error:
-            left_out[item.name] = str(error)
-    if not readable:
-        raise RecordError(f"No {fold.what} is left: {[*left_out.values(), 'none was given'][0]}")
-    # They are named in the result.
+            inputs.append(error)
+    if all(isinstance(each, HeadscopeError) for each in inputs):
+        raise RecordError(f"No {fold.what} is left: {[*inputs, 'none was given'][0]}")
+    # What is left out is named in the result.
     texts = read_in_memory(fold, given, inputs, options | {"on_error": passed})
-    texts.texts, texts.left_out = readable, left_out
+    texts.texts = items
     return _both(texts, fold, how, judging, twin=random_weights, source=source)
 
 
@@ -218,12 +217,8 @@ def check_options(fold: Fold, options: Mapping[str, Any], known: Sequence[str]) 
     Raises:
         RecordError: naming it.
     """
-    unknown = [name for name in options if name not in (*CAPTURING, *LOADING, *OPTIONS, *known)]
-    if unknown:
-        raise RecordError(
-            f"{fold.name} has no option {unknown[0]!r}; it has {', '.join(known)}; to count fewer "
-            "texts, give fewer"
-        )
+    others = [name for name in options if name not in (*CAPTURING, *LOADING, *OPTIONS)]
+    check_option_names(fold.name, others, known)
     check_reading(options)
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from headscope.errors import RecordError, check_count
+from headscope.errors import RecordError, check_count, check_option_names
 from headscope.evidence import p_text
 from headscope.evidence.chance import check_correction
 from headscope.evidence.choice import FEWEST, SPLITS, Choices, chosen
@@ -89,12 +89,7 @@ class HeadAnswers(Generic[Chosen], FoldResult):
     """Which of these are the baseline."""
 
     def __init__(self, how: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        unknown = [name for name in options if name not in DEFAULTS]
-        if unknown:
-            raise RecordError(
-                f"There is no option {unknown[0]!r}; there are {', '.join(DEFAULTS)}; to count "
-                "fewer texts, give fewer"
-            )
+        check_option_names(type(self).__name__, options, DEFAULTS)
         judging: dict[str, Any] = {**DEFAULTS, **options}
         check_count("splits", judging["splits"])
         check_correction(judging["correction"])

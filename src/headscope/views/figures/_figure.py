@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from headscope._version import __version__
-from headscope.errors import FigureError, PageError
+from headscope.errors import FigureError, PageError, check_option_names
 from headscope.record import Record
 from headscope.results import Result, drawing_of, draws, no_figure
 from headscope.storage import written_whole
@@ -369,11 +369,7 @@ def specified(*kinds: str) -> Callable[[Callable[..., Spec]], Callable[..., Figu
         @wraps(spec_of)
         def drawn(result: Any, **options: Any) -> Figure:
             known = (*own, *ResultOptions.__annotations__)
-            if unknown := sorted(options.keys() - {*known}):
-                raise FigureError(
-                    f"A figure of a result has no option {unknown[0]!r}; there are "
-                    f"{', '.join(known)}"
-                )
+            check_option_names("A figure of a result", options, known, FigureError)
             given = {name: options[name] for name in own if name in options}
             look = {name: value for name, value in options.items() if name not in own}
             return _draw_spec(result, spec_of(result, **given), look, given)
