@@ -317,9 +317,9 @@ class Sums:
         sums._rows = {row: {} for row in rows}
         for name, array in arrays.items():
             sums._set(name, array, document)
-        named = {name: array for name, array in arrays.items() if name.startswith(EXAMPLE)}
-        for at in range(len(named.get(f"{EXAMPLE}key", ()))):
-            sums._add_examples([{name: array[at] for name, array in named.items()}])
+        for at in range(len(arrays.get(f"{EXAMPLE}key", ()))):
+            own = {each: arrays[each][at] for each in arrays if each.startswith(EXAMPLE)}
+            sums._add_examples([own])
         return sums
 
     def _set(self, name: str, array: Any, document: dict[str, Any]) -> None:
