@@ -65,7 +65,8 @@ def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
     result = over(folder, texts, groups, out=out, position_mean=True, battery=False)
     records = hs.capture_many(folder, texts=texts)
     maps = (np.concatenate([layer.weights_of() for layer in each["self"]]) for each in records)
-    given = over(folder, texts, groups, position_mean=mean_map(maps, 30), battery=False)
+    mean = mean_map(maps, 30)
+    given = over(folder, texts, groups, position_mean=mean, battery=False)
     without = over(folder, texts, groups, battery=False)
     higher = 0
     for own, same, less in zip(
@@ -77,7 +78,7 @@ def test_a_mean_map_that_is_given_is_that_of_the_texts(folder, tmp_path):
     assert higher > 10
     # Another mean map is another run.
     with pytest.raises(RunError, match='position_mean "'):
-        over(folder, texts, groups, out=out, position_mean=maps.mean / 2, battery=False)
+        over(folder, texts, groups, out=out, position_mean=mean / 2, battery=False)
 
 
 def looks_first(maps):
