@@ -49,6 +49,20 @@ def device_of(model: Any) -> torch.device:
     return device
 
 
+def on_cpu(
+    tensor: torch.Tensor, dtype: torch.dtype = torch.float32, *, copy: bool = True
+) -> torch.Tensor:
+    """A tensor in the CPU's memory, contiguous, whose memory is its own unless without ``copy``.
+
+    From a graphics card it goes to pages that torch holds on to and uses again: fresh ones take
+    several times as long.
+    """
+    tensor = tensor.detach()
+    if tensor.is_cuda:
+        return torch.empty(tensor.shape, dtype=dtype, pin_memory=True).copy_(tensor)
+    return tensor.to("cpu", dtype, copy=copy, memory_format=torch.contiguous_format)
+
+
 @contextmanager
 def in_memory(module: nn.Module) -> Generator[None]:
     """The module's own weights where it computes, for as long as the block is open, wherever they

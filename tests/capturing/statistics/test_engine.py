@@ -346,7 +346,7 @@ def test_nothing_as_large_as_the_weights_of_one_head_is_ever_there(causal):
     case = plain_case(600, 600 if causal else 700, causal=causal)
     with Sizes() as sizes:
         case.statistics(top=TOP)
-    assert sizes.largest <= max(2 * 2**15, 600 * 6 * 14)
+    assert sizes.largest <= max(2 * 2**15, 6 * (600 * (14 + 2 * TOP) + 700) + 1)
     assert sizes.largest < 600 * 600 / 3
 
 

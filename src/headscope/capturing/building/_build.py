@@ -37,6 +37,7 @@ from headscope.capturing.building.padding import Sides, SideTokens, cut, mask_of
 from headscope.capturing.building.statistics import Marks, statistics_of_call
 from headscope.capturing.calls.attention import QueryRows, fill, recomputed, weights_of
 from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of, visibility_of
+from headscope.capturing.device import on_cpu
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import (
@@ -297,7 +298,7 @@ class Builder:
         arrays = self._arrays(call, held)
         if weights is not None:
             arrays["weights"] = self._stored(weights, copy=False)
-        sinks = None if call.sinks is None else self._put(plain(call.sinks.reshape(-1)))
+        sinks = None if call.sinks is None else self._put(on_cpu(call.sinks.reshape(-1)).numpy())
         for example, layer in enumerate(seen.layers):
             layer |= {"held_heads": held, "sinks": sinks}
             for name, array in arrays.items():
@@ -352,7 +353,11 @@ class Builder:
             return None
 
         def read() -> tuple[Mask | None, torch.Tensor | None]:
-            mask = mask_of(call, visibility, sides, example)
+            visible = visibility.visible
+            if visible is not None:  # read once for all texts
+                own = "visible", id(visible)
+                visible = self._once(own, lambda: (visible.cpu(), visible))[0]
+            mask = mask_of(call, replace(visibility, visible=visible), sides, example)
             return None if mask is None else self._alike.setdefault(mask, mask), source
 
         text = 0 if source is None or len(source) == 1 else example
@@ -369,16 +374,16 @@ class Builder:
         Raises:
             CaptureError: where a value is too large for it.
         """
-        array = plain(tensor, copy=copy)
-        if self._keeping.dtype == array.dtype:
-            return array
-        largest = float(np.abs(array).max(initial=0))
-        if largest > float(np.finfo(self._keeping.dtype).max):
+        dtype = getattr(torch, self._keeping.dtype.name)
+        largest = 0.0
+        if dtype is not torch.float32 and tensor.numel():
+            largest = float(tensor.detach().abs().amax())
+        if largest > torch.finfo(dtype).max:
             raise CaptureError(
                 f"A value of {largest:.3g} does not fit in float16; capture with "
                 "precision='float32'"
             )
-        return array.astype(self._keeping.dtype)
+        return on_cpu(tensor, dtype, copy=copy).numpy()
 
 
 def _of_text(array: np.ndarray, name: str, sides: Sequence[SideTokens], example: int) -> np.ndarray:
@@ -387,10 +392,3 @@ def _of_text(array: np.ndarray, name: str, sides: Sequence[SideTokens], example:
     if name == "weights":
         return cut(array, query, key)
     return array[:, query if name.startswith("queries") else key]
-
-
-def plain(tensor: torch.Tensor, *, copy: bool = True) -> np.ndarray:
-    """An array in single precision, contiguous; with memory of its own unless without ``copy``."""
-    contiguous = torch.contiguous_format
-    moved = tensor.detach().to("cpu", torch.float32, copy=copy, memory_format=contiguous)
-    return moved.numpy()

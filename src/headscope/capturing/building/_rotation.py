@@ -20,6 +20,8 @@ Pair = tuple[np.ndarray, np.ndarray]
 """Queries or keys ``[head token feature]`` before positions and after."""
 
 HEADS_FITTED, TOKENS_FITTED = 4, 64
+TOKENS_COMPARED = 128
+"""From the first to the last of a text."""
 TURNED_BEYOND = 1e-6
 LEADS_WITHIN = 2e-4
 HALF_WITHIN = 2e-2
@@ -41,12 +43,13 @@ class KnownRotation:
         _, tokens, features = before.shape
         if features < self._features:
             return False
+        at = _compared(tokens)
         if tokens not in self._turns:
             turns = self.rotary.turns(tokens)
-            self._turns[tokens] = [angles.astype(np.float32) for angles in turns]
-        turned = before.copy()
+            self._turns[tokens] = [angles[at].astype(np.float32) for angles in turns]
+        turned = before[:, at]
         self.rotary.turn(turned, *self._turns[tokens])
-        return _is_same(turned, after, within)
+        return _is_same(turned, after[:, at], within)
 
 
 class Rotations:
@@ -110,6 +113,10 @@ def _of_real(pairs: list[list[np.ndarray]], sides: Sides, text: int) -> list[Pai
     return [(one[:, at], other[:, at]) for (one, other), at in zip(pairs, places, strict=True)]
 
 
+def _compared(tokens: int) -> np.ndarray:
+    return np.linspace(0, tokens - 1, min(tokens, TOKENS_COMPARED)).round().astype(int)
+
+
 def _fitted(queries: Pair, keys: Pair, within: float, first: slice) -> KnownRotation | None:
     """The rotation of the first tokens, where queries and keys have the same."""
     rotary = rotary_between(*(each[:, first] for each in queries), within=within)
@@ -146,8 +153,6 @@ def rotary_between(
     if not len(moved):
         return None
     for trial in _candidates(before, moved):
-        if not _keeps_lengths(trial, before, after, within * scale):
-            continue  # to fit its frequencies takes several times as long
         rotary = fitted(trial, before, after)
         if _is_same(rotary.turned(before), after, within):
             return rotary
@@ -164,17 +169,6 @@ def _candidates(before: np.ndarray, moved: np.ndarray) -> Iterator[Rotary]:
         for width in dict.fromkeys([seen + seen % 2, rest // 2 * 2, rest // 2, rest // 4]):
             if width >= seen and not width % 2 and width <= rest:
                 yield Rotary(frequencies=np.zeros(width // 2), style=style, start=start)
-
-
-def _keeps_lengths(trial: Rotary, before: np.ndarray, after: np.ndarray, apart: float) -> bool:
-    """Whether each pair of features is as long before as after, as where both features of a pair
-    are off by ``apart`` at most.
-    """
-    first, second = trial.pairs
-    old = np.hypot(before[..., first], before[..., second])
-    new = np.hypot(after[..., first], after[..., second])
-    # The diagonal of a square of that side, and what rounding may add.
-    return bool(np.abs(old - new).max() <= 1.5 * apart)
 
 
 def _is_same(before: np.ndarray, after: np.ndarray, within: float) -> bool:

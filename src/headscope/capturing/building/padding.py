@@ -80,7 +80,7 @@ def mask_of(call: Call, visibility: Visibility, sides: Sides, example: int) -> M
         return None
     else:
         visible = visibility.visible
-        whole = visible[example if len(visible) > 1 else 0].cpu().numpy()
+        whole = visible[example if len(visible) > 1 else 0].numpy()
         query, key = (side.places[example] for side in sides)
         dense = cut(np.broadcast_to(whole, (len(whole), *call.size[2:])), query, key)
         if len(dense) > 1 and not (dense == dense[:1]).all():

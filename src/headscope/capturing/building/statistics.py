@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from headscope.capturing.calls.attention import (
     of_rows,
 )
 from headscope.capturing.calls.call import Call, Visibility
-from headscope.capturing.device import full_precision
+from headscope.capturing.device import full_precision, on_cpu
 from headscope.capturing.keep import KeepChoice
 from headscope.record import OFFSETS, Statistics
 
@@ -96,7 +97,8 @@ class Marks:
         self.is_padded: bool = not real.all()
         self.counted: torch.Tensor = torch.from_numpy(counted).to(device)
         self.real: torch.Tensor = torch.from_numpy(real).to(device)
-        self.places: torch.Tensor = torch.from_numpy(first).to(device)
+        self.are_there: torch.Tensor = torch.from_numpy(first >= 0).to(device)
+        self.places: torch.Tensor = torch.from_numpy(first.clip(0)).to(device)
         self.special: Places | None = _columns(_spread(key, "special", keys), device)
         segments = _spread(key, "segments", keys)
         self.segments: np.ndarray | None = segments
@@ -177,12 +179,18 @@ class RowStatistics:
     def __init__(self, call: Call, marks: Marks, top: int) -> None:
         batch, heads, rows, keys = call.size
         self._marks, self._name = marks, call.name
-        self._columns = marks.counted.new_zeros(COLUMNS, batch, heads, rows)
-        self._received = marks.counted.new_zeros(batch, heads, keys)
-        self._lost = torch.zeros((), device=call.context.device)
-        top = min(top, keys)
-        self._top = marks.counted.new_zeros(batch, heads, rows, top)
-        self._top_keys = torch.full_like(self._top, -1, dtype=torch.int64)
+        of_top = batch, heads, rows, min(top, keys)
+        self._shapes = ((1,), (COLUMNS, batch, heads, rows), (batch, heads, keys), of_top, of_top)
+        # In one piece, which is read in one copy; the numbers of keys are exact as floats.
+        self._whole = marks.counted.new_zeros(sum(map(math.prod, self._shapes)))
+        parts = self._parts_of(self._whole)
+        self._lost, self._columns, self._received, self._top, self._top_keys = parts
+        if top:
+            self._top_keys.fill_(-1)
+
+    def _parts_of(self, whole: torch.Tensor) -> list[torch.Tensor]:
+        parts = whole.split([math.prod(shape) for shape in self._shapes])
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def enter(self, block: WeightsBlock) -> None:
         """Enter a block."""
@@ -196,9 +204,10 @@ class RowStatistics:
                 inside = marked[0] < keys
                 chosen = weights.index_select(-1, marked[0][inside])
                 columns[column] = chosen.mul_(marked[1][texts][..., inside]).sum(-1)
-        at = marks.places[texts, None, rows].expand(-1, weights.shape[1], -1, -1)
-        is_there = (at >= 0) & (at < keys)
-        placed = weights.gather(-1, at.where(is_there, 0)).mul_(is_there)
+        at, is_there = (each[texts, None, rows] for each in (marks.places, marks.are_there))
+        if keys < marks.real.shape[1]:
+            at, is_there = at.clamp(max=keys - 1), is_there & (at < keys)
+        placed = weights.gather(-1, at.expand(-1, weights.shape[1], -1, -1)).mul_(is_there)
         columns[FIRST:] = placed.movedim(-1, 0)
         counted = marks.counted[texts, None, None, rows].to(weights.dtype)
         self._received[texts, heads, :keys] += (counted @ weights).squeeze(-2)
@@ -211,7 +220,7 @@ class RowStatistics:
         if marks.is_padded:
             padding = (~marks.real[texts, None, :keys, None]).to(weights.dtype)
             lost = (weights @ padding).squeeze(-1).mul_(counted.squeeze(-2) > 0)
-            self._lost = torch.maximum(self._lost, lost.amax())
+            self._lost.clamp_(min=lost.amax())
         if self._top.shape[-1]:
             self._name_largest(block)
 
@@ -230,9 +239,10 @@ class RowStatistics:
         Raises:
             CaptureError: where real tokens attend to padding, so that it cannot be cut off.
         """
-        check_lost(float(self._lost), self._name)
-        parts = (self._columns, self._received, self._top, self._top_keys)
-        columns, received, top, top_keys = (part.cpu().numpy() for part in parts)
+        parts = [part.numpy() for part in self._parts_of(on_cpu(self._whole, copy=False))]
+        lost, columns, received, top, top_keys = parts
+        check_lost(float(lost[0]), self._name)
+        top_keys = top_keys.astype(np.int64)
         return [
             self._of_text(of, columns[:, text], received[text], (top[text], top_keys[text]))
             for text, of in enumerate(self._marks.texts)

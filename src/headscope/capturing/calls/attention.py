@@ -350,22 +350,8 @@ def difference(
 
 @full_precision()
 def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Products of matrices ``[text head row x]`` and ``[text head x column]``.
-
-    On a CPU text by text where the texts and heads of the right factor are not one after the other
-    in memory: torch would copy it whole.
-    """
-    if len(right) == 1 or right.device.type != "cpu":
-        return left @ right
-    if right.is_contiguous() or right.transpose(-1, -2).is_contiguous():
-        return left @ right
-    if torch.is_grad_enabled():
-        return torch.stack([rows @ columns for rows, columns in zip(left, right, strict=True)])
-    # each written where it belongs
-    products = left.new_empty(*left.shape[:-1], right.shape[-1])
-    for rows, columns, into in zip(left, right, products, strict=True):
-        torch.bmm(rows, columns, out=into)
-    return products
+    """Products of matrices ``[text head row x]`` and ``[text head x column]``."""
+    return left @ right
 
 
 def _numbers(call: Call, shared: int) -> int:

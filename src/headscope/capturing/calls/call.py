@@ -172,10 +172,10 @@ def visibility_of(call: Call) -> Visibility:
     if call.mask is not None:
         mask = call.mask[..., : call.size[3]]
         hidden, bias = _read(mask, call.bias)
-        if not bool(_any_of(hidden, tuple(range(hidden.ndim)))):
+        if not bool(hidden.any()):
             return Visibility(bias=bias)
         visible = mask if mask.dtype == torch.bool else ~hidden
-        alive = _any_of(visible, -1).unsqueeze(-1) > 0
+        alive = visible.any(-1, keepdim=True)
         return Visibility(visible, bias=bias, alive=None if bool(alive.all()) else alive)
     causal = call.causal
     if not causal and call.query is None and call.weights is not None:
@@ -234,13 +234,6 @@ def _read(
     if not bool(added.count_nonzero()):
         return hidden, bias
     return hidden, added if bias is None else bias + added
-
-
-def _any_of(marked: torch.Tensor, axes: int | tuple[int, ...]) -> torch.Tensor:
-    """Where anything is marked along the axes: as bytes, forty times faster than ``Tensor.any`` on
-    a CPU.
-    """
-    return marked.view(torch.uint8).amax(axes)
 
 
 def state_of(tensor: torch.Tensor | None) -> tuple[int, int]:

@@ -158,12 +158,9 @@ def _factor(heads: torch.Tensor, after: torch.Tensor, lengths: np.ndarray) -> fl
 
 
 def _lengths(vectors: torch.Tensor) -> np.ndarray:
-    """Lengths ``[head token]`` of a few; small arrays are worked on faster outside of torch."""
+    """Lengths ``[head token]`` of a few."""
     few = slice(0, 1), slice(HEADS_COMPARED), slice(TOKENS_COMPARED)
-    if vectors.dtype == torch.float32 and vectors.device.type == "cpu":
-        some = vectors.detach().numpy()[few][0]
-    else:
-        some = vectors[few][0].detach().float().cpu().numpy()
+    some = vectors[few][0].detach().float().cpu().numpy()
     return np.sqrt(np.einsum("htf,htf->ht", some, some))
 
 
