@@ -163,7 +163,7 @@ class Group:
 
 
 NUMBERS = ("neurons", "neurons_low", "neurons_high", "fixed", "fixed_low", "fixed_high")
-GROUP = {"label": str, "heads": int, **dict.fromkeys(NUMBERS, float)}
+GROUP: dict[str, Any] = {"label": str, "heads": int, **dict.fromkeys(NUMBERS, float)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,10 @@ VERDICTS = {
 """What an answer may need, see `headscope.answering.Verdict`."""
 ROWS = (*VERDICTS, "looks", "agrees", "chance", "lift")
 OF_HEADS = ("share", "lift", "agrees", "copies")
-YES_OR_NO = {"row": slice(ROWS.index("agrees") + 1), "heads": OF_HEADS.index("agrees")}
+YES_OR_NO: dict[str, Any] = {
+    "row": slice(ROWS.index("agrees") + 1),
+    "heads": OF_HEADS.index("agrees"),
+}
 """Which of these are answers, and no amounts."""
 SAYS = {
     "share": "of the head's attention that what was needed got",
