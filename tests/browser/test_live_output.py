@@ -49,3 +49,18 @@ def test_classes_have_their_names_before_and_after_a_change(browser):
         page.keyboard.press("x")
         expect(output.locator("[data-kl]")).to_contain_text("nats", timeout=SLOW)
         expect(output.locator(".was").first).to_be_visible()
+
+
+def test_classes_of_a_tagger_are_of_one_token(browser):
+    names = {0: "name", 1: "place"}
+    model = with_head("TokenClassification", id2label=names)
+    with (
+        served_model(model, tiny_tokenizer(), "the cat sat.") as port,
+        live_page(browser, port) as page,
+    ):
+        output = page.locator('[data-output="classes"]')
+        page.locator('[data-tile="1-1"]').click()
+        page.keyboard.press("x")
+        expect(output.locator(".was").first).to_be_visible(timeout=SLOW)
+        assert output.locator("[data-place]").count() == 1
+        expect(output.locator(".live-title")).to_contain_text("of “")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import headscope as hs
 from headscope.live import _model as live_model
@@ -17,6 +18,8 @@ from headscope.testing import tiny_model, tiny_tokenizer
 from .conftest import TEXT, TOKEN, page_of
 
 ZERO = {"do": "zero", "layer": 0, "heads": [1]}
+TOKENS = tiny_tokenizer()
+HOW = ("gradient", "exact")
 
 
 def logits(model, text, *interventions):
@@ -75,6 +78,50 @@ def test_a_change_shows_before_and_after_and_how_far_heads_moved(page):
     assert head["address"] == "zero:0-1"
     assert head["python"] == "interventions=[hs.Zero(layer=0, heads=[1])]"
     assert "quantity-difference/self/1" in chunks
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ForTokenClassification", "ForSequenceClassification", "ForNextSentencePrediction"],
+)
+def test_a_classifier_gives_its_classes_before_and_after(kind):
+    model = getattr(transformers, f"Bert{kind}")(tiny_model("bert", num_labels=2).config).eval()
+    output = page_of(model, tiny_tokenizer()).ask(changes=[ZERO])[0]["output"]
+    before, after = (logits(model, TEXT, *each) for each in ((), (hs.Zero(layer=0, heads=[1]),)))
+    assert output["kind"] == "classes"
+    assert len(output["places"]) == len(before.reshape(-1, 2))
+    for name, rows in (("before", before), ("after", after)):
+        for place, odds in zip(output["places"], rows.reshape(-1, 2).softmax(-1), strict=True):
+            given = {guess["label"]: guess["probability"] for guess in place[name]}
+            wanted = {f"LABEL_{number}": float(share) for number, share in enumerate(odds)}
+            assert given == pytest.approx(wanted, abs=1e-6)
+    assert any(place["before"] != place["after"] for place in output["places"])
+
+
+def test_a_discriminator_says_what_was_replaced_and_which_heads_matter():
+    """ELECTRA gives one logit for each token."""
+    page = page_of(transformers.ElectraForPreTraining(tiny_model("electra").config).eval(), TOKENS)
+    output = page.ask(changes=[ZERO])[0]["output"]
+    odds = logits(page.live.model, TEXT).sigmoid()
+    shares = [{g["label"]: g["probability"] for g in each["before"]} for each in output["places"]]
+    assert output["kind"] == "classes"
+    assert [each["replaced"] for each in shares] == pytest.approx(odds.tolist(), abs=1e-6)
+    question = {"input": {"text": TEXT}, "target": {}}
+    found = [page.lines("/matters", question | {"method": how})[1][-1] for how in HOW]
+    slopes, rises = ([abs(value) for *_, value in each["values"]] for each in found)
+    # Heads of random weights matter so little that turning down and zeroing are nearly one.
+    assert rises == pytest.approx(slopes, rel=0.2, abs=1e-6)
+
+
+def test_a_number_of_each_token_is_no_class():
+    config = tiny_model("bert", num_labels=1).config
+    page = page_of(transformers.BertForTokenClassification(config).eval(), TOKENS)
+    output = page.ask(changes=[ZERO])[0]["output"]
+    assert "one number for each token" in output["note"]
+    assert all(place["before"] == [] for place in output["places"])
+    change = hs.Zero(layer=0, heads=[1])
+    apart = (logits(page.live.model, TEXT) - logits(page.live.model, TEXT, change)).abs()[:, 0]
+    assert [each["kl"] for each in output["places"]] == pytest.approx(apart.tolist(), abs=1e-6)
 
 
 def test_the_same_question_is_the_same_record_and_undoing_runs_nothing(page, monkeypatch):

@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
 from headscope import InterventionError, TextError
-from headscope.studies.runs import divergence
+from headscope.studies.runs import distances
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -283,7 +283,7 @@ def test_the_table_says_which_heads_were_changed(writer):
 def test_divergence_of_what_is_impossible_is_nothing():
     before = torch.tensor([[0.5, 0.5, 0.0]], dtype=torch.float64).log()
     after = torch.tensor([[0.25, 0.5, 0.25]], dtype=torch.float64).log()
-    assert divergence(before, after).item() == pytest.approx(0.5 * math.log(2))
+    assert distances("tokens", before, after).item() == pytest.approx(0.5 * math.log(2))
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from headscope.parts import Conversation, chat_form_of
 from headscope.record import Record
 from headscope.results import load
 from headscope.storage import local_path
+from headscope.studies.runs import DISCRIMINATORS
 from headscope.views.atlas_page import packed_maps
 
 LIMITS: LiveLimits = {
@@ -48,6 +49,10 @@ KINDS: Mapping[str, AnswerKind] = {
     CLASS: "classes",
     TRANSLATION: "target",
 }
+
+
+OF_CLASSES = ("Classification", "NextSentencePrediction", "ObjectDetection", "CTC")
+"""How models are called that give classes, or letters, and are not in the table of transformers."""
 
 
 def parse_limits(
@@ -171,7 +176,7 @@ def _kind(model: Any) -> AnswerKind:
         return "target"
     if name.endswith("ForConditionalGeneration"):
         return "next-token"
-    return "classes" if name.endswith("Classification") else "none"
+    return "classes" if name in DISCRIMINATORS or name.endswith(OF_CLASSES) else "none"
 
 
 def _untrained(model: Any) -> str:

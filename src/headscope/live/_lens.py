@@ -24,6 +24,7 @@ from headscope.live._output import CLASSES, STATES, TOKENS, Reader
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live.contract import LensAnswer, LensLayer, MattersDone, MattersValues
 from headscope.studies.ablate.sharing import Sharing
+from headscope.studies.runs import logits_in
 from headscope.tasks import Task
 
 NORM = "norm"
@@ -337,7 +338,7 @@ class _Guess:
 
     def row(self, output: Any) -> torch.Tensor:
         """The scores of the place."""
-        logits = output.logits[0]
+        logits = logits_in(self.model, output)[0]
         return logits if self.at is None else logits[self.at]
 
     def loss(self) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from headscope.capturing.inputs.tokens import SpecialTokens
 from headscope.comparison import OutputChange
 from headscope.live.contract import AnswerKind, LiveGuess, LiveOutput, LivePlace
 from headscope.record import Record
-from headscope.studies.runs import class_name, divergence, logits_in
+from headscope.studies.runs import class_name, distances, form_of, labels_at, logits_in
 
 SHOWN = 5
 """Guesses at each place."""
@@ -25,6 +25,7 @@ them would be megabytes of JSON.
 NO_HEAD = "The model has no head that predicts; only how far a change moves its states is shown"
 NO_MASK = "No word of the text is hidden; put {mask} in place of one"
 SEVERAL = "The model gives several labels at once: each probability is its own"
+NUMBERS = "The model gives one number for each token; only how far a change moves it is shown"
 CANNOT_SAY = "What the model gives is in a form that headscope does not know"
 
 Rows = Float[torch.Tensor, "place outcome"]
@@ -51,21 +52,6 @@ class ModelAnswer:
 
 TOKENS, CLASSES, LABELS = "tokens", "classes", "labels"
 NUMBER, STATES, NOTHING = "number", "states", "nothing"
-
-
-def _whole_form(model: Any, logits: torch.Tensor) -> str:
-    if logits.shape[1] == 1:
-        return NUMBER
-    problem = getattr(getattr(model, "config", None), "problem_type", None)
-    return LABELS if problem == "multi_label_classification" else CLASSES
-
-
-def _labels(record: Record, count: int) -> tuple[str, tuple[str, ...]]:
-    # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
-    for stack in reversed(list(record.stacks.values())):
-        if len(stack.query) == count:
-            return stack.name, stack.query.labels
-    return "", tuple(map(str, range(count)))
 
 
 class TokenNames:
@@ -129,17 +115,15 @@ class Reader:
             ids: ``[1 token]`` of what it read; None where it read no text.
         """
         logits = logits_in(self.model, output)
-        if isinstance(logits, torch.Tensor) and logits.ndim == 2 and len(logits) == 1:
-            return ModelAnswer(
-                _whole_form(self.model, logits), (-1,), logits.detach().float().clone()
-            )
-        form = TOKENS if self.kind in ("next-token", "target", "masked") else CLASSES
-        rows = logits
-        if not isinstance(rows, torch.Tensor):
-            form, rows = STATES, getattr(output, "last_hidden_state", None)
-        if not isinstance(rows, torch.Tensor) or rows.ndim != 3 or len(rows) != 1:
+        if _is_of_one(logits, 2):
+            form = form_of(self.model, output, logits) or LABELS
+            return ModelAnswer(form, (-1,), logits.detach().float().clone())
+        form, rows = STATES, getattr(output, "last_hidden_state", None)
+        if isinstance(logits, torch.Tensor):
+            form, rows = form_of(self.model, output, logits) or LABELS, logits
+        if not _is_of_one(rows, 3):
             return ModelAnswer(NOTHING)
-        stack, labels = _labels(record, rows.shape[1])
+        stack, labels = labels_at(record, rows.shape[1])
         at = list(range(rows.shape[1]))[-MOST_PLACES:]
         if self.kind == "masked":
             at = self._masked(ids)
@@ -213,6 +197,8 @@ class Reader:
     def _note(self, before: ModelAnswer, after: ModelAnswer | None) -> str:
         if self.untrained:
             return self.untrained
+        if before.form == NUMBER and before.at != (-1,):
+            return NUMBERS
         if before.form == NUMBER:
             numbers = [f"{float(each.rows[0, 0]):.4g}" for each in (before, after) if each]
             return f"The model gives one number: {' → '.join(numbers)}"
@@ -222,18 +208,13 @@ class Reader:
         return notes.get(before.form, "")
 
 
+def _is_of_one(output: Any, axes: int) -> TypeGuard[torch.Tensor]:
+    """Whether an output is a tensor of so many axes, of one input."""
+    return isinstance(output, torch.Tensor) and output.ndim == axes and len(output) == 1
+
+
 def _moved(before: ModelAnswer, after: ModelAnswer) -> torch.Tensor | None:
-    """How far each place moved: KL in nats of distributions, the cosine distance of states, the
-    absolute difference of a number; None where that is unknown.
-    """
-    first, second = before.rows.double(), after.rows.double()
-    if before.form in (TOKENS, CLASSES):
-        return divergence(first.log_softmax(-1), second.log_softmax(-1))
-    if before.form == NUMBER:
-        return (first - second).abs()[:, 0]
-    if before.form == STATES:
-        cosine = torch.nn.functional.cosine_similarity(first, second, dim=-1)
-        # The cosine of a vector with itself may be a rounding error below 1.
-        same = (first == second).all(-1)
-        return torch.where(same, 0.0, 1 - cosine)
-    return None
+    """How far each place moved; None where that is unknown."""
+    if before.form in (LABELS, NOTHING):
+        return None
+    return distances(before.form, before.rows.double(), after.rows.double())

@@ -88,9 +88,8 @@ def _cells(plan: ModelPlan, interventions: Sequence[Intervention]) -> Cells:
     by_stack: dict[str, set[tuple[int, int]]] = {}
     for intervention in interventions:
         for place, part in intervention.parts(plan):
-            by_stack.setdefault(place.stack, set()).update(
-                (place.layer, head) for head in part.heads
-            )
+            own = {(place.layer, head) for head in part.heads}
+            by_stack.setdefault(place.stack, set()).update(own)
     return {stack: frozenset(cells) for stack, cells in by_stack.items()}
 
 
@@ -131,41 +130,25 @@ class Runs:
         kind, before = self._scores(self.intact.output)
         after = self._scores(after)[1]
         guesses: dict[str, tuple[Any, ...]] = {}
-        if kind == "states":
-            cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
-            # The cosine of a vector with itself may be a rounding error below 1.
-            values = torch.where((before == after).all(-1), 0.0, 1 - cosine)
-        elif kind == "number":
-            values = (before - after).abs()[:, 0]
-        else:
-            odds = [scores.log_softmax(-1) for scores in (before, after)]
-            most = [tuple(self._guesses(kind, row.exp()) for row in each) for each in odds]
-            guesses = {"before": most[0], "after": most[1]}
-            values = divergence(*odds)
-        labels = self._labels(record, len(before))
-        return OutputChange(kind=kind, labels=labels, values=values.cpu().numpy(), **guesses)
+        if kind in ("tokens", "classes"):
+            for name, scores in (("before", before), ("after", after)):
+                odds = scores.log_softmax(-1).exp()
+                guesses[name] = tuple(self._guesses(kind, row) for row in odds)
+        values = distances(kind, before, after).cpu().numpy()
+        labels = labels_at(record, len(before))[1]
+        return OutputChange(kind=kind, labels=labels, values=values, **guesses)
 
     def _scores(self, output: Any) -> tuple[OutputKind, torch.Tensor]:
         """Scores or states ``[position class]`` of an output, in float64."""
         logits = logits_in(self.model, output)
         if isinstance(logits, torch.Tensor) and logits.ndim in (2, 3) and len(logits) == 1:
-            config, count = self.model.config, logits.shape[-1]
-            # Configurations have labels even where the model has no classes: two by default.
-            classes = getattr(config, "num_labels", 0)
-            multiple = getattr(config, "problem_type", None) == "multi_label_classification"
-            has_boxes = hasattr(output, "pred_boxes")
-            # Of objects, a choice has a class more, for none of them.
-            if (logits.ndim == 2 and multiple) or (has_boxes and count == classes):
+            form = form_of(self.model, output, logits)
+            if form is None:
                 raise InterventionError(
-                    f"{type(self.model).__name__} gives several labels at once, and effect takes "
-                    "the softmax of one choice; take headscope.compare of two captures for its "
-                    "heads alone"
+                    f"{type(self.model).__name__} gives several labels at once, which are no "
+                    "one choice; take headscope.compare of two captures for its heads alone"
                 )
-            outputs = logits.double().reshape(-1, count)
-            if count == 1:
-                return "number", outputs
-            is_label = count == classes != getattr(config, "vocab_size", None)
-            return "classes" if logits.ndim == 2 or has_boxes or is_label else "tokens", outputs
+            return form, logits.double().reshape(-1, logits.shape[-1])
         states = getattr(output, "last_hidden_state", None)
         if isinstance(states, torch.Tensor) and states.ndim == 3 and len(states) == 1:
             return "states", states[0].double()
@@ -173,13 +156,6 @@ class Runs:
             f"{type(self.model).__name__} gives neither scores (logits) nor states that effect "
             "knows; take headscope.compare of two captures for its heads alone"
         )
-
-    def _labels(self, record: Record, count: int) -> tuple[str, ...]:
-        # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
-        for stack in reversed(list(record.stacks.values())):
-            if len(stack.query) == count:
-                return stack.query.labels
-        return ("the whole",) if count == 1 else tuple(map(str, range(count)))
 
     def _guesses(self, kind: OutputKind, odds: torch.Tensor) -> tuple[tuple[str, float], ...]:
         best = odds.topk(min(self.top, len(odds)))
@@ -209,6 +185,22 @@ def logits_in(model: Any, output: Any) -> Any:
     return logits
 
 
+def form_of(model: Any, output: Any, logits: torch.Tensor) -> OutputKind | None:
+    """What logits are of; None of several labels at once, which are no one choice."""
+    config, count = getattr(model, "config", None), logits.shape[-1]
+    # Configurations have labels even where the model has no classes: two by default.
+    classes = getattr(config, "num_labels", 0)
+    multiple = getattr(config, "problem_type", None) == "multi_label_classification"
+    has_boxes = hasattr(output, "pred_boxes")
+    # Of objects, a choice has a class more, for none of them.
+    if (logits.ndim == 2 and multiple) or (has_boxes and count == classes):
+        return None
+    if count == 1:
+        return "number"
+    is_label = count == classes != getattr(config, "vocab_size", None)
+    return "classes" if logits.ndim == 2 or has_boxes or is_label else "tokens"
+
+
 def class_name(model: Any, number: int) -> str:
     """What a model calls one of its classes."""
     name = type(model).__name__
@@ -220,13 +212,28 @@ def class_name(model: Any, number: int) -> str:
     return str(names.get(number, number))
 
 
-def divergence(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """``sum_y p ln(p / p')`` of log probabilities ``[position outcome]``, in nats; 0 where p is
-    0.
+def labels_at(record: Record, count: int) -> tuple[str, tuple[str, ...]]:
+    """The stack of which an output has that many positions, and what stands at each."""
+    # The last stack that fits: of an encoder-decoder the decoder's, whose tokens are guessed.
+    for stack in reversed(list(record.stacks.values())):
+        if len(stack.query) == count:
+            return stack.name, stack.query.labels
+    return "", ("the whole",) if count == 1 else tuple(map(str, range(count)))
+
+
+def distances(kind: str, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """How far each position moved: ``sum_y p ln(p / p')`` in nats of scores of one choice, the
+    cosine distance of states, the absolute difference of a number.
     """
+    if kind == "number":
+        return (before - after).abs()[:, 0]
+    if kind == "states":
+        cosine = torch.nn.functional.cosine_similarity(before, after, dim=-1)
+        # The cosine of a vector with itself may be a rounding error below 1.
+        return torch.where((before == after).all(-1), 0.0, 1 - cosine)
+    before, after = before.log_softmax(-1), after.log_softmax(-1)
     # Where p is 0 the difference of logarithms is -inf or NaN, which times 0 would be NaN.
-    apart = before - after
-    terms = torch.where(before == -torch.inf, 0.0, before.exp() * apart)
+    terms = torch.where(before == -torch.inf, 0.0, before.exp() * (before - after))
     return terms.sum(-1).clamp(min=0.0)
 
 
@@ -424,10 +431,8 @@ def _reached(comparison: Comparison, cells: Sequence[Cells]) -> Cells:
     """
     reached: dict[str, frozenset[tuple[int, int]]] = {}
     for name, stack in comparison.stacks.items():
-        highest = max(
-            (min(layer for layer, _ in own[name]) for own in cells if own.get(name)), default=-1
-        )
-        reached[name] = frozenset(cell for cell in stack.cells if cell[0] > highest)
+        lowest = [min(layer for layer, _ in own[name]) for own in cells if own.get(name)]
+        reached[name] = frozenset(cell for cell in stack.cells if cell[0] > max(lowest, default=-1))
     return reached
 
 

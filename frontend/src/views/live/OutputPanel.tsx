@@ -45,10 +45,11 @@ export function OutputPanel({ live, store }: LiveParts) {
   );
 }
 
-/** The place of the pinned token, or the last ones. */
-export function placesShown({ places }: LiveOutput, store: Store): readonly LivePlace[] {
+/** The place of the pinned token; without one the last ones, of classes the one that moved most. */
+export function placesShown({ kind, places }: LiveOutput, store: Store): readonly LivePlace[] {
   const pinned = store.pins.value.query.map((token) => store.pieceAt({ side: "query", token }));
   const here = places.filter(({ at }) => pinned.includes(at));
+  if (here.length === 0 && kind === "classes") return [...places].sort((a, b) => (b.kl ?? 0) - (a.kl ?? 0)).slice(0, 1);
   return here.length > 0 ? here.slice(0, MOST_PLACES) : places.slice(-(places.length > MOST_PLACES ? 1 : MOST_PLACES));
 }
 
@@ -62,14 +63,14 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
     <div class="live-place-said" data-place={at}>
       <p class="live-title muted flex wrap">
         <strong>{TITLES[kind]}</strong>
-        {at >= 0 && (kind === "next-token" || kind === "masked" || kind === "target") && (
+        {at >= 0 && kind !== "none" && (
           <span>
-            {kind === "masked" ? "at" : "after"} “<bdi>{readable(token, 24).text}</bdi>”
+            {kind === "masked" ? "at" : kind === "classes" ? "of" : "after"} “<bdi>{readable(token, 24).text}</bdi>”
           </span>
         )}
         {kl !== undefined && (
-          <span class="live-kl" data-kl title={klTitle(kind)}>
-            {kind === "none" ? `moved ${distance(kl)}` : `moved ${distance(kl)} nats`}
+          <span class="live-kl" data-kl title={klTitle(kind, guesses.length)}>
+            {kind === "none" || guesses.length === 0 ? `moved ${distance(kl)}` : `moved ${distance(kl)} nats`}
           </span>
         )}
       </p>
@@ -157,8 +158,9 @@ function both(before: readonly LiveGuess[], after: readonly LiveGuess[] | undefi
   return [...after, ...gone].map((guess) => ({ guess, was: was.get(guess.id), is: is.get(guess.id) ?? 0 }));
 }
 
-function klTitle(kind: LiveOutput["kind"]): string {
-  return kind === "none"
-    ? "Cosine distance of the states before and after"
+function klTitle(kind: LiveOutput["kind"], guesses: number): string {
+  if (kind === "none") return "Cosine distance of the states before and after";
+  return guesses === 0
+    ? "Difference of the output before and after"
     : "KL divergence of the output before from the output after, in nats";
 }
