@@ -412,3 +412,27 @@ def test_parts_of_a_layer_are_not_taken_for_layers(form, kv_heads, told):
     model, states = drawn(Attention(form, kv_heads)), torch.randn(1, 8, WIDTH)
     with pytest.raises(CaptureError, match=told), hs.watch(model, list("abcdefgh")):
         model(states)
+
+
+class Backwards(nn.Module):
+    """Runs its blocks from the last to the first."""
+
+    def __init__(self):
+        super().__init__()
+        blocks = (nn.MultiheadAttention(12, 3, batch_first=True) for _ in range(4))
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, states):
+        for block in reversed(self.blocks):
+            states = states + block(states, states, states)[0]
+        return states
+
+
+@pytest.mark.filterwarnings("ignore:Some positions have no names")
+def test_layers_are_numbered_in_the_order_in_which_they_ran():
+    model = Backwards().eval()
+    with hs.watch(model) as seen:
+        model(torch.randn(1, 5, 12))
+    (stack,) = seen.record.stacks.values()
+    assert [layer.layer for layer in stack] == [0, 1, 2, 3]
+    assert [layer.module for layer in stack] == [f"blocks.{number}" for number in (3, 2, 1, 0)]
