@@ -5,7 +5,7 @@ texts.
     python benchmarks/false_labels.py --seeds 2  # a short look
 
 Nothing is to be found here, so every label is a false one. Writes results/false_labels.json and,
-with --docs, the table of docs/patterns.md.
+with --docs, the table of benchmarks/tables.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headscope.patterns import heads
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs" / "patterns.md"
+DOCS = HERE / "tables.md"
 LENGTHS = (4, 5, 8, 12, 32, 128)
 VOCABULARY, LAYERS, HEADS, WIDTH = 5000, 3, 16, 256
 SPECIAL = {"BERT": ("[CLS]", "[SEP]"), "GPT-2": (), "LLaMA": ("<s>",)}
@@ -46,7 +46,7 @@ def main():
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=24, help="texts of each model")
     options.add_argument(
-        "--docs", action="store_true", help="write the table into docs/patterns.md"
+        "--docs", action="store_true", help="write the table into benchmarks/tables.md"
     )
     chosen = options.parse_args()
     torch.set_num_threads(1)

@@ -6,7 +6,7 @@ their variances in the ratio of the intraclass correlation, turned into the dist
 asked for. The true mean is that of all texts.
 
     python benchmarks/intervals.py          # prints the tables; two minutes of one core
-    python benchmarks/intervals.py --docs   # and writes them into docs/intervals.md
+    python benchmarks/intervals.py --docs   # and writes them into benchmarks/tables.md
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scipy.stats import beta, expon
 
 from headscope.evidence import interval, p_flipped, redrawn_ratios
 
-PAGE = Path(__file__).parents[1] / "docs" / "intervals.md"
-MARKS = ("<!-- measured -->", "<!-- end -->")
+PAGE = Path(__file__).parent / "tables.md"
+MARKS = ("<!-- intervals -->", "<!-- end of intervals -->")
 CORRELATION = 0.15
 TEXTS = 20
 AT_ONCE = 100
@@ -42,7 +42,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     asked.add_argument(
-        "--docs", action="store_true", help="write the tables into docs/intervals.md"
+        "--docs", action="store_true", help="write the tables into benchmarks/tables.md"
     )
     asked.add_argument("--repetitions", type=int, default=1000)
     options = asked.parse_args()

@@ -1,13 +1,14 @@
 """Measure how often a head is given a kind by chance: random weights, and texts whose words are
 shuffled.
 
-    python benchmarks/kinds.py --docs            # all of it, some minutes; writes the tables of
-    docs/views.md python benchmarks/kinds.py --seeds 1         # a short look
+    python benchmarks/kinds.py --docs          # all of it, some minutes; writes tables.md
+    python benchmarks/kinds.py --seeds 1       # a short look
 
 With random weights nothing is to be found, so every pattern and every resting place is a false one.
 With ``--book FILE`` (a plain text, such as a novel of Project Gutenberg) it also measures what a
 longer text changes: the kinds of one text by its length, and the majority kind of each head over 40
 paragraphs beside that over their first 12 words.
+
 A shuffled text has no sentences, so a kind that is about words and not about places should come up
 less often than on the text itself.
 """
@@ -29,7 +30,7 @@ import headscope as hs
 from headscope.patterns import KINDS, head_kinds
 
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs" / "views.md"
+DOCS = HERE / "tables.md"
 NAMED = tuple(kind for kind in KINDS if kind not in ("broad", "none"))
 """Kinds that say that a head does something."""
 TEXTS = (
@@ -60,7 +61,9 @@ def main():
     )
     options.add_argument("--seeds", type=int, default=8, help="models of each shape")
     options.add_argument("--texts", type=int, default=4, help="texts of each model")
-    options.add_argument("--docs", action="store_true", help="write the tables into docs/views.md")
+    options.add_argument(
+        "--docs", action="store_true", help="write the tables into benchmarks/tables.md"
+    )
     options.add_argument("--book", type=Path, help="a plain text, for the tables of lengths")
     chosen = options.parse_args()
     torch.set_num_threads(1)

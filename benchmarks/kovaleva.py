@@ -2,7 +2,7 @@
 maps.
 
 python benchmarks/kovaleva.py          # about two minutes on one core
-python benchmarks/kovaleva.py --docs   # and write the table into docs/patterns.md
+python benchmarks/kovaleva.py --docs   # and write the table into benchmarks/tables.md
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import nn
 from headscope.patterns import CLASSES, AttentionMaps, QueryKeyTokens, kovaleva_class
 from headscope.record import Tokens
 
-DOCS = Path(__file__).parent.parent / "docs" / "patterns.md"
+DOCS = Path(__file__).parent / "tables.md"
 SIZE = 32
 TRAINED, TRIED, EPOCHS = 2000, 1000, 12
 LEAST = 0.3
@@ -31,7 +31,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument(
-        "--docs", action="store_true", help="write the table into docs/patterns.md"
+        "--docs", action="store_true", help="write the table into benchmarks/tables.md"
     )
     chosen = options.parse_args()
     torch.manual_seed(0)

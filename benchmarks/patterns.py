@@ -4,7 +4,7 @@ planted heads.
     python benchmarks/patterns.py            # all of it, some minutes
     python benchmarks/patterns.py --models 4 # a short look
 
-Writes results/patterns.json and, with --docs, the tables of docs/patterns.md.
+Writes results/patterns.json and, with --docs, the tables of benchmarks/tables.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headscope.capturing import capture_many, load_model
 from headscope.patterns import PATTERNS, heads
 
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs" / "patterns.md"
+DOCS = HERE / "tables.md"
 NAMES = [pattern.name for pattern in PATTERNS]
 CONTENT = [pattern.name for pattern in PATTERNS if pattern.pairs is not None]
 RANDOM_MODELS = 10
@@ -44,7 +44,7 @@ def main():
     options.add_argument("--models", type=int, default=100, help="models of each kind")
     options.add_argument("--texts", type=int, default=24, help="texts of each model")
     options.add_argument(
-        "--docs", action="store_true", help="write the tables into docs/patterns.md"
+        "--docs", action="store_true", help="write the tables into benchmarks/tables.md"
     )
     chosen = options.parse_args()
     facts = {"models": chosen.models, "texts": chosen.texts}

@@ -175,10 +175,11 @@ def write_tutorials(folder: Path) -> None:
     with.
     """
     (folder / "notebooks").mkdir()
+    (folder / "tutorials").mkdir()
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         shutil.copy(notebook, folder / "notebooks")
-        page = folder / "tutorials" / f"{notebook.stem}.md"
-        title, _, text = page.read_text(encoding="utf-8").partition("\n")
+        source = notebook.with_suffix(".md")
+        title, _, text = source.read_text(encoding="utf-8").partition("\n")
         address = f"https://colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{notebook.name}"
         offer = (
             f"[Open in Colab]({address}) · [download the notebook](../notebooks/{notebook.name})"
@@ -192,6 +193,7 @@ def write_tutorials(folder: Path) -> None:
             code, _, rest = part.partition("```\n")
             pictures = folder / "tutorials" / f"{notebook.stem}-{number}"
             shown.append(f"```python\n{code}```\n{_outputs(output, pictures)}{rest}")
+        page = folder / "tutorials" / source.name
         page.write_text(f"{title}\n\n{offer}\n" + "".join(shown), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/figures.md and of the pages of literature with the code that stands
+"""Draw the pictures of docs/figures.md and docs/literature.md with the code that stands
 there.
 """
 
@@ -13,12 +13,11 @@ from pathlib import Path
 from page_blocks import DOCS, Block, blocks_of, commands_of
 from picture_texts import TEXTS
 
-DPI = {"figures": "150", "literature": "150", "figures_of_the_literature": "110"}
+DPI = {"figures": "150", "literature": "110"}
 """Of each page; pictures in a table are small."""
 DRAWN = {
     "figures": DOCS / "pictures",
     "literature": DOCS / "pictures" / "literature",
-    "figures_of_the_literature": DOCS / "pictures" / "literature",
 }
 """The pages, and where their pictures are."""
 DRAWING = ("capture", "figure")
@@ -38,7 +37,7 @@ def draw(page: str) -> None:
                 _run(block, DPI[page])
             elif block.language == "python":
                 exec(block.text, names)
-        if page == "figures_of_the_literature":
+        if page == "literature":
             _bars()
         for picture in Path(folder).glob("*.png"):
             shutil.copy(picture, DRAWN[page])
@@ -52,9 +51,7 @@ def _bars() -> None:
     from headscope.capturing import load_model
 
     records = hs.capture_many(*load_model(None), list(TEXTS))
-    hs.heads(records).figure(classes=True).save(
-        "classes-of-layers.png", dpi=int(DPI["figures_of_the_literature"])
-    )
+    hs.heads(records).figure(classes=True).save("classes-of-layers.png", dpi=int(DPI["literature"]))
 
 
 def _run(block: Block, dpi: str) -> None:

@@ -44,14 +44,8 @@ def both_maps(tab: Page) -> None:
     tab.locator("[data-joined]").first.wait_for()
 
 
-def one_pair(tab: Page) -> None:
-    """The page of a pair."""
-    tab.locator(".twin-examples a").first.wait_for()
-
-
 PICTURES = {
     "atlas_comparison": ("#/", both_maps, 760),
-    "atlas_pair": (f"#/pair/{HEAD}", one_pair, 720),
 }
 """File name: the address, what is done, and the height of the picture."""
 

@@ -97,40 +97,6 @@ def sketched(tab: Page) -> None:
     tab.locator("[data-sketched-head]").first.wait_for()
 
 
-def over_atlas(tab: Page) -> None:
-    """The same over the texts of an atlas."""
-    sketched(tab)
-    tab.locator('.live-sketch [data-option="atlas"]').click()
-    tab.locator("[data-sketched-head]").first.wait_for()
-
-
-def beside(tab: Page) -> None:
-    """He and she."""
-    panel(tab, "two")
-    tab.locator("[data-other-text]").fill(SHE)
-    tab.locator("[data-side-by-side]").click()
-    tab.locator('[data-headscope][data-view="compare"]').wait_for(state="attached")
-
-
-def written(tab: Page) -> None:
-    """Ten tokens, with what one of them might have been and what each layer would have said."""
-    panel(tab, "write")
-    tab.locator("[data-token-count]").select_option("10")
-    tab.locator("[data-lens]").check()
-    tab.locator("[data-write]").click()
-    tab.locator('[data-written-token="9"]').wait_for()
-    tab.locator('[data-live="ready"]').wait_for()
-    assert tab.locator('[data-open-panel] [role="alert"]').inner_text() == ""
-    tab.locator('[data-written-token="1"]').click()
-    tab.locator("[data-lens-layers]").wait_for()
-
-
-def by_layer(tab: Page) -> None:
-    """What each layer would say."""
-    tab.locator("[data-by-layer]").first.click()
-    tab.locator("[data-lens-layers]").wait_for()
-
-
 def answered(tab: Page) -> None:
     """A question about a picture, and the heat of one word of the answer over it."""
     panel(tab, "answer")
@@ -158,14 +124,10 @@ Act = Callable[[Page], None]
 PICTURES: dict[str, tuple[str, Act]] = {
     "live_change": (RABBIT, changed),
     "live_sketch": (RABBIT, sketched),
-    "live_atlas": (RABBIT, over_atlas),
-    "live_two_texts": (HE, beside),
 }
 """File name: the text, and what is done; of the demo model."""
 WRITTEN: dict[str, tuple[str, Act]] = {
     "live_matters": (STORY, mattering),
-    "live_layers": (STORY, by_layer),
-    "live_write": (STORY, written),
 }
 """The same of a model that writes."""
 ANSWERED: dict[str, tuple[str, Act]] = {"live_answer": ("what is it", answered)}

@@ -1,16 +1,13 @@
-"""Take the pictures of README and docs anew: from the demo model, and from the examples of the
-front end.
+"""Take the pictures of README and docs anew, from the demo model.
 
 make pictures
 
 Those of a live model are taken by take_live_pictures.py, those of atlases by
-take_atlas_pictures.py. The examples (frontend/tests/examples/named.ts) are also the playground and
-the snapshots of the tests; docs/examples.md shows them all and is written anew too.
+take_atlas_pictures.py.
 """
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,30 +31,12 @@ PAIR = (
 )
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "pictures"
-EXAMPLES = ROOT / "docs" / "examples.md"
-PLAYGROUND = ROOT / "frontend" / "playground" / "index.html"
-TITLES = (
-    "all => all.map(({ firstChild: head, lastChild: { id } }) => [id, "
-    "head.lastChild.textContent.trim()])"
-)
-BEGINNING = """# Examples
-
-Made-up records, one for what each view has to show. The same examples are the snapshots of the
-tests (`frontend/tests/examples/snapshots`) and the playground: `make playground` builds one page
-with all of them, which opens from disk. `make pictures` takes these pictures, and writes this page.
-"""
 PICTURES = {
     "overview": ("", "light"),
     "overview_dark": ("", "dark"),
-    "overview_by_kind": ("order=kind", "light"),
-    "head_view": ("view=head&layer=1&heads=8&hide_special=1", "light"),
-    "head_view_dark": ("view=head&layer=1&heads=8&hide_special=1", "dark"),
     "head_view_pinned": ("view=head&layer=3&heads=5&query=15", "light"),
     "model_view": ("tiles=lines", "light"),
-    "matrix_view": ("view=matrix&layer=3&heads=8&query=15&key=14", "light"),
     "neuron_view": ("view=neuron&layer=3&heads=8&query=15&key=14", "dark"),
-    "text_view": ("view=text&layer=3&heads=8&query=15", "light"),
-    "pair_view": ("view=head&layer=3&heads=8&query=15&key=2", "light"),
 }
 """File name: what the page's address says, and the colours."""
 WITH_EVIDENCE = {
@@ -66,7 +45,6 @@ WITH_EVIDENCE = {
 """The same of the page with evidence."""
 EFFECT = {
     "compare_effect": ("view=head&layer=2&heads=8&quantity=difference", "light"),
-    "compare_effect_model": ("view=model&layer=2&heads=8&quantity=effect", "light"),
 }
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
@@ -225,34 +203,12 @@ def _still_life(height: int, width: int) -> Image.Image:
     return picture
 
 
-def example_pictures(browser: Browser) -> None:
-    """The pictures of the examples, and the page that shows them."""
-    npm = ["npm", "--prefix", "frontend", "run", "--silent", "playground"]
-    subprocess.run([str(ROOT / "tools" / "with-node"), *npm], cwd=ROOT, check=True)
-    tab = browser.new_page(
-        viewport={"width": 1240, "height": 700}, color_scheme="light", reduced_motion="reduce"
-    )
-    tab.goto(PLAYGROUND.as_uri())
-    titles = tab.eval_on_selector_all("body > section", TITLES)
-    parts = [BEGINNING]
-    for name, title in titles:
-        tab.goto("about:blank")
-        tab.goto(f"{PLAYGROUND.as_uri()}#{name}")
-        tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
-        tab.wait_for_timeout(500)
-        tab.locator(f"#{name}").screenshot(path=FOLDER / f"example-{name}.png")
-        parts.append(f"## {name}\n\n{title}.\n\n![{title}](pictures/example-{name}.png)\n")
-        print(FOLDER / f"example-{name}.png")
-    EXAMPLES.write_text("\n".join(parts), encoding="utf-8")
-
-
 def main() -> None:
     """Take them all."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_chromium.needed(), args=find_chromium.FLAGS
         )
-        example_pictures(browser)
         demo_pictures(browser)
         live_pictures(browser)
         atlas_pictures(browser)

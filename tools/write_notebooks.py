@@ -1,7 +1,7 @@
 """Write the tutorials as notebooks, with the outputs of running them: python
 tools/write_notebooks.py.
 
-The pages under docs/tutorials are the one source. Their code is run as a notebook runs it, by
+The pages beside them in notebooks/ are the one source. Their code is run as a notebook runs it, by
 IPython, and text and pictures are kept. A view weighs half a megabyte, so a figure of it is kept in
 its place.
 """
@@ -27,9 +27,7 @@ from PIL import Image
 from page_blocks import DOCS, ROOT
 
 FOLDER = ROOT / "notebooks"
-TUTORIALS = tuple(
-    sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.stem != "index")
-)
+TUTORIALS = tuple(sorted(FOLDER.glob("*.md")))
 REPOSITORY = "headscope/headscope"
 SITE = "https://headscope.github.io/headscope"
 INSTALL = '%pip install --quiet "headscope[all,demo]"'
@@ -65,18 +63,18 @@ def cells_of(page: Path) -> list[Any]:
             made.append(
                 new_code_cell(part.rstrip())
                 if number % 2
-                else new_markdown_cell(_whole_links(part, page))
+                else new_markdown_cell(_whole_links(part))
             )
     for number, cell in enumerate(made):
         cell["id"] = f"{page.stem.replace('_', '-')}-{number}"  # the same in every run
     return made
 
 
-def _whole_links(text: str, page: Path) -> str:
+def _whole_links(text: str) -> str:
     """Markdown whose links lead to the site, from wherever the notebook is."""
 
     def whole(link: re.Match) -> str:
-        target = (page.parent / f"{link[1]}.html").resolve().relative_to(DOCS.resolve())
+        target = (DOCS / "tutorials" / f"{link[1]}.html").resolve().relative_to(DOCS.resolve())
         return f"]({SITE}/{target.as_posix()}{link[2] or ''})"
 
     return LINK.sub(whole, text).strip()

@@ -80,6 +80,7 @@ from .studies import (
     relations as relations,
     word_alignment as word_alignment,
 )
+from . import texts as texts
 from .tasks import (
     Task as Task,
 )

@@ -16,7 +16,7 @@ COUNTED = re.search(
 CAPTURED = int(COUNTED[1])
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guides/llama.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/generation.md"])
 def test_pages_name_as_many_model_types_as_are_captured(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert re.findall(r"\[(\d+) model types\]\([a-z./]*support.md\)", text) == [str(CAPTURED)]
@@ -25,7 +25,7 @@ def test_pages_name_as_many_model_types_as_are_captured(page):
 @pytest.mark.parametrize(
     ("page", "tried"),
     [
-        ("docs/norms.md", r"all (\d+) architectures that tests know"),
+        ("docs/measures.md", r"all (\d+) architectures that tests know"),
         ("docs/install.md", r"of the (\d+) architectures in the tests"),
     ],
 )

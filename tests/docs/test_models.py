@@ -8,8 +8,7 @@ from page_blocks import PAGES as PAGES_BY_NAME
 from page_blocks import ROOT, Reader
 
 PAGES = (
-    "answers capturing compare diffusion foreign generation interventions large_models "
-    "mechanism norms pictures-and-sound video"
+    "answers capturing compare foreign generation interventions large_models measures media"
 ).split()
 
 

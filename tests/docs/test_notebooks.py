@@ -113,5 +113,5 @@ def test_links_of_a_notebook_lead_to_pages_of_the_site():
         text = "\n".join(cell.source for cell in cells_of(page) if cell.cell_type == "markdown")
         targets = re.findall(rf"\]\({write_notebooks.SITE}/([^)#]+)\.html", text)
         assert targets
-        assert set(targets) <= set(PAGES)
+        assert set(targets) <= {*PAGES, *(f"tutorials/{name}" for name in NAMES)}
         assert ".md)" not in text

@@ -77,8 +77,8 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
 
 PHONE, DESKTOP = 390, 1280
 LOOKED_AT = (
-    "index guides/llama gallery literature terms patterns support reference/capturing".split()
-)
+    "index tutorials/first_look gallery literature terms patterns support reference/capturing"
+).split()
 
 
 def test_pages_fit_a_phone_and_a_desktop_and_ask_nobody_else(site, browser):

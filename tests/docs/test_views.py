@@ -4,7 +4,7 @@ import pytest
 
 from page_blocks import Reader
 
-PAGES = "bertviz figures figures_of_the_literature live measures notebooks patterns views".split()
+PAGES = "bertviz figures live notebooks patterns views".split()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -25,6 +25,8 @@ SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "contex
 FIRST_OF_FILES = (*FIRST, "sentence_good", "source", "#1 String")
 SECOND_OF_FILES = (*SECOND, "sentence_bad", "target", "summary", "#2 String")
 GROUP = "group"
+EXAMPLE = "example"
+"""In place of a file: the sentences that ship with headscope."""
 LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Quality")
 
 Row = Mapping[str, Any]
@@ -68,14 +70,16 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a file with their fields: .jsonl, .csv, .tsv, .parquet; of .txt the field "text"
     of each line.
 
-    Empty lines are left out. In .tsv quotation marks are letters, as GLUE writes them.
+    Empty lines are left out. In .tsv quotation marks are letters, as GLUE writes them. Where there
+    is no file ``example``, that name means the sentences that ship with headscope.
 
     Raises:
         FileError: where the file cannot be read or holds nothing.
     """
     path = Path(path)
     if not path.exists():
-        path = Path(str(path).strip())
+        is_example = str(path) == EXAMPLE
+        path = Path(__file__).parents[1] / "example.txt" if is_example else Path(str(path).strip())
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         advice = "; unpack it first" if suffix in PACKED else ""
