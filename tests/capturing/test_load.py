@@ -11,6 +11,7 @@ from headscope import ModelError
 from headscope.capturing import _hub, demo_model, load_model
 from headscope.capturing.facts import display_name
 from headscope.capturing.loading import load_for
+from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
 
@@ -167,3 +168,26 @@ def test_code_in_a_pickle_does_not_run(tmp_path):
     with pytest.raises(ModelError, match="Cannot load the model"):
         load_model(folder)
     assert not marker.exists()
+
+
+def test_the_hub_name_of_the_demo_model_means_the_installed_files(monkeypatch, tmp_path):
+    """No network is asked, unless a revision is named or a folder of that name is there."""
+    monkeypatch.setattr(_hub, "reached", lambda *_: pytest.fail("the hub was asked"))
+    assert _hub.place_of("sentence-transformers/all-MiniLM-L6-v2") == demo_model()
+    model, tokenizer = load_model("sentence-transformers/all-MiniLM-L6-v2")
+    assert tokenizer("strawberries").input_ids == load_model(None)[1]("strawberries").input_ids
+    assert model.config.num_hidden_layers == 6
+    named = "sentence-transformers/all-MiniLM-L6-v2"
+    assert _hub.place_of(named, "main") == named
+    (tmp_path / named).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert _hub.place_of(named) == named
+
+
+def test_the_example_texts_are_read_by_their_name(tmp_path, monkeypatch, capsys):
+    assert len(set(hs.texts.example())) == 60
+    monkeypatch.chdir(tmp_path)
+    assert run(["norms", "--texts", "example", "--out", "norms.csv"]) == 0
+    assert "60 texts" in capsys.readouterr().out
+    (tmp_path / "example").mkdir()
+    assert run(["norms", "--texts", "example"]) == 1

@@ -19,7 +19,7 @@ from matplotlib.backends import _backend_pdf_ps
 
 import headscope as hs
 import headscope.testing
-from headscope.capturing import loading
+from headscope.capturing import _hub
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
@@ -142,7 +142,7 @@ def _narrow_minilm():
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    real = loading.demo_model()
+    real = _hub.demo_model()
     config = AutoConfig.from_pretrained(real, hidden_size=48, intermediate_size=60)
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -409,7 +409,7 @@ def desk(request, cheap, models, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if request.node.callspec.params["page"] not in ON_THE_REAL_MODEL:
         narrow = models / "sentence-transformers" / "all-MiniLM-L6-v2"
-        monkeypatch.setattr(loading, "demo_model", lambda: narrow)
+        monkeypatch.setattr(_hub, "demo_model", lambda: narrow)
     monkeypatch.setattr(_html, "bundle", lambda name="page.js": f"viewer('{name}')")
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))

