@@ -175,7 +175,7 @@ def write_tutorials(folder: Path) -> None:
     with.
     """
     (folder / "notebooks").mkdir()
-    (folder / "tutorials").mkdir()
+    (folder / "tutorials").mkdir(exist_ok=True)
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         shutil.copy(notebook, folder / "notebooks")
         source = notebook.with_suffix(".md")

@@ -178,7 +178,7 @@ def test_two_columns_of_one_name_are_refused(name, content, read, folder):
 
 
 def test_an_address_is_not_read_as_a_file(read):
-    with pytest.raises(FileError, match=r"x\.txt is an address; save what is there as a file"):
+    with pytest.raises(FileError, match=r"x\.txt is an address; save it as a file"):
         hs.heads(*read, "https://example.com/x.txt")
     with pytest.raises(FileError, match=r"nowhere.x\.txt does not exist"):
         hs.heads(*read, "nowhere/x.txt")

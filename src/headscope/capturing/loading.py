@@ -7,9 +7,8 @@ import pickle
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import torch
 
@@ -263,8 +262,7 @@ def load_tokenizer(name: str | Path | None, **options: Unpack[LoadOptions]) -> A
     from transformers import AutoTokenizer
 
     loading = parse_loading(name, options)
-    name = place_of(name, loading.files.get("revision"))
-    return _loaded(AutoTokenizer, name, **loading.files)
+    return _loaded(AutoTokenizer, place_of(name, loading.files.get("revision")), **loading.files)
 
 
 def _read(
@@ -368,8 +366,7 @@ read it.
 """
 
 
-@dataclass(frozen=True)
-class OutputHead:
+class OutputHead(NamedTuple):
     """What a question needs a model to have.
 
     Args:

@@ -25,8 +25,8 @@ SECOND = ("text_pair", "text_b", "sentence2", "hypothesis", "question2", "contex
 FIRST_OF_FILES = (*FIRST, "sentence_good", "source", "#1 String")
 SECOND_OF_FILES = (*SECOND, "sentence_bad", "target", "summary", "#2 String")
 GROUP = "group"
-EXAMPLE = "example"
-"""In place of a file: the sentences that ship with headscope."""
+EXAMPLE = Path(__file__).parents[1] / "example.txt"
+"""The sentences that ship with headscope, read where a file ``example`` is asked for."""
 LABEL = ("label", "gold_label", "score", "similarity_score", "category", "Quality")
 
 Row = Mapping[str, Any]
@@ -78,8 +78,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
     """
     path = Path(path)
     if not path.exists():
-        is_example = str(path) == EXAMPLE
-        path = Path(__file__).parents[1] / "example.txt" if is_example else Path(str(path).strip())
+        path = EXAMPLE if str(path) == EXAMPLE.stem else Path(str(path).strip())
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         advice = "; unpack it first" if suffix in PACKED else ""
@@ -88,8 +87,7 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         rows = list(_READERS[suffix](path))
     except FileNotFoundError:
         # Behind the letter of a drive a colon is that of an address, of which a path has one slash.
-        is_file = ":/" not in str(path)[2:]
-        why = "does not exist" if is_file else "is an address; save what is there as a file"
+        why = "is an address; save it as a file" if ":/" in str(path)[2:] else "does not exist"
         raise FileError(f"{path} {why}") from None
     except ImportError:
         raise FileError(

@@ -131,7 +131,9 @@ class CallTokens:
         """
         if call.of_channels:
             return self._channels(call)
-        if self._watched is not None and not self._is_named_by_marks(call):
+        given = {len(side) for side in self._inputs.sides or ()}
+        followed = self.are_followed(call) and not given & set(call.size[2:])
+        if self._watched is not None and not followed:
             return self._watched.of(call)
         if self._marked is not None:
             return self._marked.of(call)
@@ -153,13 +155,6 @@ class CallTokens:
             positions = torch.arange(count, device=call.context.device)
             self._known[known] = SideTokens((tokens,) * batch, (positions,) * batch, CHANNEL)
         return self._known[known], self._known[known]
-
-    def _is_named_by_marks(self, call: Call) -> bool:
-        """Whether positions of a model under `headscope.watch` were followed, and have no tokens of
-        the user's.
-        """
-        given = {len(side) for side in self._inputs.sides or ()}
-        return self.are_followed(call) and not given & set(call.size[2:])
 
     def _roles(self, call: Call) -> tuple[str, str]:
         if not self._inputs.target:
