@@ -72,6 +72,7 @@ PARTS = (
         "Interventions",
         "Changing what attention does, and the importance of heads.",
     ),
+    Part("texts", "Example texts", "Sentences that ship with headscope."),
     Part("tasks", "Tasks", "What a model is scored on."),
     Part("studies", "Studies", "Analyses end to end, and their results."),
     Part("corpus", "Corpus", "A study over many texts, on one machine or many."),
@@ -120,7 +121,7 @@ def top_names() -> dict[str, list[str]]:
     tree = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     return {
-        str(node.module): [alias.name for alias in node.names]
+        str(node.module or node.names[0].name): [alias.name for alias in node.names]
         for node in imports
         if node.module != "_version"
     }
