@@ -97,6 +97,24 @@ def tiny_qwen_vl(name="qwen2_vl"):
     return _writing("Qwen3VLForConditionalGeneration", config), processor
 
 
+def tiny_video_qwen_vl(name="qwen2_vl"):
+    """The same with a processor that reads videos, for which transformers needs torchvision."""
+    import transformers
+
+    model, given = tiny_qwen_vl(name)
+    own = {"qwen2_vl": "Qwen2VL", "qwen3_vl": "Qwen3VL"}[name]
+    videos = getattr(transformers, f"{own}VideoProcessor")(
+        patch_size=4, merge_size=2, size={"shortest_edge": 64, "longest_edge": 4 * 24 * 40}
+    )
+    place = "{% elif part.type == 'video' %}<|vision_start|><|video_pad|><|vision_end|> {% else %}"
+    return model, getattr(transformers, f"{own}Processor")(
+        image_processor=given.image_processor,
+        tokenizer=given.tokenizer,
+        video_processor=videos,
+        chat_template=given.chat_template.replace("{% else %}", place),
+    )
+
+
 def with_head(task, name="bert", *, seed=0, **changes):
     """A tiny model with the head of a task, such as MaskedLM, whose weights are nearly even."""
     import torch

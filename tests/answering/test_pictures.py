@@ -224,7 +224,7 @@ def test_several_pictures_have_a_grid_each(llava):
     assert answer.grids == ((3, 3), (3, 3))
     assert answer.prompt.count("<image>") == 2
     assert answer.heat(0, picture=1)[0, 0] == answer.word_attention[0, 9]
-    assert "p1 r" in str(answer) or "p0 r" in str(answer)
+    assert "picture 1 r" in str(answer) or "picture 2 r" in str(answer)
     with pytest.raises(RecordError, match="There is no picture 2; the model read 2"):
         answer.heat(0, picture=2)
 

@@ -30,7 +30,7 @@ SAYS = {
     "head": "the head that looks at the part most, and its share",
     "without": "probability of the answer with the part {}",
     "alone": "the same with all other candidates {}",
-    "share": "part of the attention of the rows that wrote the word that falls on the picture",
+    "share": "part of the attention of the rows that wrote the word that falls on pictures",
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
 }
@@ -197,15 +197,19 @@ def _best_head(answer: Any, parts: Sequence[int]) -> tuple[tuple[int, int], floa
 
 def _of_pictures(answer: Any) -> str:
     """How much attention the pictures got."""
-    shares, even = answer.word_shares, answer.word_even
+    shares, even, seen = answer.word_shares, answer.word_even, _media(answer)
     told = (
         f"Its words gave {_percent(shares.mean())} of their {SHARES[answer.quantity]} to the "
-        f"picture ({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
+        f"{seen} ({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
     )
     if len(answer.words) > 1:
         most = int(shares.argmax())
         told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
     return f"{told}."
+
+
+def _media(answer: Any) -> str:
+    return "video" if answer.parts[answer.shown[0]].kind == "frame" else "picture"
 
 
 def _name(part: Any) -> str:
@@ -239,10 +243,10 @@ def blocks_of(answer: Any) -> list[TextTable | str]:
     blocks: list[TextTable | str] = [_parts_table(answer)]
     if answer.shown:
         blocks.append(_words_table(answer))
-    if answer.shown and len(answer.grids) != answer.given:
+    if answer.shown and answer.given not in (0, len(answer.grids)):  # 0 of a video
         blocks.append(
             f"{answer.given} picture{'s' * (answer.given > 1)} given; the model read "
-            f"{len(answer.grids)} (crops), numbered p0, p1 ..."
+            f"{len(answer.grids)} (crops)"
         )
     return [*blocks, _notes(answer)]
 
@@ -253,8 +257,7 @@ def _names_heads(answer: Any) -> bool:
 
 
 def _parts_table(answer: Any) -> TextTable:
-    numbers, heads = answer.part_numbers(), _names_heads(answer)
-    need = bool(answer.need)
+    numbers, heads, need = answer.part_numbers(), _names_heads(answer), bool(answer.need)
     rows = [["part", "tokens", "looked", "even", "lift"]]
     rows[0] += ["head"] * heads + ["without", "alone"] * need
     for at in answer.foremost(MOST_ROWS):
@@ -282,7 +285,8 @@ def _words_table(answer: Any) -> TextTable:
     for at, word in enumerate(answer.words):
         most = int(values[at].argmax())
         place = "r{}c{}".format(*answer.places[most])
-        place = f"p{answer.picture_of[most]} " * (len(answer.grids) > 1) + place
+        part = answer.parts[answer.shown[answer.picture_of[most]]]
+        place = f"{part.name} " * (len(answer.grids) > 1) + place
         shares = (answer.word_shares[at], answer.word_even[at], answer.word_sinks[at])
         odds = f"{answer.word_probabilities[at]:.2f}"
         rows.append((word.text, odds, *map(_percent, shares), place))
@@ -329,7 +333,7 @@ def sinks_in_words(answer: Any) -> str:
     had = _percent(answer.word_attention[:, answer.is_sink].sum() / answer.word_shares.sum())
     done = "kept" if answer.keep_sinks else "left out"
     patches, are = ("patch", "is a sink") if count == 1 else ("patches", "are sinks")
-    on = f"{had} of the {SHARES[answer.quantity]} on the picture, {done}"
+    on = f"{had} of the {SHARES[answer.quantity]} on the {_media(answer)}, {done}"
     return f"{count} {patches} of {len(answer.places)} {are} with {on}."
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from headscope.answering._looked import REST, Cell
+from headscope.answering._looked import REST, Cell, parse_choice
 from headscope.answering._printed import (
     BY,
     LOOKS,
@@ -170,7 +170,6 @@ class Answer(Result):
                 has no record.
         """
         from headscope.answering._answer import seen
-        from headscope.answering._looked import parse_choice
 
         choice = parse_choice(layers, heads)
         if self.record is None:
@@ -339,9 +338,7 @@ class Answer(Result):
     @property
     def shown(self) -> list[int]:
         """Numbers of the parts that are whole pictures or frames."""
-        return [
-            number for number, part in enumerate(self.parts) if part.kind in ("picture", "frame")
-        ]
+        return [at for at, part in enumerate(self.parts) if part.kind in ("picture", "frame")]
 
     @property
     def word_sinks(self) -> Float[np.ndarray, " word"]:
@@ -370,9 +367,7 @@ class Answer(Result):
                 told = f"relative compares words, and the answer has {len(values)}; leave it out"
                 raise RecordError(told)
             values = values - values.mean(axis=0)
-        if not self.keep_sinks:
-            values = np.where(self.is_sink, np.nan, values)
-        return values
+        return values if self.keep_sinks else np.where(self.is_sink, np.nan, values)
 
     def heat(
         self, word: int | str, *, picture: int = 0, relative: bool = False
@@ -387,8 +382,7 @@ class Answer(Result):
         Raises:
             RecordError: where there is no such word or picture, or ``relative`` of a single word.
         """
-        values = self.values(relative=relative)[self._index_of(word)]
-        return self.laid_out(values, picture)
+        return self.laid_out(self.values(relative=relative)[self._index_of(word)], picture)
 
     def laid_out(
         self, values: Float[np.ndarray, " patch"], picture: int = 0

@@ -18,15 +18,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.device import device_of
-from headscope.capturing.loading import (
-    CLASS,
-    HEADS,
-    MASKED,
-    NEXT,
-    TRANSLATION,
-    listed,
-    needed,
-)
+from headscope.capturing.loading import CLASS, HEADS, MASKED, NEXT, TRANSLATION, listed, needed
 from headscope.capturing.run import at_rest, uncompiled, unwrapped
 from headscope.capturing.seam import sessions
 from headscope.capturing.walk import arguments_of, reads_target

@@ -142,11 +142,7 @@ def _columns(marked: np.ndarray | None, device: torch.device) -> Places | None:
 @torch.no_grad()
 @full_precision()
 def statistics_of_call(
-    call: Call,
-    visibility: Visibility,
-    marks: Marks,
-    *,
-    top: int = 0,
+    call: Call, visibility: Visibility, marks: Marks, *, top: int = 0
 ) -> list[Statistics]:
     """The statistics of each text of a call.
 
@@ -249,11 +245,7 @@ class RowStatistics:
         ]
 
     def _of_text(
-        self,
-        of: RowsOfText,
-        columns: np.ndarray,
-        received: np.ndarray,
-        top: Sequence[np.ndarray],
+        self, of: RowsOfText, columns: np.ndarray, received: np.ndarray, top: Sequence[np.ndarray]
     ) -> Statistics:
         marks, text = self._marks, self._marks.texts.index(of)
         columns = columns[..., of.local]

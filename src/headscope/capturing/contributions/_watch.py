@@ -16,12 +16,7 @@ from headscope.capturing.building.layers import Put, put_away
 from headscope.capturing.calls.call import Call
 from headscope.capturing.contributions._build import NO_PROJECTION, refused, write_contributions
 from headscope.capturing.contributions._modules import norm_of, remembered, value_columns_of
-from headscope.capturing.contributions._path import (
-    NormUse,
-    ResidualPath,
-    Sum,
-    follow,
-)
+from headscope.capturing.contributions._path import NormUse, ResidualPath, Sum, follow
 from headscope.capturing.observers import (
     WatchMode,
     hook_after,

@@ -14,12 +14,7 @@ import torch
 from headscope._progress import Progress
 from headscope.capturing.device import device_of, one_at_a_time
 from headscope.capturing.fitness import NEXT, check_fit, check_known
-from headscope.capturing.generating._options import (
-    OVERRIDDEN,
-    left_as_it_was,
-    length_of,
-    setting,
-)
+from headscope.capturing.generating._options import OVERRIDDEN, left_as_it_was, length_of, setting
 from headscope.capturing.generating._written import (
     Writer,
     WrittenText,
@@ -36,12 +31,7 @@ from headscope.capturing.inputs.inputs import (
     position_limit,
     side_by_side,
 )
-from headscope.capturing.inputs.parse import (
-    check_reader,
-    is_one,
-    parse_prompt,
-    parse_prompts,
-)
+from headscope.capturing.inputs.parse import check_reader, is_one, parse_prompt, parse_prompts
 from headscope.capturing.inputs.parsed_input import ParsedInput, Report
 from headscope.capturing.inputs.tokens import (
     joined_tokens,
@@ -389,10 +379,7 @@ class PromptRunner:
         return side_by_side(model, rows, sources, before=padding)
 
     def _whole(
-        self,
-        prompts: list[Prompt],
-        sources: tuple[Tokens, ...],
-        texts: list[WrittenText],
+        self, prompts: list[Prompt], sources: tuple[Tokens, ...], texts: list[WrittenText]
     ) -> Inputs:
         """Prompts and what was written, but the last token, which was never read, side by side."""
         rows, tokens = [], []

@@ -25,12 +25,7 @@ from headscope.record import Record
 
 
 def written_about(
-    model: Any,
-    processor: Any,
-    given: ParsedInput,
-    *,
-    allow_unfit: bool = False,
-    **options: Any,
+    model: Any, processor: Any, given: ParsedInput, *, allow_unfit: bool = False, **options: Any
 ) -> tuple[Record, dict[str, Any]]:
     """Go on with a text about pictures, and keep what every head computed for each token.
 

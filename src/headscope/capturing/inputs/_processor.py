@@ -96,7 +96,7 @@ def inputs_of(
     if given.video is None:
         pictures = pictures_of(processor, features, asked.get("images", ()))
     else:
-        pictures = frames_of(processor, features, tube_of(model))
+        pictures = frames_of(processor, features, asked["videos"][0], tube_of(model))
     seconds = None if heard is None else _seconds(model, processor, arguments, heard)
     source: tuple[Tokens, ...] = ()
     if given.text is not None:

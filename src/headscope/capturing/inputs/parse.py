@@ -326,24 +326,28 @@ def is_conversation(given: Any) -> bool:
     )
 
 
-def _conversation(given: Any, image: Any) -> tuple[Conversation, Any]:
-    """The conversation of some messages, or of documents and a question, and the pictures in it, or
-    those that were given with it.
+def _conversation(given: Any, more: Mapping[str, Any]) -> tuple[Conversation, dict[str, Any]]:
+    """The conversation of some messages, or of documents and a question, and what was given with
+    it, with the pictures and the video in it.
 
     Raises:
         TextError: naming the message or document that cannot be read.
     """
-    pictures: list[Any] = []
+    held: dict[str, list[Any]] = {"image": [], "video": []}
     documents, asked = _documents(given) if isinstance(given, Mapping) else ((), given)
-    messages = [_message(each, f"Message {n}", pictures) for n, each in enumerate(asked, 1)]
+    messages = [_message(each, f"Message {n}", held) for n, each in enumerate(asked, 1)]
     conversation = Conversation(tuple(messages), documents)
     if documents and not conversation.question.strip():
         raise TextError("Documents are asked about; end with a question of the user")
-    if not pictures:
+    within = {kind: several for kind, several in held.items() if several}
+    if not within:
         check_text("\n".join(conversation.texts), "conversation")
-    if pictures and image is not None:
-        raise TextError("The conversation holds its pictures itself; leave image out")
-    return conversation, pictures or image
+    for kind in within:
+        if more.get(kind) is not None:
+            raise TextError(f"The conversation holds its {kind} itself; leave {kind} out")
+    if len(held["video"]) > 1:
+        raise TextError(f"The conversation holds {len(held['video'])} videos; give one at most")
+    return conversation, {**more, **within, "video": (held["video"] or [more.get("video")])[0]}
 
 
 def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:
@@ -365,8 +369,8 @@ def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:
     return documents, asked
 
 
-def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
-    """One message, its pictures put to the others."""
+def _message(given: Any, name: str, media: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """One message, its pictures and videos put to the others."""
     held = list(given) if isinstance(given, Mapping) else type(given).__name__
     if not {"role", "content"} <= set(held):
         raise TextError(
@@ -381,24 +385,24 @@ def _message(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
     if role not in ROLES:
         raise TextError(f"{name} has the role {role!r}; there are {', '.join(ROLES)}")
     if isinstance(content, list | tuple):
-        content = [_part(each, name, pictures) for each in content]
+        content = [_part(each, name, media) for each in content]
     elif not isinstance(content, str):
         raise TextError(f"The content of {name.lower()} is not a text: {type(content).__name__}")
     return {**given, "content": content}
 
 
-def _part(given: Any, name: str, pictures: list[Any]) -> dict[str, Any]:
-    """A part of a message: a text, or the place of a picture."""
+def _part(given: Any, name: str, media: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """A part of a message: a text, or the place of a picture or video."""
     kind = given.get("type") if isinstance(given, Mapping) else type(given).__name__
     if kind == "text" and isinstance(given.get("text"), str):
         return {"type": "text", "text": given["text"]}
-    if kind != "image":
+    if kind not in media:
         raise TextError(
-            f"{name} has a part of type {kind!r}; there are {{'type': 'text', 'text': ...}} and "
-            "{'type': 'image', 'image': ...}"
+            f"{name} has a part of type {kind!r}; there are {{'type': 'text', 'text': ...}}, "
+            "{'type': 'image', 'image': ...} and {'type': 'video', 'video': ...}"
         )
-    pictures += [given[key] for key in ("image", "path", "url") if key in given]
-    return {"type": "image"}
+    media[kind].extend(given[key] for key in (kind, "path", "url") if key in given)
+    return {"type": kind}
 
 
 def rows_of(texts: Any) -> Any:
@@ -471,12 +475,12 @@ def _made(text: Any, text_pair: Any, more: Mapping[str, Any]) -> ParsedInput:
     """An input of texts, and of picture, video, sound and target among other arguments of
     `capture`.
     """
-    shown = more.get("image")
     if is_conversation(text):
-        text, shown = _conversation(text, shown)
+        text, more = _conversation(text, more)
     elif text is not None:
         check_text(text)
-    sound, video, series = more.get("sound"), more.get("video"), more.get("series")
+    shown, video = more.get("image"), more.get("video")
+    sound, series = more.get("sound"), more.get("series")
     target = more.get("target")
     try:
         target = None if target is None else check_text(target, "target")

@@ -83,12 +83,18 @@ def pictures_of(
     return tuple(pictures)
 
 
-def frames_of(processor: Any, features: Mapping[str, Any], tube: int) -> tuple[Picture, ...]:
-    """The frames that a processor made of a video, as `pictures_of`; none where it packed them. Of
-    so many that one patch reaches over the middle one, which its mark comes from.
+def frames_of(
+    processor: Any, features: Mapping[str, Any], given: Sequence[Any], tube: int
+) -> tuple[Picture, ...]:
+    """The frames that a processor made of a video, as `pictures_of`. Of so many that one patch
+    reaches over the middle one, which its mark comes from; of packed ones the first.
     """
     values = features.get("pixel_values_videos", features.get("pixel_values"))
     own = getattr(processor, "video_processor", processor)
+    if "video_grid_thw" in features:
+        steps, *sizes = features["video_grid_thw"][0].tolist()
+        grids = torch.tensor([[1, *sizes]] * steps)
+        return _packed(own, {"pixel_values": values, "image_grid_thw": grids}, given[::tube])
     frames = pictures_of(own, {"pixel_values": values})
     # Frames that do not fill a tube at the end are not read.
     return frames[(tube - 1) // 2 : len(frames) // tube * tube : tube]
@@ -127,8 +133,9 @@ def _patches_of(own: Any, rows: torch.Tensor) -> tuple[int, int, np.ndarray]:
     side, merged, frames = (size if isinstance(size, int) else 0 for size in sizes)
     colours = None
     if rows.ndim == 2 and rows.shape[1] == 3 * frames * side**2:
-        # A row holds channels, frames, rows and columns of pixels.
-        means = rows.detach().cpu().double().reshape(1, len(rows), 3, -1).mean(-1)
+        # A row holds channels, frames (of which the first is shown), rows and columns of pixels.
+        pixels = rows.detach().cpu().double().reshape(1, len(rows), 3, frames, -1)
+        means = pixels[:, :, :, 0].mean(-1)
         colours = _brought_back(own, means.numpy())
     return (0, 0, np.zeros(0)) if colours is None else (side, merged, colours[0])
 
