@@ -6,6 +6,7 @@ import torch
 
 import headscope as hs
 from headscope.answering import ForcedAnswer, needed
+from headscope.cli import run
 from headscope.errors import CaptureError
 from headscope.testing import tiny_model
 
@@ -127,3 +128,51 @@ def test_a_model_that_cannot_be_cut_is_refused():
     with pytest.raises(CaptureError, match="need='delete' or 'replace'"):
         needed(answer, PARTS)
     assert np.isfinite(needed(answer, PARTS, "delete")["without"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "passes"), [("llama", "cut", 1), ("bloom", "cut", 8), ("bloom", "delete", 8)]
+)
+def test_long_cuts_say_before_what_they_cost(name, how, passes, monkeypatch):
+    # Three parts cut one by one, each alone, all and none are eight cases.
+    answer, limit = forced(name), "headscope.answering._needed.LONG"
+    monkeypatch.setattr(limit, passes * COUNT)
+    needed(answer, PARTS, how)  # without a warning, which would be an error
+    monkeypatch.setattr(limit, passes * COUNT - 1)
+    told = f"Cutting 3 parts is about {passes} passes of 30 tokens; larger parts take fewer"
+    with pytest.warns(UserWarning, match=told):
+        needed(answer, PARTS, how)
+    monkeypatch.setattr(limit, 0)
+    if name == "llama":
+        needed(answer, PARTS, "direct")  # reads no token of the prompt again
+
+
+def test_ctrl_c_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, code in (("a", "amber falcon"), ("b", "seven")):
+        (tmp_path / f"{name}.txt").write_text(f"The code of the mill is {code}.")
+    asked = ["ask", "--documents", "a.txt", "b.txt", "--question", "What is the code of the mill?"]
+    asked += ["--save", "answer.safetensors", "--out", "answer.csv"]
+    read, done = ForcedAnswer._logs, []
+
+    def interrupted(self, logits):
+        done.append(logits)
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        return read(self, logits)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ForcedAnswer, "_logs", interrupted)
+        assert end_of(asked) == 130
+    assert len(done) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+    assert end_of(asked) == 0
+    assert (tmp_path / "answer.safetensors").exists()
+
+
+def end_of(command):
+    """The exit code of a command, 130 where it was interrupted."""
+    try:
+        return run(command)
+    except KeyboardInterrupt:
+        return 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -28,6 +29,8 @@ BLOCK = 256
 WITHIN, HALF_WITHIN = 1e-3, 0.25
 """How far logarithms of probabilities may be apart to count as equal, and in half precision; ours.
 """
+LONG = 200_000
+"""Tokens that are read before it is said what cuts take; ours."""
 HIDDEN_KEYS, BY_CUT = "hidden keys", "Cut"
 Places = tuple[int, ...]
 """Positions of tokens, rising."""
@@ -63,8 +66,7 @@ class ForcedAnswer:
 
     def after(self, prompt: Sequence[int]) -> Logs:
         """The same behind another prompt."""
-        ids = (*prompt, *self.ids[self.start :])
-        return replace(self, ids=ids, start=len(prompt)).read()
+        return replace(self, ids=(*prompt, *self.ids[self.start :]), start=len(prompt)).read()
 
     def cut(self, hidden: Places, *, direct: bool = False) -> Logs:
         """The same with these tokens cut off by `Cut` in every layer: nobody behind them looks at
@@ -193,6 +195,11 @@ def needed(
     order = sorted(cases, key=lambda case: (*case, len(answer.ids)), reverse=True)
     with one_at_a_time(answer.model), at_rest(answer.model):
         measure, by, checked = _way(answer, how, parts)
+        # Hidden keys are read again behind each part alone, and by `direct` not at all.
+        passes = len(parts) * (how != "direct") // 2 if by == HIDDEN_KEYS else len(order)
+        told = f"Cutting {len(parts)} parts is about {passes} passes of {len(answer.ids):,} tokens"
+        if passes * len(answer.ids) > LONG:
+            warnings.warn(f"{told}; larger parts take fewer, need=None none", stacklevel=4)
         shown = counted(order, "Cutting", "case", shows=progress)
         read = dict(zip(order, measure(shown), strict=True))
     without, alone = (np.array([read[case] for case in some]) for some in (parts, others))
@@ -227,8 +234,7 @@ def _way(
         some = tuple(range(third // 2, third))
         _, hidden = short.hidden([(), some], direct=direct)
         apart = float(np.abs(hidden - short.cut(some, direct=direct)).max())
-        weights = next(answer.model.parameters())
-        if apart <= allowed_apart(weights, WITHIN, HALF_WITHIN):
+        if apart <= allowed_apart(next(answer.model.parameters()), WITHIN, HALF_WITHIN):
             return partial(answer.hidden, direct=direct), HIDDEN_KEYS, apart
     return partial(map, cut), BY_CUT, apart
 
