@@ -339,15 +339,21 @@ def _conversation(given: Any, more: Mapping[str, Any]) -> tuple[Conversation, di
     conversation = Conversation(tuple(messages), documents)
     if documents and not conversation.question.strip():
         raise TextError("Documents are asked about; end with a question of the user")
-    within = {kind: several for kind, several in held.items() if several}
-    if not within:
+    if not any(held.values()):
         check_text("\n".join(conversation.texts), "conversation")
+    return conversation, _with_held(more, held)
+
+
+def _with_held(more: Mapping[str, Any], held: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """What was given with a conversation, with the pictures and the video in it."""
+    within: dict[str, Any] = {kind: several for kind, several in held.items() if several}
     for kind in within:
         if more.get(kind) is not None:
             raise TextError(f"The conversation holds its {kind} itself; leave {kind} out")
-    if len(held["video"]) > 1:
-        raise TextError(f"The conversation holds {len(held['video'])} videos; give one at most")
-    return conversation, {**more, **within, "video": (held["video"] or [more.get("video")])[0]}
+    videos = within.pop("video", [more.get("video")])
+    if len(videos) > 1:
+        raise TextError(f"The conversation holds {len(videos)} videos; give one at most")
+    return {**more, **within, "video": videos[0]}
 
 
 def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:
