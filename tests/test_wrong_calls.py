@@ -303,7 +303,7 @@ def test_what_is_no_file_is_named(given, model, tokenizer):
         ({"keep": [["weights"]]}, r"keep must be 'auto', .* not \[\['weights'\]\]"),
         ({"num_beams": "a"}, "num_beams must be a whole number from 1 on, not 'a'"),
         ({"cache_implementation": "quantized"}, "cannot generate like this: ImportError"),
-        ({"stop_strings": 3}, "GPT2LMHeadModel cannot generate like this"),
+        ({"stop_strings": 3}, "stop_strings is 3, which needs a tokenizer that reads any word"),
         ({"num_beams": 0}, "num_beams must be a whole number from 1 on, not 0"),
         ({"seed": 2**70}, "seed must be a whole number from 0 on, not"),
         ({"eos_token_id": float("nan")}, "GPT2LMHeadModel cannot generate like this"),

@@ -479,7 +479,10 @@ def test_what_an_improbable_answer_loses_is_a_part_of_it(readers):
 @pytest.mark.parametrize(
     ("case", "told"),
     [
-        ("one is enough", "the documents, and document 2 alone is enough. Cut off from all"),
+        (
+            "one is enough",
+            "the documents, and document 2 alone is enough. With all documents cut off",
+        ),
         ("more probable", "from less than 0.1 % to 28 times that"),
         ("one document", "needed the document: with it cut off"),
     ],
@@ -509,3 +512,13 @@ def test_a_prompt_that_is_too_long_is_told_what_can_be_done(readers):
     model = GPT2LMHeadModel(config).eval()
     with pytest.raises(TextError, match="shorten it, or take a model with more positions"):
         ask(model, readers[1], documents=[MILL, TOWER], question=QUESTION, allow_unfit=True)
+
+
+def test_stop_strings_of_a_model_with_whole_words_are_refused_by_name(readers, monkeypatch):
+    monkeypatch.setattr(readers[0].generation_config, "stop_strings", ["falcon"])
+    given = {"documents": [MILL, LIBRARY], "question": QUESTION}
+    with pytest.raises(
+        CaptureError, match=r"stop_strings is \['falcon'\], and .*stop_strings=None"
+    ):
+        ask(*readers, **given)
+    assert ask(*readers, **given, stop_strings=None).text.strip() == "amber falcon"

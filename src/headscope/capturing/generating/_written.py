@@ -58,6 +58,10 @@ class WrittenText:
         return self.ids[self.prompt :]
 
 
+WORD = "abcdef"
+"""What transformers reads the pieces of words behind, to know what each adds to a text."""
+
+
 @dataclass(frozen=True)
 class Writer:
     """What texts are written with.
@@ -88,7 +92,14 @@ class Writer:
         for session in sessions():
             session.prepare(model, inputs)
         arguments = padded(self.arguments, model)
-        if setting(model, arguments, "stop_strings"):
+        if stops := setting(model, arguments, "stop_strings"):
+            own = self.tokenizer
+            read = own.convert_tokens_to_string(own.tokenize(WORD))
+            if WORD not in read:
+                raise CaptureError(
+                    f"stop_strings is {stops!r}, which needs a tokenizer that reads any word, and "
+                    f"{type(own).__name__} reads {WORD!r} as {read!r}; give stop_strings=None"
+                )
             arguments = arguments | {"tokenizer": self.tokenizer}
         with uncompiled(model), seeded(self.seed, device_of(model)), explained(model):
             made = model.generate(**given, **arguments)
