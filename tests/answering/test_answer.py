@@ -518,7 +518,7 @@ def test_stop_strings_of_a_model_with_whole_words_are_refused_by_name(readers, m
     monkeypatch.setattr(readers[0].generation_config, "stop_strings", ["falcon"])
     given = {"documents": [MILL, LIBRARY], "question": QUESTION}
     with pytest.raises(
-        CaptureError, match=r"stop_strings is \['falcon'\], and .*stop_strings=None"
+        CaptureError, match=r"stop_strings is \['falcon'\], which .*stop_strings=None"
     ):
         ask(*readers, **given)
     assert ask(*readers, **given, stop_strings=None).text.strip() == "amber falcon"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs
+from headscope.capturing.inputs.parsed_input import Outcome, ParsedInput, ParsedInputs, with_held
 from headscope.capturing.inputs.tokens import check_tokenizer
 from headscope.capturing.media.given import (
     parse_pictures,
@@ -341,19 +341,7 @@ def _conversation(given: Any, more: Mapping[str, Any]) -> tuple[Conversation, di
         raise TextError("Documents are asked about; end with a question of the user")
     if not any(held.values()):
         check_text("\n".join(conversation.texts), "conversation")
-    return conversation, _with_held(more, held)
-
-
-def _with_held(more: Mapping[str, Any], held: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """What was given with a conversation, with the pictures and the video in it."""
-    within: dict[str, Any] = {kind: several for kind, several in held.items() if several}
-    for kind in within:
-        if more.get(kind) is not None:
-            raise TextError(f"The conversation holds its {kind} itself; leave {kind} out")
-    videos = within.pop("video", [more.get("video")])
-    if len(videos) > 1:
-        raise TextError(f"The conversation holds {len(videos)} videos; give one at most")
-    return {**more, **within, "video": videos[0]}
+    return conversation, with_held(more, held)
 
 
 def _documents(given: Mapping) -> tuple[tuple[str, ...], Any]:

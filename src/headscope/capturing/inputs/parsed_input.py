@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -179,3 +179,19 @@ class ParsedInputs:
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)
+
+
+def with_held(more: Mapping[str, Any], held: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """What was given with a conversation, with the pictures and the video in it.
+
+    Raises:
+        TextError: where there are both, or several videos.
+    """
+    within: dict[str, Any] = {kind: several for kind, several in held.items() if several}
+    for kind in within:
+        if more.get(kind) is not None:
+            raise TextError(f"The conversation holds its {kind} itself; leave {kind} out")
+    videos = within.pop("video", [more.get("video")])
+    if len(videos) > 1:
+        raise TextError(f"The conversation holds {len(videos)} videos; give one at most")
+    return {**more, **within, "video": videos[0]}
