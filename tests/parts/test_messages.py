@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.errors import RunError
 from headscope.testing import tiny_model
 
 from ..chat_templates import HOSTILE, TALK, TEMPLATES, tokenizer_of
@@ -120,6 +121,12 @@ def test_messages_of_many_and_of_files_have_their_turns(model, tmp_path):
         assert record["self"].key.parts == wanted
     (kept,) = hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "run")
     assert kept["self"].query.parts == wanted
+    with pytest.raises(RunError, match=r"give parts later: hs.with_parts\(record, ...\)"):
+        hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "other", parts="paragraph")
+    finer = hs.capture(model, tokenizer, TALK, parts="paragraph")["self"].key.parts
+    assert hs.with_parts(kept, "paragraph")["self"].key.parts == finer
+    (same,) = hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "run", parts=None)
+    assert same["self"].query.parts == wanted
     record = hs.capture(model, tokenizer, TALK, out=tmp_path / "a.safetensors")
     assert hs.load(tmp_path / "a.safetensors")["self"].key.parts == record["self"].key.parts
     assert record["self"].words().key.parts[0].name == "system"

@@ -119,6 +119,11 @@ def captured_over(
             f"capture_many was given {', '.join(given_)} and no folder for the records; give "
             "out=FOLDER, or leave them out to get one record after the other"
         )
+    if options.pop("parts", None) is not None:
+        raise RunError(
+            "capture_many keeps no parts in a folder (out=); leave parts= out, and give parts "
+            "later: hs.with_parts(record, ...)"
+        )
     kept = _settled(kept_of(options))
     unknown = options.pop("max_unknown", None)
     rest = {name: value for name, value in options.items() if name not in kept}
