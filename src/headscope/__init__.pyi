@@ -99,3 +99,4 @@ from .views import (
 from .views.figures import (
     figure as figure,
 )
+from .why import why as why

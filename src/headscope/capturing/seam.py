@@ -250,7 +250,8 @@ class _Changing:
         self._edit, self._call, self._at = edit, call, at
         self._context = call.context.clone()
         self._visibility = visibility_of(call)
-        self._every = weights_of(call, self._visibility) if with_weights else None
+        # A copy: gradients may need the weights as the model made them.
+        self._every = weights_of(call, self._visibility).clone() if with_weights else None
         self._added: torch.Tensor | None = None
 
     def call(self) -> Call:

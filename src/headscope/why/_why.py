@@ -1,0 +1,331 @@
+"""Why a model said a word: from the answer back through layers and heads to the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope._progress import Progress
+from headscope.capturing import LOADING, capture_encoded, parse_call
+from headscope.capturing.device import allowed_apart, device_of, one_at_a_time
+from headscope.capturing.entry import configured, prepared
+from headscope.capturing.facts import display_name
+from headscope.capturing.fitness import MASKED, NEXT, check_fit
+from headscope.capturing.keep import KeepChoice
+from headscope.capturing.loading import model_and_reader
+from headscope.capturing.run import at_rest, run
+from headscope.capturing.walk import reads_target
+from headscope.errors import CaptureError, TextError
+from headscope.interventions.session import plan_on
+from headscope.patterns import head_kinds
+from headscope.record import Tokens
+from headscope.why._cutting import Link, cut_alone, drawn_by_weight, keep_only, read_down
+from headscope.why._held import Cell, PulledBack, Question, pulled_back, through
+from headscope.why._result import DRAWN, SIZES, Why
+
+WITHIN = 1e-5
+"""How far sums may be from the lead, relative to the largest of the logits."""
+POOL, EVERY = 400, 1024
+"""Links that are cut, and up to how many all are."""
+
+
+def why(
+    model: Any,
+    tokenizer: Any = None,
+    text: Any = None,
+    answer: str | int | None = None,
+    *,
+    instead: str | int | None = None,
+    position: int = -1,
+    progress: bool = False,
+    **options: Any,
+) -> Why:
+    """Follow a predicted token back through layers and heads to the words it came from.
+
+    The lead is the logit of the answer less that of the runner-up, before any cap. Of each link,
+    one head from one token to another: what it carries, ``a dL/da`` with attention, norms and gates
+    held as they are in this run, which sums to the lead exactly over words and biases; an estimate
+    of cutting it, ``a dL/da`` of the model itself; and for the strongest of both what was measured,
+    the lead with its weight set to 0 and the rest not renormalised, less the lead. Sets of lines
+    are tried too: what the lead keeps with all other links cut at once.
+
+    Carried is not caused: heads stand in for each other, and norms fill up. Agreement of estimate
+    and measurement is no evidence, as it is there in random models too; see ``refusal``.
+
+    Source: Elhage et al. 2021 (direct), Achtibat et al. 2024 (carried), Syed et al. 2023
+    (estimate), Marks et al. 2024 (what a graph keeps).
+
+    Args:
+        model: a loaded model, a hub name or a folder: causal, for masked words, or an
+            encoder-decoder.
+        tokenizer: its tokenizer; may be left out where the model is named.
+        text: a text or a conversation.
+        answer: the token that is explained, as text or id; by default the likeliest one.
+        instead: the token that it is compared with; by default the likeliest other one.
+        position: of the token whose row predicts the answer, in the text or in what the decoder
+            reads; by default that of the mask, or the last one.
+        progress: whether a bar is shown.
+        **options: ``target``, for the decoder of an encoder-decoder; ``allow_unfit``; ``parts``;
+            and `LoadOptions` for a model that is named.
+
+    Raises:
+        TextError: an answer that is no single token, or a position that there is not.
+        ModelError: a model that cannot be loaded, or whose head was not trained.
+        CaptureError: a model whose lead is not the sum of its parts.
+
+    Example:
+        >>> asked = why(model, tokenizer, "Once upon a time, there was a girl named")
+        >>> print(asked)
+        >>> asked.figure().save("why.pdf")
+    """
+    anyway = bool(options.pop("allow_unfit", False))
+    model, tokenizer, record, arguments = _read(model, tokenizer, text, options)
+    tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+    with one_at_a_time(model), at_rest(model):
+        if hasattr(model.config, "use_cache"):
+            arguments["use_cache"] = False
+        # Finds the layers, with a run of its own where the model is new.
+        plan_on(model, lambda: model(**arguments))
+        logits = model(**arguments).logits[0]
+        ids = list(record.stacks.values())[-1].query.ids or ()
+        at = _place(position, ids, getattr(tokenizer, "mask_token_id", None))
+        if not reads_target(model) and not anyway:
+            is_masked = ids[at] == getattr(tokenizer, "mask_token_id", None)
+            check_fit(model, MASKED if is_masked else NEXT, ids)
+        tokens = _tokens(tokenizer, logits[at], answer, instead)
+        question = Question(model, arguments, record, at, tokens)
+        facts: dict[str, Any] = {"model": display_name(model)}
+        facts["probability"] = float(logits[at].float().softmax(-1)[tokens[0]])
+        facts["answer"], facts["instead"] = (_shown(tokenizer, each) for each in tokens)
+        return _answered(question, facts, logits[at], shows=progress)
+
+
+def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple:
+    """The model, what reads it, the record of a text, and the arguments of its pass."""
+    if isinstance(text, Mapping | torch.Tensor) or (
+        isinstance(text, list) and text and isinstance(text[0], int)
+    ):
+        encoding = text if isinstance(text, Mapping) else {"input_ids": torch.as_tensor(text)}
+        model = configured(model)
+        rows = {name: torch.as_tensor(each) for name, each in encoding.items()}
+        arguments = {
+            n: (r if r.ndim > 1 else r[None]).to(device_of(model)) for n, r in rows.items()
+        }
+        return model, tokenizer, capture_encoded(model, tokenizer, arguments)[0], arguments
+    given = parse_call(text, None, options)
+    if given.has_media or given.series is not None:
+        raise CaptureError("why reads a text or a conversation; leave pictures and sounds out")
+    model, tokenizer = model_and_reader(model, tokenizer, given, options, call="why")
+    rest: Any = {name: each for name, each in options.items() if name not in LOADING}
+    model, inputs = prepared(model, tokenizer, given, rest)
+    with one_at_a_time(model), at_rest(model):
+        record = run(model, inputs, KeepChoice())[0]
+    return model, tokenizer, record, dict(inputs.arguments)
+
+
+def _place(position: int, ids: Sequence[int], mask: int | None) -> int:
+    """The row that predicts the answer.
+
+    Raises:
+        TextError: where there is none at this position.
+    """
+    if position == -1 and mask in ids:
+        return list(ids).index(mask)
+    if not -len(ids) <= position < len(ids):
+        raise TextError(f"position is {position}, and the text has the tokens 0 to {len(ids) - 1}")
+    return position % len(ids)
+
+
+def _tokens(tokenizer: Any, logits: torch.Tensor, *wanted: Any) -> tuple[int, int]:
+    """The answer and what it is compared with.
+
+    Raises:
+        TextError: where one is no single token, or both are one.
+    """
+    known = [None if each is None else _token(tokenizer, each, len(logits)) for each in wanted]
+    likely = [token for token in logits.topk(3).indices.tolist() if token not in known]
+    answer = likely.pop(0) if known[0] is None else known[0]
+    instead = likely.pop(0) if known[1] is None else known[1]
+    if answer == instead:
+        raise TextError(f"answer and instead are one token, {wanted[0]!r}; give two")
+    return answer, instead
+
+
+def _token(tokenizer: Any, wanted: Any, count: int) -> int:
+    if isinstance(wanted, int):
+        if not 0 <= wanted < count:
+            raise TextError(f"There is no token {wanted}; the model has 0 to {count - 1}")
+        return wanted
+    if tokenizer is None:
+        raise TextError(f"{wanted!r} needs a tokenizer; give the id of the token")
+    for text in (wanted, f" {wanted}"):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1:
+            return ids[0]
+    pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids)))
+    raise TextError(f"{wanted!r} is several tokens, {pieces}; give one of them, or its id")
+
+
+def _shown(tokenizer: Any, token: int) -> str:
+    piece = str(token) if tokenizer is None else tokenizer.convert_ids_to_tokens(token)
+    return Tokens(pieces=(piece,)).labels[0] or piece
+
+
+def _answered(
+    question: Question, facts: dict[str, Any], logits: torch.Tensor, *, shows: bool
+) -> Why:
+    """All that is asked, as a result."""
+    held, own, plain = (pulled_back(question, how) for how in ("held", "own place", "nothing"))
+    facts |= _sums(question, held, own, logits)
+    cells, stacks = _in_order(question), question.record.stacks
+    last = next(iter(stacks)) if len(stacks) == 1 else "decoder"
+    links, numbers = _pool(question, held, plain)
+    with Progress("Cutting", "link", len(links) + len(SIZES) * (1 + DRAWN), shows=shows) as bar:
+        numbers[:, 3] = cut_alone(question, links, bar) - held.lead
+        strength = np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0)
+        order = [links[at] for at in np.argsort(-strength, kind="stable")]
+        height = {cell: number for number, cell in enumerate(cells)}
+        graphs = _graphs(order, lambda some: read_down(some, question.at, height, last))
+        draws = list(islice(drawn_by_weight(question, last, max(SIZES)), DRAWN))
+        several = [draw[: len(graph)] for draw in draws for graph in graphs]
+        leads = keep_only(question, [[], *graphs, *several], bar)
+        all_drawn = set(graphs[-1]) if graphs else set()
+        shown = [at for at, link in enumerate(links) if link in all_drawn]
+        fixed = cut_alone(question, [links[at] for at in shown], bar, later=False)
+        numbers[shown, 4] = fixed - held.lead
+    kinds = {name: head_kinds(stack) for name, stack in stacks.items()}
+    sources = len(stacks["encoder"].query) if len(stacks) > 1 else 0
+    sides = [stacks[name].query for name in (["encoder", last] if sources else [last])]
+    places = [(cells.index(each.cell), each.head, *_columns(each, sources)) for each in links]
+    return Why(
+        **facts,
+        position=sources + question.at,
+        sources=sources,
+        none=float(leads[0]),
+        tokens=tuple(label for side in sides for label in side.labels),
+        cells=tuple(cells),
+        kinds=tuple(
+            tuple(
+                kinds[stack].kind(number, head)
+                for head in range(question.layers[stack, number].heads)
+            )
+            for stack, number in cells
+        ),
+        parts=tuple(part for side in sides[:1] for part in side.parts),
+        links=np.array(places, int).reshape(-1, 4),
+        numbers=numbers,
+        graphs=np.array([[link in set(graph) for link in links] for graph in graphs], bool).reshape(
+            len(graphs), len(links)
+        ),
+        kept=leads[1 : 1 + len(graphs)],
+        drawn=leads[1 + len(graphs) :].reshape(DRAWN, len(graphs)),
+        record=question.record,
+    )
+
+
+def _in_order(question: Question) -> list[Cell]:
+    """The layers in the order in which they are run: of an encoder, then of a decoder with what
+    looks at the encoder above each.
+    """
+    places = {"decoder": 1, "cross": 1}
+    return sorted(
+        question.layers, key=lambda cell: (places.get(cell[0], 0), cell[1], cell[0] == "cross")
+    )
+
+
+def _columns(link: Link, sources: int) -> tuple[int, int]:
+    """Columns of the query and the key."""
+    is_encoder, is_cross = link.stack == "encoder", link.stack == "cross"
+    return link.query + sources * (not is_encoder), link.key + sources * (
+        not is_encoder and not is_cross
+    )
+
+
+def _sums(
+    question: Question, held: PulledBack, own: PulledBack, logits: torch.Tensor
+) -> dict[str, Any]:
+    """Words and direct parts, and how far they are from the lead.
+
+    Raises:
+        CaptureError: where that is more than rounding.
+    """
+    lead, layers, cells = held.lead, question.layers, _in_order(question)
+    paths = dict.fromkeys(question.block(layers[cell])[0] for cell in cells)
+    words = np.concatenate([held.words[path] for path in paths])
+    count = max(layer.size[1] for layer in layers.values())
+    direct = np.zeros((len(cells), max(layer.heads for layer in layers.values()), count))
+    for index, cell in enumerate(cells):
+        layer = layers[cell]
+        if cell[0] != "encoder":
+            row = through(layer, own.contexts[cell], [question.at])[:, 0]
+            direct[index, : len(row), : row.shape[1]] = row
+    path = question.block(layers[cells[-1]])[0]
+    mlps = np.array([own.mlps[block] for block in sorted(own.mlps) if block[0] == path])
+    embedding = float(sum(each.sum() for each in own.words.values()))
+    sums = words.sum() + held.biases, direct.sum() + mlps.sum() + embedding + own.biases
+    first, second = (float(logits[token]) for token in question.tokens)
+    scale = max(abs(lead), abs(first), abs(second))
+    errors = [abs(each - lead) for each in sums]
+    if not max(errors) <= allowed_apart(next(question.model.parameters()), WITHIN) * scale:
+        raise CaptureError(
+            f"{type(question.model).__name__}: the parts of the lead sum to {sums[0]:.6g} and "
+            f"{sums[1]:.6g}, and the lead is {lead:.6g}; a step of it is neither a norm nor an "
+            "activation that is known (a router, a gate), so that its way cannot be followed"
+        )
+    return {
+        "lead": lead,
+        "capped": abs(first - second - lead) > 1e-4 * scale,
+        "words": words,
+        "constants": held.biases,
+        "direct": direct,
+        "direct_mlps": mlps,
+        "direct_embedding": embedding,
+        "direct_constants": own.biases,
+        "carried_error": errors[0] / max(abs(lead), 1e-30),
+        "direct_error": errors[1] / max(abs(lead), 1e-30),
+    }
+
+
+def _pool(question: Question, held: PulledBack, plain: PulledBack) -> tuple[list[Link], np.ndarray]:
+    """The links that are cut, and their numbers: weight, carried, estimate, and room for what is
+    measured. In short texts all links, else the strongest by either.
+    """
+    links: list[Link] = []
+    rows: list[np.ndarray] = []
+    total = sum(int(np.count_nonzero(layer.weights_of())) for layer in question.layers.values())
+    for cell, layer in question.layers.items():
+        weights = layer.weights_of()
+        both = [through(layer, each.contexts[cell]) for each in (held, plain)]
+        strength = np.where(weights > 0, np.abs(both).max(axis=0), -1.0).ravel()
+        order = np.argsort(-strength, kind="stable")[: strength.size if total <= EVERY else POOL]
+        order = order[strength[order] >= 0]
+        places = np.unravel_index(order, weights.shape)
+        links += [Link(*cell, *map(int, place)) for place in zip(*places, strict=True)]
+        missing = np.full(len(order), np.nan)
+        rows.append(np.stack([each[places] for each in (weights, *both)] + [missing] * 2, axis=1))
+    numbers = np.concatenate(rows)
+    if total > EVERY:
+        chosen = np.argsort(-np.abs(numbers[:, 1:3]).max(axis=1), kind="stable")[:POOL]
+        links, numbers = [links[at] for at in chosen], numbers[chosen]
+    return links, numbers
+
+
+def _graphs(
+    order: Sequence[Link], read: Callable[[Sequence[Link]], list[Link]]
+) -> list[list[Link]]:
+    """Graphs of rising size: of the strongest links so many that those read from the answer are as
+    many as in `SIZES`, or one fewer.
+    """
+    graphs: dict[int, list[Link]] = {}
+    for count in range(1, len(order) + 1):
+        graph = read(order[:count])
+        if len(graph) > max(SIZES):
+            break
+        if graph:
+            graphs[len(graph)] = graph
+    sizes = {max((size for size in graphs if size <= most), default=0) for most in SIZES}
+    return [graphs[size] for size in sorted(sizes - {0})]
