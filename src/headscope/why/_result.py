@@ -1,4 +1,4 @@
-"""Why a model said a word: its links and graphs, what may be claimed of them, and how it is printed."""
+"""Why a model said a word: links and graphs, what may be claimed of them, and how it is printed."""
 
 from __future__ import annotations
 
@@ -154,23 +154,25 @@ class Why(Result):
     @property
     def refusal(self) -> str:
         """Why there is no picture, in one sentence; empty where there is one."""
-        against = f"“{self.answer}” leads “{self.instead}” by {self.lead:.2g} logits"
         if self.lead < LEAD:
-            return f"{against}, less than {LEAD:g}: no clear answer; name another one (instead)"
+            return (
+                f"a lead of {self.lead:.2g} logits, below {LEAD:g}, is no clear answer; name a "
+                "likelier answer, or an unlikelier instead"
+            )
         if self.none >= self.lead / 2:
             part = self.none / self.lead
-            return f"Attention does not make this lead: {part:.0%} of it is left without any link"
+            return f"attention does not make this lead: {part:.0%} of it is left without any link"
         many = int((np.abs(self.numbers[:, 3]) >= MATTERS * self.lead).sum())
         if many > MANY:
             return f"{many} links change the lead by {MATTERS:.0%} or more each: they cancel"
         if not self.fitting.any():
-            return f"No graph of up to {max(SIZES)} lines keeps 75 to 125 % of what attention does"
+            return f"no graph of up to {max(SIZES)} lines keeps 75 to 125 % of what attention does"
         if self.chosen is None:
             first = int(np.argmax(self.fitting))
             ours, drawn = self.keeps(self.kept[first]), self.keeps(self.drawn[:, first])
             return (
-                f"{self.sizes[first]} lines drawn by weight keep up to {np.quantile(drawn, 0.95):.0%}"
-                f", and the strongest {ours:.0%}: any would do"
+                f"{self.sizes[first]} lines drawn by weight keep up to "
+                f"{np.quantile(drawn, 0.95):.0%}, and the strongest {ours:.0%}: any would do"
             )
         return ""
 
@@ -208,27 +210,28 @@ class Why(Result):
         return self.kinds[index][head]
 
     @property
-    def sentence(self) -> str:
-        """What the chosen graph keeps, beside those drawn by weight."""
+    def sentences(self) -> list[str]:
+        """The lead; then what the chosen graph keeps, beside those drawn by weight, or why there is
+        no picture.
+        """
+        cap = ", before the model's cap on logits" * self.capped
+        lead = f"“{self.answer}” leads “{self.instead}” by {self.lead:.3g} logits{cap}"
+        said = [f"{lead}; it is {self.probability:.0%} probable."]
         if self.refusal or self.chosen is None:
-            return self.refusal
+            return [*said, f"No picture: {self.refusal}."]
         lines, drawn = self.sizes[self.chosen], self.keeps(self.drawn[:, self.chosen])
-        return (
-            f"{lines} line{'s' * (lines > 1)} keep{'s' * (lines == 1)} "
-            f"{self.keeps(self.kept[self.chosen]):.0%} of what attention does here, all others cut "
-            f"at once; {lines} drawn by weight keep {_percent(np.median(drawn))}"
-        )
+        keeps = f"line{'s' * (lines > 1)} keep{'s' * (lines == 1)}"
+        part = self.keeps(self.kept[self.chosen])
+        return [
+            *said,
+            f"{lines} {keeps} {part:.0%} of what attention does here, all others cut at once; "
+            f"{lines} drawn by weight keep {_percent(np.median(drawn))}.",
+        ]
 
     @property
     def summary(self) -> str:
         """What was asked, and what may be said."""
-        cap = ", before the model's cap on logits" * self.capped
-        begin = (
-            f"Why “{self.answer}”, not “{self.instead}”? It leads by {self.lead:.3g} logits{cap} "
-            f"({self.probability:.0%} probable)."
-        )
-        no_picture = "No picture: " * bool(self.refusal)
-        return f"{begin} {no_picture}{self.sentence}."
+        return f"Why “{self.answer}”, not “{self.instead}”? {' '.join(self.sentences)}"
 
     def _blocks(self) -> list[TextTable | str]:
         lines = self.lines()[:MOST_ROWS]
@@ -238,7 +241,8 @@ class Why(Result):
             weight, *amounts = self.numbers[at, :4]
             places = (f"{self.tokens[column]} {column}" for column in self.links[at, :1:-1])
             told = [self._share(amount) for amount in (*amounts, self.later_looking[at])]
-            rows.append([self.name_of(at), self.kind_of(at), *places, f"{weight:.2f}", *told])
+            kind = self.kind_of(at).replace("none", "")
+            rows.append([self.name_of(at), kind, *places, f"{weight:.2f}", *told])
         title = f"The {len(lines)} strongest of {len(self.links):,} links that were cut"
         notes = [
             f"Sums are off by {self.carried_error:.1g} (carried) and {self.direct_error:.1g} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -206,7 +206,7 @@ def _answered(
         position=sources + question.at,
         sources=sources,
         none=float(leads[0]),
-        tokens=tuple(label for side in sides for label in side.labels),
+        tokens=tuple(label for side in sides for label in _words_so_far(side)),
         cells=tuple(cells),
         kinds=tuple(
             tuple(
@@ -225,6 +225,14 @@ def _answered(
         drawn=leads[1 + len(graphs) :].reshape(DRAWN, len(graphs)),
         record=question.record,
     )
+
+
+def _words_so_far(tokens: Tokens) -> Iterator[str]:
+    """Labels of tokens; of one that continues a word what there is of the word so far."""
+    word = ""
+    for label, goes_on in zip(tokens.labels, tokens.continues, strict=True):
+        word = word + label if goes_on else label
+        yield word
 
 
 def _in_order(question: Question) -> list[Cell]:
