@@ -20,7 +20,7 @@ from headscope.capturing.watching.running import first_tensor
 from headscope.interventions import intervene
 from headscope.why._held import Cell, Change, Question
 
-ROOM = 2**22, 2**24
+ROOM = 2**20, 2**21
 """Numbers of a stream, and of a layer's weights, in one batch."""
 MOST_AT_ONCE = 64
 

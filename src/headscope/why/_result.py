@@ -22,7 +22,7 @@ MANY, MATTERS = 50, 0.1
 """More links than this that change the lead by so much each: they cancel."""
 DRAWN = 20
 """Graphs drawn by weight."""
-SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60)
 """Numbers of lines that graphs are tried with."""
 LEAST = 1e-3
 """Shares below are rounding."""
@@ -134,11 +134,10 @@ class Why(Result):
 
     @cached_property
     def fitting(self) -> Bool[np.ndarray, " graph"]:
-        """Graphs that keep 75 to 125 %, as does the next larger one."""
+        """Graphs that keep 75 to 125 %, as do all larger ones."""
         keeps = self.keeps(self.kept)
         fits = (keeps >= KEEPS[0]) & (keeps <= KEEPS[1])
-        fits[:-1] &= fits[1:]
-        return fits
+        return np.logical_and.accumulate(fits[::-1])[::-1]
 
     @cached_property
     def chosen(self) -> int | None:
@@ -166,7 +165,10 @@ class Why(Result):
         if many > MANY:
             return f"{many} links change the lead by {MATTERS:.0%} or more each: they cancel"
         if not self.fitting.any():
-            return f"no graph of up to {max(SIZES)} lines keeps 75 to 125 % of what attention does"
+            return (
+                f"no graph of up to {max(SIZES)} lines keeps 75 to 125 % of what attention does, as "
+                "do all larger ones"
+            )
         if self.chosen is None:
             first = int(np.argmax(self.fitting))
             ours, drawn = self.keeps(self.kept[first]), self.keeps(self.drawn[:, first])
