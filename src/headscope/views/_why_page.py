@@ -35,11 +35,11 @@ def why_picture(why: Any, options: Mapping[str, Any]) -> WhyPicture:
         "rows": ["words", *dict.fromkeys(_row_name(why, cell) for cell in why.cells)],
         "columns": columns,
         "at": int(column_of[why.position]),
-        "biases": why.constants / why.lead,
+        "biases": float(why.words[-1] / why.lead),
         "lines": [_line(why, at, column_of) for at in shown],
         "graphs": _graphs(why),
         "chosen": -1 if why.chosen is None or why.refusal else why.chosen,
-        "error": why.carried_error,
+        "error": why.errors[0],
         "tables": why._repr_html_().partition("\n")[2],
     }
 

@@ -78,15 +78,28 @@ class Question:
     tokens: tuple[int, int]
 
     @cached_property
-    def layers(self) -> dict[Cell, Layer]:
-        """All layers in the order in which they are run: those of a decoder behind an encoder's,
-        and what attends to the encoder behind each.
+    def cells(self) -> list[Cell]:
+        """Stack and number of all layers in the order in which they are run: those of a decoder
+        behind an encoder's, and what attends to the encoder behind each.
         """
-        stacks = self.record.stacks.values()
-        layers = {(stack.name, layer.layer): layer for stack in stacks for layer in stack}
+        cells = [(name, each.layer) for name, of in self.record.stacks.items() for each in of]
         after = {"decoder": 1, "cross": 1}
-        order = sorted(layers, key=lambda it: (after.get(it[0], 0), it[1], it[0] == "cross"))
-        return {cell: layers[cell] for cell in order}
+        return sorted(cells, key=lambda it: (after.get(it[0], 0), it[1], it[0] == "cross"))
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """These layers."""
+        return [self.record[stack].layer(number) for stack, number in self.cells]
+
+    @property
+    def sources(self) -> int:
+        """How many columns are tokens of an encoder's text, which come first."""
+        return len(self.record["encoder"].query) if "cross" in self.record else 0
+
+    def begins(self, index: int) -> tuple[int, int]:
+        """Columns of the first query and the first key of a layer."""
+        stack = self.cells[index][0]
+        return self.sources * (stack != "encoder"), self.sources * (stack == "decoder")
 
     def block(self, layer: Layer) -> tuple[str, nn.Module]:
         """Path of the list of blocks that a layer stands in, and its block.
@@ -95,8 +108,8 @@ class Question:
             CaptureError: where it stands in none, or several layers are one module.
         """
         place = place_of(self.model, layer.module)
-        uses = [each for each in self.layers.values() if each.module == layer.module]
-        if place is None or not place.is_list or len(uses) > 1:
+        uses = sum(each.module == layer.module for each in self.layers)
+        if place is None or not place.is_list or uses > 1:
             raise CaptureError(
                 f"{layer.module} of {type(self.model).__name__} is no block of a list that is run "
                 "once, so that the way of an answer cannot be followed through it; take another "
@@ -241,7 +254,7 @@ def pulled_back(question: Question, held: Held) -> PulledBack:
     if held == "held":
         for side in ("query", "key"):
             changes += [Change(stack=name, at=side, act=_stopped) for name in stacks]
-    firsts = dict(reversed([question.block(layer) for layer in question.layers.values()]))
+    firsts = dict(reversed([question.block(layer) for layer in question.layers]))
     with ExitStack() as undo:
         undo.enter_context(torch.enable_grad())
         undo.enter_context(full_precision())

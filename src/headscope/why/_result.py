@@ -38,9 +38,7 @@ SAYS = {
 DOCUMENT: dict[str, Any] = {
     **dict.fromkeys(("model", "answer", "instead"), str),
     **dict.fromkeys(("position", "sources"), int),
-    **dict.fromkeys(("lead", "none", "probability", "constants"), Finite),
-    **dict.fromkeys(("direct_embedding", "direct_constants"), Finite),
-    **dict.fromkeys(("carried_error", "direct_error"), Finite),
+    **dict.fromkeys(("lead", "none", "probability"), Finite),
     "capped": bool,
     "tokens": [str],
     "cells": [[str, int]],
@@ -77,14 +75,9 @@ class Why(Result):
         graphs: ``[graph link]``, which links are in each, rising in size.
         kept: ``[graph]``, the lead with all other links cut at once.
         drawn: ``[draw graph]``, the same of as many links drawn by weight.
-        words: ``[column]``, what each token carries of the lead.
-        constants: what biases carry.
-        direct: ``[layer head column]``, written at the answer's own place by a head from a token.
-        direct_mlps: ``[block]``, by each feed-forward part.
-        direct_embedding: by the token at the place itself.
-        direct_constants: by biases.
-        carried_error: how far words and constants are from the lead, relative to it.
-        direct_error: how far the direct parts are.
+        words: ``[column]``, what each token carries of the lead; behind them, what biases carry.
+        direct: ``[layer head key]``, written at the answer's own place by a head from a token.
+        rest: ``[part]``, the same by each feed-forward part, by the token itself, and by biases.
         record: of the text; None of a result that was loaded.
     """
 
@@ -108,18 +101,22 @@ class Why(Result):
     graphs: Bool[np.ndarray, "graph link"]
     kept: Float[np.ndarray, " graph"]
     drawn: Float[np.ndarray, "draw graph"]
-    words: Float[np.ndarray, " column"]
-    constants: float
-    direct: Float[np.ndarray, "layer head column"]
-    direct_mlps: Float[np.ndarray, " block"]
-    direct_embedding: float
-    direct_constants: float
-    carried_error: float
-    direct_error: float
+    words: Float[np.ndarray, " column_and_biases"]
+    direct: Float[np.ndarray, "layer head key"]
+    rest: Float[np.ndarray, " part"]
     record: Record | None = None
 
     def __repr__(self) -> str:
         return f"<Why {self.answer!r} and not {self.instead!r}, by {self.model}>"
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far the sums of what is carried, and of the direct parts, are from the lead, relative
+        to it.
+        """
+        sums = self.words.sum(), self.direct.sum() + self.rest.sum()
+        carried, direct = (float(abs(each / self.lead - 1)) for each in sums)
+        return carried, direct
 
     def keeps(self, lead: Any) -> Any:
         """The part of what attention does that is left at a lead: ``(m - none) / (all - none)``
@@ -165,10 +162,8 @@ class Why(Result):
         if many > MANY:
             return f"{many} links change the lead by {MATTERS:.0%} or more each: they cancel"
         if not self.fitting.any():
-            return (
-                f"no graph of up to {max(SIZES)} lines keeps 75 to 125 % of what attention does, as "
-                "do all larger ones"
-            )
+            most = f"no graph of up to {max(SIZES)} lines, with all larger ones,"
+            return f"{most} keeps 75 to 125 % of what attention does"
         if self.chosen is None:
             first = int(np.argmax(self.fitting))
             ours, drawn = self.keeps(self.kept[first]), self.keeps(self.drawn[:, first])
@@ -246,23 +241,19 @@ class Why(Result):
             kind = self.kind_of(at).replace("none", "")
             rows.append([self.name_of(at), kind, *places, f"{weight:.2f}", *told])
         title = f"The {len(lines)} strongest of {len(self.links):,} links that were cut"
-        notes = [
-            f"Sums are off by {self.carried_error:.1g} (carried) and {self.direct_error:.1g} "
-            "(direct) of the lead. Carried is not caused: heads stand in for each other. Cuts are "
-            "not renormalised: Cut(renormalise=False).",
-        ]
-        return [
-            TextTable.of_rows(rows, says=SAYS, title=title),
-            self._words(),
-            self._direct(),
-            *notes,
-        ]
+        note = (
+            f"Sums are off by {self.errors[0]:.1g} (carried) and {self.errors[1]:.1g} (direct) of "
+            "the lead. Carried is not caused: heads stand in for each other. Cuts are not "
+            "renormalised: Cut(renormalise=False)."
+        )
+        table = TextTable.of_rows(rows, says=SAYS, title=title)
+        return [table, self._words(), self._direct(), note]
 
     def _words(self) -> TextTable:
         order = np.argsort(-np.abs(self.words), kind="stable")[:MOST_ROWS]
-        rows = [["word", "at", "carries"]]
-        rows += [[self.tokens[at], str(at), self._share(self.words[at])] for at in sorted(order)]
-        return TextTable.of_rows([*rows, ["biases", "", self._share(self.constants)]])
+        names = [*self.tokens, "biases"]
+        rows = [[names[at], str(at), self._share(self.words[at])] for at in sorted(order)]
+        return TextTable.of_rows([["word", "at", "carries"], *rows])
 
     def _direct(self) -> TextTable:
         """What was written at the answer's own place, the strongest first."""
@@ -272,8 +263,8 @@ class Why(Result):
             for index, (stack, layer) in enumerate(self.cells)
             for head in range(len(self.kinds[index]))
         ]
-        parts += [(f"feed-forward {number}", own) for number, own in enumerate(self.direct_mlps)]
-        parts += [("embedding", self.direct_embedding), ("biases", self.direct_constants)]
+        blocks = [f"feed-forward {number}" for number in range(len(self.rest) - 2)]
+        parts += zip([*blocks, "embedding", "biases"], self.rest, strict=True)
         parts.sort(key=lambda part: -abs(part[1]))
         rows = [["part", "direct"], *([name, self._share(own)] for name, own in parts[:MOST_ROWS])]
         return TextTable.of_rows(rows, says=SAYS)
@@ -306,13 +297,14 @@ class Why(Result):
 
     @classmethod
     def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Why:
-        sizes = {"column": len(document["tokens"]), "layer": len(document["cells"])}
+        count = len(document["tokens"])
+        sizes = {"words": count + 1, "layer": len(document["cells"])}
         sizes |= {"link": len(arrays["links"]), "graph": len(arrays["kept"])}
         read: dict[str, Any] = {}
         for name, (kind, axes) in SHAPES.items():
             shape = tuple(int(a) if a.isdecimal() else sizes.get(a) for a in axes.split())
             read[name] = array_of(arrays, name, kind, shape)
-        links, count = read["links"], sizes["column"]
+        links = read["links"]
         most = np.array([sizes["layer"], read["direct"].shape[1], count, count])
         if (links < 0).any() or (links >= most).any() or not 0 <= document["position"] < count:
             raise RecordError("a link is of no layer, head or token")
@@ -327,9 +319,9 @@ SHAPES = {
     "graphs": ("b", "graph link"),
     "kept": ("f", "graph"),
     "drawn": ("f", "draw graph"),
-    "words": ("f", "column"),
-    "direct": ("f", "layer head column"),
-    "direct_mlps": ("f", "block"),
+    "words": ("f", "words"),
+    "direct": ("f", "layer head key"),
+    "rest": ("f", "part"),
 }
 """Kind and axes of the arrays of a file."""
 

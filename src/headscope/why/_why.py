@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,8 +23,8 @@ from headscope.errors import CaptureError, TextError
 from headscope.interventions.session import plan_on
 from headscope.patterns import head_kinds
 from headscope.record import Tokens
-from headscope.why._cutting import Link, cut_alone, drawn_by_weight, keep_only, read_down
-from headscope.why._held import Cell, PulledBack, Question, pulled_back, through
+from headscope.why._cutting import cut_alone, drawn_by_weight, keep_only, read_down
+from headscope.why._held import PulledBack, Question, pulled_back, through
 from headscope.why._result import DRAWN, SIZES, Why
 
 WITHIN = 1e-5
@@ -106,15 +106,12 @@ def why(
 
 def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple:
     """The model, what reads it, the record of a text, and the arguments of its pass."""
-    if isinstance(text, Mapping | torch.Tensor) or (
-        isinstance(text, list) and text and isinstance(text[0], int)
-    ):
-        encoding = text if isinstance(text, Mapping) else {"input_ids": torch.as_tensor(text)}
-        model = configured(model)
-        rows = {name: torch.as_tensor(each) for name, each in encoding.items()}
-        arguments = {
-            n: (r if r.ndim > 1 else r[None]).to(device_of(model)) for n, r in rows.items()
-        }
+    are_ids = isinstance(text, list) and text and isinstance(text[0], int)
+    if isinstance(text, Mapping | torch.Tensor) or are_ids:
+        model, encoding = configured(model), {"input_ids": text}
+        rows = text if isinstance(text, Mapping) else encoding
+        device = device_of(model)
+        arguments = {n: torch.atleast_2d(torch.as_tensor(r)).to(device) for n, r in rows.items()}
         return model, tokenizer, capture_encoded(model, tokenizer, arguments)[0], arguments
     given = parse_call(text, None, options)
     if given.has_media or given.series is not None:
@@ -180,47 +177,41 @@ def _answered(
 ) -> Why:
     """All that is asked, as a result."""
     held, own, plain = (pulled_back(question, how) for how in ("held", "own place", "nothing"))
-    facts |= _sums(question, held, own, logits)
-    cells, stacks = _in_order(question), question.record.stacks
-    last = next(iter(stacks)) if len(stacks) == 1 else "decoder"
+    facts |= _sums(question, held, own, plain.lead)
+    first, second = (float(logits[token]) for token in question.tokens)
+    _check_sums(question, facts, max(abs(first), abs(second)))
     links, numbers = _pool(question, held, plain)
+    position, stacks = question.sources + question.at, question.record.stacks
     with Progress("Cutting", "link", len(links) + len(SIZES) * (1 + DRAWN), shows=shows) as bar:
-        numbers[:, 3] = cut_alone(question, links, bar) - held.lead
-        strength = np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0)
-        order = [links[at] for at in np.argsort(-strength, kind="stable")]
-        height = {cell: number for number, cell in enumerate(cells)}
-        graphs = _graphs(order, lambda some: read_down(some, question.at, height, last))
-        draws = list(islice(drawn_by_weight(question, last, max(SIZES)), DRAWN))
-        several = [draw[: len(graph)] for draw in draws for graph in graphs]
-        leads = keep_only(question, [[], *graphs, *several], bar)
-        all_drawn = set(graphs[-1]) if graphs else set()
-        shown = [at for at, link in enumerate(links) if link in all_drawn]
-        fixed = cut_alone(question, [links[at] for at in shown], bar, later=False)
-        numbers[shown, 4] = fixed - held.lead
+        numbers[:, 3] = cut_alone(question, links, bar) - plain.lead
+        order = np.argsort(-np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0), kind="stable")
+        graphs = _graphs(links, order, position)
+        draws = list(islice(drawn_by_weight(question, max(SIZES)), DRAWN))
+        some = [np.zeros((0, 4), int), *(links[graph] for graph in graphs)]
+        some += [draw[: len(graph)] for draw in draws for graph in graphs]
+        leads = keep_only(question, some, bar)
+        shown = graphs[-1] if graphs else order[:0]
+        numbers[shown, 4] = cut_alone(question, links[shown], bar, later=False) - plain.lead
     kinds = {name: head_kinds(stack) for name, stack in stacks.items()}
-    sources = len(stacks["encoder"].query) if len(stacks) > 1 else 0
-    sides = [stacks[name].query for name in (["encoder", last] if sources else [last])]
-    places = [(cells.index(each.cell), each.head, *_columns(each, sources)) for each in links]
+    sides = [each.query for name, each in stacks.items() if name != "cross"]
+    every = np.arange(len(links))
+    pairs = zip(question.cells, question.layers, strict=True)
     return Why(
         **facts,
-        position=sources + question.at,
-        sources=sources,
+        capped=abs(first - second - plain.lead) > 1e-4 * max(1.0, abs(plain.lead)),
+        position=position,
+        sources=question.sources,
         none=float(leads[0]),
         tokens=tuple(label for side in sides for label in _words_so_far(side)),
-        cells=tuple(cells),
+        cells=tuple(question.cells),
         kinds=tuple(
-            tuple(
-                kinds[stack].kind(number, head)
-                for head in range(question.layers[stack, number].heads)
-            )
-            for stack, number in cells
+            tuple(kinds[cell[0]].kind(cell[1], head) for head in range(layer.heads))
+            for cell, layer in pairs
         ),
-        parts=tuple(part for side in sides[:1] for part in side.parts),
-        links=np.array(places, int).reshape(-1, 4),
+        parts=sides[0].parts,
+        links=links,
         numbers=numbers,
-        graphs=np.array([[link in set(graph) for link in links] for graph in graphs], bool).reshape(
-            len(graphs), len(links)
-        ),
+        graphs=np.array([np.isin(every, graph) for graph in graphs]).reshape(-1, len(links)),
         kept=leads[1 : 1 + len(graphs)],
         drawn=leads[1 + len(graphs) :].reshape(DRAWN, len(graphs)),
         record=question.record,
@@ -235,105 +226,73 @@ def _words_so_far(tokens: Tokens) -> Iterator[str]:
         yield word
 
 
-def _in_order(question: Question) -> list[Cell]:
-    """The layers in the order in which they are run: of an encoder, then of a decoder with what
-    looks at the encoder above each.
-    """
-    places = {"decoder": 1, "cross": 1}
-    return sorted(
-        question.layers, key=lambda cell: (places.get(cell[0], 0), cell[1], cell[0] == "cross")
-    )
-
-
-def _columns(link: Link, sources: int) -> tuple[int, int]:
-    """Columns of the query and the key."""
-    is_encoder, is_cross = link.stack == "encoder", link.stack == "cross"
-    return link.query + sources * (not is_encoder), link.key + sources * (
-        not is_encoder and not is_cross
-    )
-
-
-def _sums(
-    question: Question, held: PulledBack, own: PulledBack, logits: torch.Tensor
-) -> dict[str, Any]:
-    """Words and direct parts, and how far they are from the lead.
-
-    Raises:
-        CaptureError: where that is more than rounding.
-    """
-    lead, layers, cells = held.lead, question.layers, _in_order(question)
-    paths = dict.fromkeys(question.block(layers[cell])[0] for cell in cells)
-    words = np.concatenate([held.words[path] for path in paths])
-    count = max(layer.size[1] for layer in layers.values())
-    direct = np.zeros((len(cells), max(layer.heads for layer in layers.values()), count))
-    for index, cell in enumerate(cells):
-        layer = layers[cell]
+def _sums(question: Question, held: PulledBack, own: PulledBack, lead: float) -> dict[str, Any]:
+    """What words carry, and what parts write at the answer's own place."""
+    layers, cells = question.layers, question.cells
+    paths = dict.fromkeys(question.block(layer)[0] for layer in layers)
+    words = [*(held.words[path] for path in paths), [held.biases]]
+    heads, keys = max(layer.heads for layer in layers), max(layer.size[1] for layer in layers)
+    direct = np.zeros((len(cells), heads, keys))
+    for index, (cell, layer) in enumerate(zip(cells, layers, strict=True)):
         if cell[0] != "encoder":
             row = through(layer, own.contexts[cell], [question.at])[:, 0]
             direct[index, : len(row), : row.shape[1]] = row
-    path = question.block(layers[cells[-1]])[0]
-    mlps = np.array([own.mlps[block] for block in sorted(own.mlps) if block[0] == path])
-    embedding = float(sum(each.sum() for each in own.words.values()))
-    sums = words.sum() + held.biases, direct.sum() + mlps.sum() + embedding + own.biases
-    first, second = (float(logits[token]) for token in question.tokens)
-    scale = max(abs(lead), abs(first), abs(second))
-    errors = [abs(each - lead) for each in sums]
-    if not max(errors) <= allowed_apart(next(question.model.parameters()), WITHIN) * scale:
+    mlps = [own.mlps[block] for block in sorted(own.mlps) if block[0] == list(paths)[-1]]
+    embedding = sum(float(each.sum()) for each in own.words.values())
+    rest = np.array([*mlps, embedding, own.biases])
+    return {"lead": lead, "words": np.concatenate(words), "direct": direct, "rest": rest}
+
+
+def _check_sums(question: Question, facts: dict[str, Any], scale: float) -> None:
+    """Raise where the parts do not sum to the lead.
+
+    Raises:
+        CaptureError: with the sums.
+    """
+    lead, name = facts["lead"], type(question.model).__name__
+    sums = facts["words"].sum(), facts["direct"].sum() + facts["rest"].sum()
+    allowed = allowed_apart(next(question.model.parameters()), WITHIN) * max(abs(lead), scale)
+    if not max(abs(each - lead) for each in sums) <= allowed:
         raise CaptureError(
-            f"{type(question.model).__name__}: the parts of the lead sum to {sums[0]:.6g} and "
-            f"{sums[1]:.6g}, and the lead is {lead:.6g}; a step of it is neither a norm nor an "
-            "activation that is known (a router, a gate), so that its way cannot be followed"
+            f"{name}: the parts of the lead sum to {sums[0]:.6g} and {sums[1]:.6g}, and the lead "
+            f"is {lead:.6g}; a step of it is neither a norm nor an activation that is known (a "
+            "router, a gate), so that its way cannot be followed; take another model"
         )
-    return {
-        "lead": lead,
-        "capped": abs(first - second - lead) > 1e-4 * scale,
-        "words": words,
-        "constants": held.biases,
-        "direct": direct,
-        "direct_mlps": mlps,
-        "direct_embedding": embedding,
-        "direct_constants": own.biases,
-        "carried_error": errors[0] / max(abs(lead), 1e-30),
-        "direct_error": errors[1] / max(abs(lead), 1e-30),
-    }
 
 
-def _pool(question: Question, held: PulledBack, plain: PulledBack) -> tuple[list[Link], np.ndarray]:
+def _pool(question: Question, held: PulledBack, plain: PulledBack) -> tuple[np.ndarray, np.ndarray]:
     """The links that are cut, and their numbers: weight, carried, estimate, and room for what is
     measured. In short texts all links, else the strongest by either.
     """
-    links: list[Link] = []
-    rows: list[np.ndarray] = []
-    total = sum(int(np.count_nonzero(layer.weights_of())) for layer in question.layers.values())
-    for cell, layer in question.layers.items():
+    links, numbers = [np.zeros((0, 4), int)], [np.zeros((0, 5))]
+    for index, (cell, layer) in enumerate(zip(question.cells, question.layers, strict=True)):
         weights = layer.weights_of()
         both = [through(layer, each.contexts[cell]) for each in (held, plain)]
         strength = np.where(weights > 0, np.abs(both).max(axis=0), -1.0).ravel()
-        order = np.argsort(-strength, kind="stable")[: strength.size if total <= EVERY else POOL]
-        order = order[strength[order] >= 0]
-        places = np.unravel_index(order, weights.shape)
-        links += [Link(*cell, *map(int, place)) for place in zip(*places, strict=True)]
-        missing = np.full(len(order), np.nan)
-        rows.append(np.stack([each[places] for each in (weights, *both)] + [missing] * 2, axis=1))
-    numbers = np.concatenate(rows)
-    if total > EVERY:
-        chosen = np.argsort(-np.abs(numbers[:, 1:3]).max(axis=1), kind="stable")[:POOL]
-        links, numbers = [links[at] for at in chosen], numbers[chosen]
-    return links, numbers
+        order = np.argsort(-strength, kind="stable")[:EVERY]
+        places = np.unravel_index(order[strength[order] >= 0], weights.shape)
+        layers = np.full(len(places[0]), index)
+        begins = np.array([0, 0, *question.begins(index)])
+        links.append(np.stack([layers, *places], axis=1) + begins)
+        missing = np.full(len(layers), np.nan)
+        amounts = [each[places] for each in (weights, *both)]
+        numbers.append(np.stack([*amounts, missing, missing], axis=1))
+    every, amounts = np.concatenate(links), np.concatenate(numbers)
+    if len(every) > EVERY:
+        chosen = np.argsort(-np.abs(amounts[:, 1:3]).max(axis=1), kind="stable")[:POOL]
+        every, amounts = every[chosen], amounts[chosen]
+    return every, amounts
 
 
-def _graphs(
-    order: Sequence[Link], read: Callable[[Sequence[Link]], list[Link]]
-) -> list[list[Link]]:
+def _graphs(links: np.ndarray, order: np.ndarray, position: int) -> list[np.ndarray]:
     """Graphs of rising size: of the strongest links so many that those read from the answer are as
-    many as in `SIZES`, or one fewer.
+    many as in `SIZES`, or fewer.
     """
-    graphs: dict[int, list[Link]] = {}
+    graphs: dict[int, np.ndarray] = {}
     for count in range(1, len(order) + 1):
-        graph = read(order[:count])
+        graph = order[read_down(links[order[:count]], position)]
         if len(graph) > max(SIZES):
             break
-        if graph:
-            graphs[len(graph)] = graph
+        graphs[len(graph)] = graph
     sizes = {max((size for size in graphs if size <= most), default=0) for most in SIZES}
     return [graphs[size] for size in sorted(sizes - {0})]
