@@ -247,6 +247,36 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     return {"heads": [(layer, head) for layer, own in places for head in own]}
 
 
+@made_from(takes=f"{INPUT} {RESULT} {MODEL}")
+def why(
+    asked: Request,
+    *,
+    answer: str | None = None,
+    instead: str | None = None,
+    position: int = -1,
+) -> None:
+    """Follow a predicted token back through layers and heads to the words it came from.
+
+    headscope why "Once upon a time, there was a girl named" --model path/to/a/llama
+
+    Args:
+        asked: What is read, and the model.
+        answer: The token that is explained; by default the likeliest one.
+        instead: The token that it is compared with; by default the likeliest other one.
+        position: Place of the token whose row predicts the answer; by default that of the mask, or
+            the last one.
+    """
+    asked.check()
+    given = asked.parsed()
+    asked.check_model()
+    loaded = load("load_for", asked.model, given, writes=True, **asked.fitting)
+    options: dict[str, Any] = {"instead": instead, "position": position, "progress": True}
+    options |= {"allow_unfit": asked.allow_unfit, "truncate": asked.truncate}
+    with files.status("Following the answer"), files.quiet():
+        result = hs.why.why(*loaded, given, answer, **options)
+    asked.tell(result)
+
+
 HEADS = dict.fromkeys(("next-word", "repeats", "translation"), "next word")
 HEADS |= {"masked-word": "masked word", "classification": "class"}
 """The head that a model needs for a task, where it needs one."""

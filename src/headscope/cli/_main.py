@@ -28,7 +28,7 @@ from headscope.errors import HeadscopeError
 
 COMMANDS = {
     "_page": "view figure",
-    "_capture": "capture generate ask effect ablate",
+    "_capture": "capture generate ask why effect ablate",
     "_records": "check export compare support serve",
     "_studies": "heads norms mechanism faithfulness atlas probe relations align coref",
 }

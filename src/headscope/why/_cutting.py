@@ -112,7 +112,8 @@ def _weights_held(question: Question) -> list[Change]:
 
 def _at_once(question: Question, *, pairs: bool) -> int:
     """How many copies of the text are run at once."""
-    width = getattr(question.model.config.get_text_config(), "hidden_size", 1024)
+    config: Any = question.model.config
+    width = getattr(config.get_text_config(), "hidden_size", 1024)
     most = ROOM[0] // (width * max(max(layer.size) for layer in question.layers))
     if pairs:
         most = min(

@@ -4,7 +4,7 @@ are in this run: what is left is linear in what it is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -118,7 +118,7 @@ class Question:
         return place.path, list(place.blocks.values())[place.number]
 
     @contextmanager
-    def read(self) -> Iterator[list[torch.Tensor]]:
+    def read(self) -> Generator[list[torch.Tensor]]:
         """The differences ``[text]`` of the logits of both tokens, one for each pass inside; only
         the row that is asked about goes through the head, before any cap on logits.
         """
@@ -287,7 +287,7 @@ def _stopped(_: Cell, old: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _only_biases(model: nn.Module) -> Iterator[list[nn.Parameter]]:
+def _only_biases(model: nn.Module) -> Generator[list[nn.Parameter]]:
     """The biases of a model, of which alone gradients may be asked."""
     named = dict(model.named_parameters())
     biases = [name for name, each in named.items() if name.endswith("bias") and each.ndim == 1]

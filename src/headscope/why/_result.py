@@ -131,10 +131,12 @@ class Why(Result):
 
     @cached_property
     def fitting(self) -> Bool[np.ndarray, " graph"]:
-        """Graphs that keep 75 to 125 %, as do all larger ones."""
+        """Graphs that keep 75 to 125 %, as do all larger ones, two at least."""
         keeps = self.keeps(self.kept)
         fits = (keeps >= KEEPS[0]) & (keeps <= KEEPS[1])
-        return np.logical_and.accumulate(fits[::-1])[::-1]
+        fits = np.logical_and.accumulate(fits[::-1])[::-1]
+        # The largest graphs have none behind them that would show whether they are enough.
+        return fits & (np.arange(len(fits)) < len(fits) - 2)
 
     @cached_property
     def chosen(self) -> int | None:

@@ -130,7 +130,7 @@ def _place(position: int, ids: Sequence[int], mask: int | None) -> int:
     Raises:
         TextError: where there is none at this position.
     """
-    if position == -1 and mask in ids:
+    if position == -1 and mask is not None and mask in ids:
         return list(ids).index(mask)
     if not -len(ids) <= position < len(ids):
         raise TextError(f"position is {position}, and the text has the tokens 0 to {len(ids) - 1}")
@@ -182,7 +182,7 @@ def _answered(
     _check_sums(question, facts, max(abs(first), abs(second)))
     links, numbers = _pool(question, held, plain)
     position, stacks = question.sources + question.at, question.record.stacks
-    with Progress("Cutting", "link", len(links) + len(SIZES) * (1 + DRAWN), shows=shows) as bar:
+    with Progress("Cutting", "link", shows=shows) as bar:
         numbers[:, 3] = cut_alone(question, links, bar) - plain.lead
         order = np.argsort(-np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0), kind="stable")
         graphs = _graphs(links, order, position)

@@ -1,0 +1,263 @@
+"""Why a model said a word: exact sums, measured cuts, graphs and refusals."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+import headscope as hs
+from headscope import CaptureError, TextError
+from headscope.capturing import load_model
+from headscope.why import Why
+
+from ..close import assert_close
+
+MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"
+SMALL = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+OPT = {name: size for name, size in SMALL.items() if name != "intermediate_size"}
+T5 = {"vocab_size": 97, "d_model": 32, "d_kv": 8, "num_heads": 4, "num_layers": 3, "d_ff": 48}
+GPT = {"vocab_size": 97, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64}
+GPT |= {"bos_token_id": 1, "eos_token_id": 1}
+SHAPES = {
+    "GPT2LMHeadModel": GPT,
+    "LlamaForCausalLM": GROUPED,
+    "Gemma2ForCausalLM": {**GROUPED, "head_dim": 8},
+    "GPTJForCausalLM": {**GPT, "rotary_dim": 4},
+    "BertForMaskedLM": SMALL,
+    "T5ForConditionalGeneration": T5,
+    "OPTForCausalLM": {**OPT, "ffn_dim": 48, "word_embed_proj_dim": 32},
+    "Phi3ForCausalLM": {**GROUPED, "pad_token_id": 0, "eos_token_id": 1},
+    "Qwen3ForCausalLM": {**GROUPED, "head_dim": 8},
+    "Olmo2ForCausalLM": {**GROUPED, "eos_token_id": 1},
+}
+
+
+def random_model(name, **sizes):
+    """A model with random biases and gains: zeros and ones would hide errors."""
+    cls = getattr(transformers, name)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = cls(cls.config_class(**sizes)).eval()
+        with torch.no_grad():
+            for weight in model.parameters():
+                if weight.ndim == 1:
+                    weight.add_(torch.randn_like(weight) * 0.3)
+                else:
+                    weight.mul_(4)
+    return model
+
+
+def ids_of(model, count=10):
+    draw = torch.Generator().manual_seed(1)
+    given = {"input_ids": torch.randint(5, 90, (1, count), generator=draw)}
+    if model.config.is_encoder_decoder:
+        given["decoder_input_ids"] = torch.randint(5, 90, (1, 6), generator=draw)
+    return given
+
+
+@pytest.fixture(scope="module", params=SHAPES, ids=lambda name: name.split("For")[0])
+def answered(request):
+    model = random_model(request.param, **SHAPES[request.param])
+    return model, ids_of(model), hs.why(model, None, ids_of(model), allow_unfit=True)
+
+
+def test_words_and_direct_parts_sum_to_the_lead(answered):
+    model, given, result = answered
+    with torch.no_grad():
+        logits = model(**given).logits[0, -1]
+    first, second = logits.topk(2).values.tolist()
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    if cap is not None:
+        first, second = (cap * np.arctanh(each / cap) for each in (first, second))
+    assert result.lead == pytest.approx(first - second, abs=1e-4)
+    # of the larger: a lead may be far smaller than what it is the difference of
+    scale = max(abs(first), abs(second))
+    assert result.words.sum() == pytest.approx(result.lead, abs=1e-5 * scale)
+    direct = result.direct.sum() + result.rest.sum()
+    assert direct == pytest.approx(result.lead, abs=1e-5 * scale)
+    assert max(result.errors) * result.lead <= 1e-5 * scale
+
+
+def test_a_measured_link_is_a_cut_without_renormalising(answered):
+    model, given, result = answered
+    tokens = torch.zeros(2, dtype=int)
+    for at in (0, len(result.links) // 3, len(result.links) - 1):
+        index, head, query, key = result.links[at].tolist()
+        stack, layer = result.cells[index]
+        query -= result.sources * (stack != "encoder")
+        key -= result.sources * (stack == "decoder")
+        own = {"layer": layer, "heads": head, "queries": query, "keys": key}
+        cut = hs.Cut(stack=stack, renormalise=False, **own)
+        with torch.no_grad():
+            tokens = model(**given).logits[0, -1].topk(2).indices
+            with hs.intervene(model, cut):
+                logits = model(**given).logits[0, -1][tokens]
+        cap = getattr(model.config, "final_logit_softcapping", None)
+        logits = logits if cap is None else cap * torch.atanh(logits / cap)
+        measured = float(logits[0] - logits[1]) - result.lead
+        assert result.numbers[at, 3] == pytest.approx(measured, abs=2e-4)
+
+
+def test_the_model_comes_back_as_it_was():
+    model = random_model("GPT2LMHeadModel", **GPT)
+    wanted = {name: weight.requires_grad for name, weight in model.named_parameters()}
+    hs.why(model, None, ids_of(model, 4))
+    assert {name: weight.requires_grad for name, weight in model.named_parameters()} == wanted
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_router_is_refused_with_the_reason():
+    sizes = {**GROUPED, "num_local_experts": 4}
+    model = random_model("MixtralForCausalLM", **sizes)
+    with pytest.raises(CaptureError, match="a step of it is neither a norm nor an activation"):
+        hs.why(model, None, ids_of(model))
+
+
+def test_a_gradient_of_outputs_leaves_the_weights_of_eager_attention_alone():
+    model = random_model("GPT2LMHeadModel", **GPT)
+    sdpa = hs.why(model, None, ids_of(model, 5))
+    model.set_attn_implementation("eager")
+    assert_close(
+        hs.why(model, None, ids_of(model, 5)).numbers[:, :4], sdpa.numbers[:, :4], atol=1e-4
+    )
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """A model of two layers without feed-forward parts that writes what followed the same token:
+    0-1 hands on the token before, 1-2 looks for its own token among these, else at the first place.
+    """
+    width, head = 64, 16
+    own, sizes = {"n_head": 4, "n_layer": 2, "n_inner": 4, "tie_word_embeddings": False}, {}
+    sizes = {"vocab_size": 8, "n_positions": 8, "n_embd": width}
+    config = transformers.GPT2Config(**sizes, **own, bos_token_id=0, eos_token_id=0)
+    model = transformers.GPT2LMHeadModel(config).eval()
+    word, before, answer, place = (slice(8 * at, 8 * at + 8) for at in range(4))
+    eye, body = torch.eye(8), model.transformer
+    one, two = (slice(head * at, head * at + 8) for at in (1, 2))
+
+    def of(part, columns):  # c_attn makes queries, keys and values
+        return slice(part * width + columns.start, part * width + columns.stop)
+
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+        for module in model.modules():
+            if isinstance(module, torch.nn.LayerNorm):
+                module.weight.fill_(1.0)
+        body.wte.weight[:, word] = eye
+        body.wpe.weight[:, place] = eye
+        # much that never changes, so that norms hardly do
+        body.wpe.weight[:, 40:48] = 8.0 * torch.tensor([1, -1] * 4)
+        first, second = (block.attn for block in body.h)
+        first.c_attn.weight[place, of(0, one)] = 600.0 * torch.diag(torch.ones(7), -1)
+        first.c_attn.weight[place, of(1, one)] = eye
+        first.c_attn.weight[word, of(2, one)] = eye
+        first.c_proj.weight[one, before] = 3.0 * eye
+        second.c_attn.weight[word, of(0, two)] = 600.0 * eye
+        second.c_attn.weight[before, of(1, two)] = eye
+        second.c_attn.weight[word, of(2, two)] = eye
+        second.c_attn.bias[two.stop] = 30.0
+        second.c_attn.weight[place.start, width + two.stop] = 1.0
+        second.c_proj.weight[two, answer] = 3.0 * eye
+        model.lm_head.weight[:, answer] = 9.0 * eye
+    return model
+
+
+def test_a_planted_circuit_is_what_is_drawn(planted):
+    # 5 followed 3: the last 3 looks at 5, which was told that 3 came before it
+    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
+    assert (result.answer, result.refusal) == ("5", "")
+    circuit = {(0, 1, 2, 1), (1, 2, 5, 2)}
+    assert {tuple(result.links[at].tolist()) for at in result.lines()} == circuit
+    amounts = dict(
+        zip(map(tuple, result.links.tolist()), result.numbers / result.lead, strict=True)
+    )
+    looks, writes = amounts[0, 1, 2, 1], amounts[1, 2, 5, 2]
+    # weight, carried, estimate, measured, with later weights held
+    assert looks == pytest.approx([1, 0, 0, -1.44, 0], abs=0.02)
+    assert writes == pytest.approx([1, 1, 1, -1, -1], abs=0.02)
+    assert "2 lines keep 100% of what attention does here" in result.summary
+
+
+def test_it_is_kept_as_a_file(planted, tmp_path):
+    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
+    again = hs.load(result.save(tmp_path / "why.safetensors"))
+    assert isinstance(again, Why)
+    assert str(again) == str(result)
+    assert_close(
+        again.to_pandas()["measured"].to_numpy(), result.to_pandas()["measured"].to_numpy()
+    )
+
+
+@pytest.fixture(scope="module")
+def reader():
+    words = {"[UNK]": 0, **{f"w{number}": number for number in range(1, 97)}}
+    tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    return random_model("GPT2LMHeadModel", **GPT), wrapped
+
+
+def test_answer_instead_and_position_are_chosen(reader):
+    result = hs.why(*reader, "w3 w8 w9 w4", "w7", instead="w11", position=1)
+    assert (result.answer, result.instead, result.position) == ("w7", "w11", 1)
+    with torch.no_grad():
+        logits = reader[0](torch.tensor([[3, 8]])).logits[0, -1]
+    assert result.lead == pytest.approx(float(logits[7] - logits[11]), abs=1e-4)
+    assert result.words[2:4] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"answer": "w7 w8"}, "'w7 w8' is several tokens, 'w7', 'w8'; give one of them, or its id"),
+        ({"answer": 97}, "There is no token 97; the model has 0 to 96"),
+        ({"answer": 3, "instead": 3}, "answer and instead are one token, 3; give two"),
+        ({"position": 4}, "position is 4, and the text has the tokens 0 to 3"),
+    ],
+)
+def test_what_there_is_not_is_refused(reader, given, message):
+    with pytest.raises(TextError, match=message):
+        hs.why(*reader, "w3 w8 w9 w4", **given)
+
+
+def test_random_models_have_no_picture(reader):
+    result = hs.why(*reader, "w3 w8 w9 w4 w5")
+    assert result.refusal
+    assert f"No picture: {result.refusal}." in result.summary
+    assert "carries" in result.table()
+
+
+needs_induction = pytest.mark.skipif(
+    not (MODELS / "induction-2l-attn-only").is_dir(), reason="shared/data/models is not there"
+)
+
+
+@needs_induction
+def test_the_induction_circuit_is_found():
+    model, _ = load_model(str(MODELS / "induction-2l-attn-only"), writes=True)
+    draw = torch.Generator().manual_seed(3)
+    for _ in range(2):
+        run = (torch.randperm(63, generator=draw)[:10] + 1).tolist()
+        result = hs.why(model, None, [64, *run, *run[:5]])
+        assert max(result.errors) < 1e-5
+        for at in np.argsort(-result.strength)[:5]:
+            index, head, *places = result.links[at].tolist()
+            assert places == ([15, 6] if index else [6, 5])
+            assert index or head in (0, 1, 3)
+        assert not result.refusal
+        assert 0.75 <= result.keeps(result.kept[result.chosen]) <= 1.25
