@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,26 +61,17 @@ def _rows_of(why: Any, cell: tuple[str, int]) -> tuple[int, int]:
 def _columns(why: Any, shown: Sequence[int]) -> list[WhyColumn]:
     """Each token, or of a long text its parts, and tokens that lines touch, alone."""
     count, touched = len(why.tokens), {why.position, *why.links[list(shown), 2:].flat}
-    part_of = np.full(count, -1)
-    if count > EACH_TOKEN:
-        for number in sorted(range(len(why.parts)), key=lambda at: why.parts[at].level):
-            part_of[list(why.parts[number].tokens)] = number
-        part_of[why.position] = -1
-    single = [count <= EACH_TOKEN or (at in touched and part_of[at] < 0) for at in range(count)]
-    starts = [
-        at
-        for at in range(count)
-        if not at
-        or at == why.sources
-        or single[at]
-        or single[at - 1]
-        or part_of[at] != part_of[at - 1]
-    ]
+    part_of = _parts_of_tokens(why)
+    is_single = [count <= EACH_TOKEN or (at in touched and part_of[at] < 0) for at in range(count)]
+    groups = np.where(is_single, np.arange(count) + len(why.parts), part_of)
+    is_first = np.r_[True, groups[1:] != groups[:-1]]
+    is_first[why.sources] = True
+    starts = np.flatnonzero(is_first).tolist()
     below = sum(stack == "encoder" for stack, _ in why.cells)
     columns: list[WhyColumn] = []
-    for start, stop in zip(starts, [*starts[1:], count], strict=True):
+    for start, stop in pairwise([*starts, count]):
         part = part_of[start]
-        label = why.tokens[start] if single[start] else "…"
+        label = why.tokens[start] if is_single[start] else "…"
         columns.append(
             {
                 "label": why.parts[part].name if part >= 0 else label,
@@ -90,6 +82,16 @@ def _columns(why: Any, shown: Sequence[int]) -> list[WhyColumn]:
             }
         )
     return columns
+
+
+def _parts_of_tokens(why: Any) -> np.ndarray:
+    """The innermost part that each token of a long text is in; -1 where there is none."""
+    part_of = np.full(len(why.tokens), -1)
+    if len(part_of) > EACH_TOKEN:
+        for number in sorted(range(len(why.parts)), key=lambda at: why.parts[at].level):
+            part_of[list(why.parts[number].tokens)] = number
+        part_of[why.position] = -1
+    return part_of
 
 
 def _line(why: Any, link: int, column_of: np.ndarray) -> WhyLine:

@@ -17,7 +17,7 @@ from headscope.capturing.observers import hook_before, swapped
 from headscope.capturing.walk import reads_target
 from headscope.capturing.watching.running import first_tensor
 from headscope.interventions import intervene
-from headscope.why._held import Cell, Change, Question
+from headscope.why._held import Cell, Change, WhyQuestion
 
 ROOM = 2**20, 2**21
 """Numbers of a stream, and of a layer's weights, in one batch."""
@@ -27,7 +27,7 @@ Links = Int[np.ndarray, "link 4"]
 
 
 def cut_alone(
-    question: Question, links: Links, bar: Progress, *, later: bool = True
+    question: WhyQuestion, links: Links, bar: Progress, *, later: bool = True
 ) -> Float[np.ndarray, " link"]:
     """The lead with each link cut alone, its weight set to 0 and the rest of the row as it was.
 
@@ -52,7 +52,7 @@ def cut_alone(
 
 
 def keep_only(
-    question: Question, graphs: Sequence[Links], bar: Progress
+    question: WhyQuestion, graphs: Sequence[Links], bar: Progress
 ) -> Float[np.ndarray, " graph"]:
     """The lead with all links cut at once but those of a graph; streams and feed-forward parts
     stay.
@@ -86,7 +86,7 @@ def _less(layer: Any, links: np.ndarray) -> Callable:
     return less
 
 
-def _only(question: Question, graphs: Sequence[Links]) -> Callable:
+def _only(question: WhyQuestion, graphs: Sequence[Links]) -> Callable:
     texts = np.repeat(np.arange(len(graphs)), list(map(len, graphs)))
     links = np.concatenate([np.zeros((0, 4), int), *graphs])
 
@@ -101,7 +101,7 @@ def _only(question: Question, graphs: Sequence[Links]) -> Callable:
     return only
 
 
-def _weights_held(question: Question) -> list[Change]:
+def _weights_held(question: WhyQuestion) -> list[Change]:
     weights = [torch.tensor(layer.weights_of()) for layer in question.layers]
 
     def same(cell: Cell, old: torch.Tensor) -> torch.Tensor:
@@ -110,7 +110,7 @@ def _weights_held(question: Question) -> list[Change]:
     return [Change(stack=name, at="weights", act=same) for name in question.record.stacks]
 
 
-def _at_once(question: Question, *, pairs: bool) -> int:
+def _at_once(question: WhyQuestion, *, pairs: bool) -> int:
     """How many copies of the text are run at once."""
     config: Any = question.model.config
     width = getattr(config.get_text_config(), "hidden_size", 1024)
@@ -123,7 +123,7 @@ def _at_once(question: Question, *, pairs: bool) -> int:
 
 
 def _leads(
-    question: Question, changes: Sequence[Change], count: int, index: int | None
+    question: WhyQuestion, changes: Sequence[Change], count: int, index: int | None
 ) -> np.ndarray:
     """The leads of so many copies of the text, which are one up to a layer."""
     model, arguments = question.model, dict(question.arguments)
@@ -162,7 +162,7 @@ def read_down(links: Links, position: int) -> Int[np.ndarray, " link"]:
     return np.array(read, int)
 
 
-def drawn_by_weight(question: Question, count: int) -> Iterator[Links]:
+def drawn_by_weight(question: WhyQuestion, count: int) -> Iterator[Links]:
     """So many links drawn with odds in proportion to their weights, again and again; of the last
     layer those of the answer alone.
     """

@@ -4,7 +4,7 @@ are in this run: what is left is linear in what it is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -60,7 +60,7 @@ class Change(Intervention):
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class WhyQuestion:
     """A model, what it reads, and the two tokens whose logits are compared at a position.
 
     Args:
@@ -167,7 +167,7 @@ class PulledBack(NamedTuple):
 class Parts:
     """What a pass is made of, whose gradients are asked for: by what it is, and where."""
 
-    def __init__(self, question: Question, held: Held) -> None:
+    def __init__(self, question: WhyQuestion, held: Held) -> None:
         self.held, self.model = held, question.model
         self.leaves: dict[tuple[str, Any], torch.Tensor] = {}
         self._names = names_of(question.model)
@@ -239,7 +239,7 @@ class _Gates(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def pulled_back(question: Question, held: Held) -> PulledBack:
+def pulled_back(question: WhyQuestion, held: Held) -> PulledBack:
     """The lead, and its gradient at the parts of the model.
 
     ``nothing``: of the model itself, so that ``a * (g . v)`` is the first-order estimate of what a
@@ -271,6 +271,10 @@ def pulled_back(question: Question, held: Held) -> PulledBack:
         parts.leaves |= {("bias", number): bias for number, bias in enumerate(biases)}
         wanted, lead = list(parts.leaves.values()), leads[-1][0]
         slopes = torch.autograd.grad(lead, wanted, allow_unused=True, materialize_grads=True)
+    return _by_part(parts, lead, slopes)
+
+
+def _by_part(parts: Parts, lead: torch.Tensor, slopes: Sequence[torch.Tensor]) -> PulledBack:
     made: dict[str, dict[Any, Any]] = {name: {} for name in ("context", "words", "mlp", "bias")}
     for ((what, where), leaf), slope in zip(parts.leaves.items(), slopes, strict=True):
         if what == "context":
@@ -278,8 +282,8 @@ def pulled_back(question: Question, held: Held) -> PulledBack:
             continue
         own = (leaf.detach().double() * slope.double()).cpu().numpy()
         made[what][where] = own[0].sum(axis=-1) if what == "words" else float(own.sum())
-    biases_carry = sum(made["bias"].values())
-    return PulledBack(float(lead), made["context"], made["words"], made["mlp"], biases_carry)
+    biases = sum(made["bias"].values())
+    return PulledBack(float(lead.detach()), made["context"], made["words"], made["mlp"], biases)
 
 
 def _stopped(_: Cell, old: torch.Tensor) -> torch.Tensor:

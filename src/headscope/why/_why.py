@@ -24,7 +24,7 @@ from headscope.interventions.session import plan_on
 from headscope.patterns import head_kinds
 from headscope.record import Tokens
 from headscope.why._cutting import cut_alone, drawn_by_weight, keep_only, read_down
-from headscope.why._held import PulledBack, Question, pulled_back, through
+from headscope.why._held import PulledBack, WhyQuestion, pulled_back, through
 from headscope.why._result import DRAWN, SIZES, Why
 
 WITHIN = 1e-5
@@ -97,7 +97,7 @@ def why(
             is_masked = ids[at] == getattr(tokenizer, "mask_token_id", None)
             check_fit(model, MASKED if is_masked else NEXT, ids)
         tokens = _tokens(tokenizer, logits[at], answer, instead)
-        question = Question(model, arguments, record, at, tokens)
+        question = WhyQuestion(model, arguments, record, at, tokens)
         facts: dict[str, Any] = {"model": display_name(model)}
         facts["probability"] = float(logits[at].float().softmax(-1)[tokens[0]])
         facts["answer"], facts["instead"] = (_shown(tokenizer, each) for each in tokens)
@@ -173,7 +173,7 @@ def _shown(tokenizer: Any, token: int) -> str:
 
 
 def _answered(
-    question: Question, facts: dict[str, Any], logits: torch.Tensor, *, shows: bool
+    question: WhyQuestion, facts: dict[str, Any], logits: torch.Tensor, *, shows: bool
 ) -> Why:
     """All that is asked, as a result."""
     held, own, plain = (pulled_back(question, how) for how in ("held", "own place", "nothing"))
@@ -192,10 +192,10 @@ def _answered(
         leads = keep_only(question, some, bar)
         shown = graphs[-1] if graphs else order[:0]
         numbers[shown, 4] = cut_alone(question, links[shown], bar, later=False) - plain.lead
-    kinds = {name: head_kinds(stack) for name, stack in stacks.items()}
-    sides = [each.query for name, each in stacks.items() if name != "cross"]
-    every = np.arange(len(links))
-    pairs = zip(question.cells, question.layers, strict=True)
+    every, sides = (
+        np.arange(len(links)),
+        [each.query for name, each in stacks.items() if name != "cross"],
+    )
     return Why(
         **facts,
         capped=abs(first - second - plain.lead) > 1e-4 * max(1.0, abs(plain.lead)),
@@ -204,10 +204,7 @@ def _answered(
         none=float(leads[0]),
         tokens=tuple(label for side in sides for label in _words_so_far(side)),
         cells=tuple(question.cells),
-        kinds=tuple(
-            tuple(kinds[cell[0]].kind(cell[1], head) for head in range(layer.heads))
-            for cell, layer in pairs
-        ),
+        kinds=_kinds(question),
         parts=sides[0].parts,
         links=links,
         numbers=numbers,
@@ -218,6 +215,15 @@ def _answered(
     )
 
 
+def _kinds(question: WhyQuestion) -> tuple[tuple[str, ...], ...]:
+    """The kind of each head of each layer on this text."""
+    kinds = {name: head_kinds(stack) for name, stack in question.record.stacks.items()}
+    named = []
+    for (stack, number), layer in zip(question.cells, question.layers, strict=True):
+        named.append(tuple(kinds[stack].kind(number, head) for head in range(layer.heads)))
+    return tuple(named)
+
+
 def _words_so_far(tokens: Tokens) -> Iterator[str]:
     """Labels of tokens; of one that continues a word what there is of the word so far."""
     word = ""
@@ -226,7 +232,7 @@ def _words_so_far(tokens: Tokens) -> Iterator[str]:
         yield word
 
 
-def _sums(question: Question, held: PulledBack, own: PulledBack, lead: float) -> dict[str, Any]:
+def _sums(question: WhyQuestion, held: PulledBack, own: PulledBack, lead: float) -> dict[str, Any]:
     """What words carry, and what parts write at the answer's own place."""
     layers, cells = question.layers, question.cells
     paths = dict.fromkeys(question.block(layer)[0] for layer in layers)
@@ -243,7 +249,7 @@ def _sums(question: Question, held: PulledBack, own: PulledBack, lead: float) ->
     return {"lead": lead, "words": np.concatenate(words), "direct": direct, "rest": rest}
 
 
-def _check_sums(question: Question, facts: dict[str, Any], scale: float) -> None:
+def _check_sums(question: WhyQuestion, facts: dict[str, Any], scale: float) -> None:
     """Raise where the parts do not sum to the lead.
 
     Raises:
@@ -260,7 +266,9 @@ def _check_sums(question: Question, facts: dict[str, Any], scale: float) -> None
         )
 
 
-def _pool(question: Question, held: PulledBack, plain: PulledBack) -> tuple[np.ndarray, np.ndarray]:
+def _pool(
+    question: WhyQuestion, held: PulledBack, plain: PulledBack
+) -> tuple[np.ndarray, np.ndarray]:
     """The links that are cut, and their numbers: weight, carried, estimate, and room for what is
     measured. In short texts all links, else the strongest by either.
     """
