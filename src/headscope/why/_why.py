@@ -63,7 +63,8 @@ def why(
         model: a loaded model, a hub name or a folder: causal, for masked words, or an
             encoder-decoder.
         tokenizer: its tokenizer; may be left out where the model is named.
-        text: a text or a conversation.
+        text: a text, a conversation or documents with a question, as of `headscope.capture`; token
+            ids, or what a tokenizer made.
         answer: the token that is explained, as text or id; by default the likeliest one.
         instead: the token that it is compared with; by default the likeliest other one.
         position: of the token whose row predicts the answer, in the text or in what the decoder
@@ -80,7 +81,6 @@ def why(
     Example:
         >>> asked = why(model, tokenizer, "Once upon a time, there was a girl named")
         >>> print(asked)
-        >>> asked.figure().save("why.pdf")
     """
     anyway = bool(options.pop("allow_unfit", False))
     model, tokenizer, record, arguments = _read(model, tokenizer, text, options)
@@ -106,10 +106,10 @@ def why(
 
 def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple:
     """The model, what reads it, the record of a text, and the arguments of its pass."""
-    are_ids = isinstance(text, list) and text and isinstance(text[0], int)
-    if isinstance(text, Mapping | torch.Tensor) or are_ids:
-        model, encoding = configured(model), {"input_ids": text}
-        rows = text if isinstance(text, Mapping) else encoding
+    is_list = isinstance(text, list) and text and isinstance(text[0], int)
+    rows = {"input_ids": text} if is_list or isinstance(text, torch.Tensor) else text
+    if isinstance(rows, Mapping) and "input_ids" in rows:
+        model = configured(model)
         device = device_of(model)
         arguments = {n: torch.atleast_2d(torch.as_tensor(r)).to(device) for n, r in rows.items()}
         return model, tokenizer, capture_encoded(model, tokenizer, arguments)[0], arguments
