@@ -12,7 +12,9 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 
 import headscope as hs
 from headscope import CaptureError, TextError
+from headscope.answering import DEMO
 from headscope.capturing import load_model
+from headscope.views._why_page import why_picture
 from headscope.why import Why
 
 from ..close import assert_close
@@ -187,9 +189,9 @@ def test_a_planted_circuit_is_what_is_drawn(planted):
         zip(map(tuple, result.links.tolist()), result.numbers / result.lead, strict=True)
     )
     looks, writes = amounts[0, 1, 2, 1], amounts[1, 2, 5, 2]
-    # weight, carried, estimate, measured, with later weights held
-    assert looks == pytest.approx([1, 0, 0, -1.44, 0], abs=0.02)
-    assert writes == pytest.approx([1, 1, 1, -1, -1], abs=0.02)
+    # carried, estimate, measured, with later weights held
+    assert looks[1:] == pytest.approx([0, 0, -1.44, 0], abs=0.02)
+    assert writes[1:] == pytest.approx([1, 1, -1, -1], abs=0.02)
     assert "2 lines keep 100% of what attention does here" in result.summary
 
 
@@ -261,3 +263,36 @@ def test_the_induction_circuit_is_found():
             assert index or head in (0, 1, 3)
         assert not result.refusal
         assert 0.75 <= result.keeps(result.kept[result.chosen]) <= 1.25
+
+
+def test_the_document_that_has_the_fact_carries_the_answer():
+    documents = [
+        "At the library they use seven. The road was quiet on Friday.",
+        "The code of the mill is amber falcon. It rained near the barn on Monday.",
+    ]
+    text = {"documents": documents, "question": "What is the code of the mill?"}
+    result = hs.why(DEMO, text=text)
+    assert result.answer == "amber"
+    own = {part.name: result.words[list(part.tokens)].sum() / result.lead for part in result.parts}
+    assert own["document 2"] > 0.5 > 0.2 > own["document 1"]
+    picture = why_picture(result, {})
+    carried = sum(each["carried"] for each in picture["columns"])
+    assert carried + picture["biases"] == pytest.approx(1)
+    labels = [each["label"] for each in picture["columns"]]
+    if len(result.tokens) > 60:
+        assert "document 2" in labels
+    ends = [each["tokens"] for each in picture["columns"]]
+    assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]
+    assert ends[-1][1] == len(result.tokens)
+
+
+def test_the_picture_has_the_lines_of_each_graph(planted):
+    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
+    picture = why_picture(result, {})
+    for number, graph in enumerate(picture["graphs"]):
+        own = [line for line in picture["lines"] if line["graph"] <= number]
+        assert len(own) == graph["lines"] == result.sizes[number]
+    first = {line["name"]: line for line in picture["lines"] if line["graph"] <= picture["chosen"]}
+    assert (first["0-1"]["acts_by_looking"], first["1-2"]["acts_by_looking"]) == (True, False)
+    assert (first["0-1"]["key_row"], first["0-1"]["query_row"]) == (0, 1)
+    assert picture["rows"] == ["words", "layer 0", "layer 1"]

@@ -269,7 +269,7 @@ def why(
     asked.check()
     given = asked.parsed()
     asked.check_model()
-    loaded = load("load_for", asked.model, given, writes=True, **asked.fitting)
+    loaded = load("load_for", asked.model, given, kept=True, **asked.fitting)
     options: dict[str, Any] = {"instead": instead, "position": position, "progress": True}
     options |= {"allow_unfit": asked.allow_unfit, "truncate": asked.truncate}
     with files.status("Following the answer"), files.quiet():

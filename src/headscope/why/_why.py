@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from headscope._progress import Progress
-from headscope.capturing import LOADING, capture_encoded, parse_call
+from headscope.capturing import LOADING, capture_encoded, load_for, parse_call
 from headscope.capturing.device import allowed_apart, device_of, one_at_a_time
 from headscope.capturing.entry import configured, prepared
 from headscope.capturing.facts import display_name
 from headscope.capturing.fitness import MASKED, NEXT, check_fit
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.loading import model_and_reader
 from headscope.capturing.run import at_rest, run
 from headscope.capturing.walk import reads_target
 from headscope.errors import CaptureError, TextError
@@ -116,8 +116,12 @@ def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tup
     given = parse_call(text, None, options)
     if given.has_media or given.series is not None:
         raise CaptureError("why reads a text or a conversation; leave pictures and sounds out")
-    model, tokenizer = model_and_reader(model, tokenizer, given, options, call="why")
-    rest: Any = {name: each for name, each in options.items() if name not in LOADING}
+    loading: Any = {name: options.pop(name) for name in LOADING if name in options}
+    if model is None or isinstance(model, str | Path):
+        model, own = load_for(model, given, kept=True, **loading)
+        tokenizer = own if tokenizer is None else tokenizer
+        loading = {}
+    rest: Any = {**options, **loading}
     model, inputs = prepared(model, tokenizer, given, rest)
     with one_at_a_time(model), at_rest(model):
         record = run(model, inputs, KeepChoice())[0]
