@@ -259,6 +259,8 @@ def why(
 
     headscope why "Once upon a time, there was a girl named" --model path/to/a/llama
 
+    headscope why "The capital of France is" --model path/to/a/llama --answer Paris --out why.html
+
     Args:
         asked: What is read, and the model.
         answer: The token that is explained; by default the likeliest one.
