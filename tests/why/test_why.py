@@ -14,7 +14,6 @@ import headscope as hs
 from headscope import CaptureError, TextError
 from headscope.answering import DEMO
 from headscope.capturing import load_model
-from headscope.views._why_page import why_picture
 from headscope.why import Why
 
 from ..close import assert_close
@@ -276,24 +275,3 @@ def test_the_document_that_has_the_fact_carries_the_answer():
     own = {part.name: result.words[list(part.tokens)].sum() / result.lead for part in result.parts}
     assert own["document 2"] > 0.5
     assert own["document 1"] < 0.2
-    picture = why_picture(result, {})
-    carried = sum(each["carried"] for each in picture["columns"])
-    assert carried + picture["biases"] == pytest.approx(1, abs=1e-5)
-    labels = [each["label"] for each in picture["columns"]]
-    if len(result.tokens) > 60:
-        assert "document 2" in labels
-    ends = [each["tokens"] for each in picture["columns"]]
-    assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]
-    assert ends[-1][1] == len(result.tokens)
-
-
-def test_the_picture_has_the_lines_of_each_graph(planted):
-    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
-    picture = why_picture(result, {})
-    for number, graph in enumerate(picture["graphs"]):
-        own = [line for line in picture["lines"] if line["graph"] <= number]
-        assert len(own) == graph["lines"] == result.sizes[number]
-    first = {line["name"]: line for line in picture["lines"] if line["graph"] <= picture["chosen"]}
-    assert (first["0-1"]["acts_by_looking"], first["1-2"]["acts_by_looking"]) == (True, False)
-    assert (first["0-1"]["key_row"], first["0-1"]["query_row"]) == (0, 1)
-    assert picture["rows"] == ["words", "layer 0", "layer 1"]
